@@ -13,7 +13,8 @@ from urllib.parse import quote, urlencode
 from sqlalchemy import Connection, Engine
 
 from roster_service.access.access_log.entries import mask_filter
-from roster_service.access.clients import find_client, find_listed_client
+from roster_service.access.clients import find_listed_client
+from roster_service.access.registered_client import find_client
 from roster_service.cache.orderings import Orderings
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded

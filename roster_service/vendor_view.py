@@ -16,9 +16,10 @@ from urllib.parse import quote
 
 from sqlalchemy import ColumnElement, Connection, Engine, Select, Table, exists, select
 
-from roster_service.access.clients import Client, find_client, list_clients
+from roster_service.access.clients import Client, list_clients
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.api_keys import find_holder_of
+from roster_service.access.registered_client import find_client
 from roster_service.access.vendors import Vendor, find_vendor
 from roster_service.cache.orderings import Orderings
 from roster_service.db.actors import Actor

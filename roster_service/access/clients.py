@@ -1,4 +1,4 @@
-"""OAuth clients of vendors, as operators add, list and change them, and as the check of their credentials needs them.
+"""OAuth clients of vendors, as operators add, list and change them.
 
 The functions work on a connection that the caller commits. Each change needs an actor, and is one row of the change
 log.
@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.secrets import (
     CLIENT_SECRET_PREFIX,
     derive_secret,
@@ -24,15 +23,13 @@ from roster_service.access.credentials.secrets import (
     make_secret,
 )
 from roster_service.access.email_address import normalize_email
-from roster_service.access.scopes import Scope, read_scopes
+from roster_service.access.scopes import Scope
 from roster_service.access.vendors import find_vendor
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import last_uses, oauth_clients, vendors
 from roster_service.db.visible_orgs import refresh_visible_orgs
-from roster_service.db.withheld import WithheldField, read_list
 from roster_service.errors import CommandError
-from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.versions import VERSIONS
 
 
@@ -242,83 +239,3 @@ def _change_client(
     with _recorded_client(connection, actor, verb, client_id, found.vendor):
         connection.execute(update(oauth_clients).where(oauth_clients.c.client_id == client_id).values(values))
     return found.scopes
-
-
-@dataclass(frozen=True)
-class RegisteredClient:
-    """A client with all that the check of its credentials needs of it and of its vendor."""
-
-    client_id: str
-    # The hash of its secret, and of the previous secret during its grace.
-    secret_hashes: tuple[bytes, ...]
-    # What the same secrets are derived from; none for a client that may not sign requests.
-    salts: tuple[bytes, ...]
-    scopes: tuple[Scope, ...]
-    client_version: int
-    vendor_id: int
-    grant_version: int
-    visibility_key: str
-    withheld: frozenset[WithheldField]
-    # Why it gets no token in spite of the right secret; only if `find_client` was asked for disabled clients, too.
-    disabled: str | None = None
-
-    def make_token(self, scopes: Sequence[Scope], expires_at: float) -> AccessToken:
-        """Returns the claims of an access token of the client with these scopes, which no key has signed.
-        `expires_at`: in seconds since 1970."""
-        return AccessToken(
-            client_id=self.client_id,
-            vendor_id=self.vendor_id,
-            grant_version=self.grant_version,
-            client_version=self.client_version,
-            visibility_key=self.visibility_key,
-            withheld=self.withheld,
-            scopes=tuple(scopes),
-            key_id=None,
-            expires_at=expires_at,
-        )
-
-
-def find_client(connection: Connection, client_id: str, *, even_disabled: bool = False) -> RegisteredClient | None:
-    """Returns the client with this id, or None if it is unknown, its secrets have ended, or it or its vendor is
-    disabled. `even_disabled`: returns such a client, too, with the reason in `disabled`."""
-    has_ended = (oauth_clients.c.secret_expires_at <= func.now()).label("has_ended")
-    in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
-    of_vendor = (
-        vendors.c.grant_version,
-        vendors.c.visibility_key,
-        vendors.c.flags,
-        vendors.c.enabled.label("vendor_enabled"),
-        read_list().label("listed"),
-    )
-    row = connection.execute(
-        select(oauth_clients, has_ended, in_grace, *of_vendor)
-        .select_from(oauth_clients.join(vendors))
-        .where(oauth_clients.c.client_id == client_id)
-    ).one_or_none()
-    if row is None:
-        return None
-    secrets = [] if row.has_ended else [(row.secret_hash, row.secret_salt)]
-    if row.in_grace:
-        secrets.append((row.previous_secret_hash, row.previous_secret_salt))
-    reasons = {
-        "the client is disabled": not row.enabled,
-        "the vendor of the client is disabled": not row.vendor_enabled,
-        "the secret of the client has ended": not secrets,
-    }
-    disabled = next((reason for reason, holds in reasons.items() if holds), None)
-    if disabled and not even_disabled:
-        return None
-    # The holder of the right secret learns why there is no token, even if the secret has ended.
-    secrets = secrets or [(row.secret_hash, row.secret_salt)]
-    return RegisteredClient(
-        client_id=row.client_id,
-        secret_hashes=tuple(bytes(hashed) for hashed, _ in secrets),
-        salts=tuple(bytes(salt) for _, salt in secrets if salt is not None),
-        scopes=read_scopes(row.scopes),
-        client_version=row.version,
-        vendor_id=row.vendor_id,
-        grant_version=row.grant_version,
-        visibility_key=str(row.visibility_key),
-        withheld=find_withheld(row.listed, row.flags),
-        disabled=disabled,
-    )

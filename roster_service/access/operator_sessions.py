@@ -13,8 +13,8 @@ from datetime import timedelta
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
 
-from roster_service.access.roster_state import format_instant
 from roster_service.db.actors import OperatorRole
+from roster_service.db.instants import format_instant
 from roster_service.db.tables import operator_sessions, operators
 
 # How much older the stored instant of the last request may be: not every request writes it.

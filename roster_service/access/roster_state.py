@@ -7,7 +7,7 @@ import hashlib
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, Text, case, func, literal, literal_column, select, update
@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Table, Text, case, func, liter
 from roster_service.db import tables
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.db.instants import format_instant
 from roster_service.db.sync_lock import try_sync_lock
 from roster_service.errors import CommandError
 
@@ -129,11 +130,6 @@ def advance_restored_state(connection: Connection, actor: Actor) -> RosterState:
         for table in (tables.feeds, tables.visible_feeds):
             connection.execute(update(table).values(of_all))
     return restored
-
-
-def format_instant(instant: datetime) -> str:
-    """Returns an instant as the interfaces write it: ISO 8601, UTC, with milliseconds and `Z`."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def describe_headers(parameter: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from roster_service.access.roster_state import format_instant
 from roster_service.cli.terminal import (
     as_json,
     confirm,
@@ -21,6 +20,7 @@ from roster_service.cli.terminal import (
     yes_option,
 )
 from roster_service.db.exclusions import Exclusion, ExclusionKind, list_exclusions
+from roster_service.db.instants import format_instant
 from roster_service.db.roster_engine import open_roster_engine
 from roster_service.known_people import require_person
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish

@@ -22,11 +22,11 @@ from joserfc.jwk import KeySet
 from sqlalchemy import Engine
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
-from roster_service.access.clients import RegisteredClient, find_client
 from roster_service.access.credentials.access_token import make_access_token_audience
 from roster_service.access.credentials.secrets import verify_secret
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.credentials.transport import is_secure
+from roster_service.access.registered_client import RegisteredClient, find_client
 from roster_service.access.scope_grants import describe_refused_scopes, grant_scopes
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.token_throttle import TokenThrottle

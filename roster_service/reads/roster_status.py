@@ -11,7 +11,8 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from roster_service.access.roster_state import RosterState, format_instant
+from roster_service.access.roster_state import RosterState
+from roster_service.db.instants import format_instant
 from roster_service.db.pauses import find_today, make_pause
 from roster_service.db.round_trip import Call
 from roster_service.db.run_outcomes import OUTCOMES

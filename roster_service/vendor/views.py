@@ -23,9 +23,10 @@ from roster_service.access.credentials.permission_token import (
     require_permission_token,
 )
 from roster_service.access.credentials.signing_keys import KeyRing
-from roster_service.access.roster_state import format_instant, make_state_headers
+from roster_service.access.roster_state import make_state_headers
 from roster_service.access.throttling.login_throttle import LoginAttempt, LoginThrottle
 from roster_service.access.throttling.vendor_throttle import VendorThrottle
+from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.reads.page import Page
 from roster_service.reads.reader import Reader

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.roster_state import RosterState, format_instant, make_state_headers
+from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.access.scopes import Scope, ScopeName
+from roster_service.db.instants import format_instant
 from roster_service.db.withheld import WithheldField
 from roster_service.rostering.headers import make_etag, make_links
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roster_service import __version__
-from roster_service.access.roster_state import format_instant, read_state
+from roster_service.access.roster_state import read_state
 from roster_service.access.scripts import run_script
 from roster_service.access.vendors import list_vendors
 from roster_service.access.withheld import change_default, read_default
@@ -15,6 +15,7 @@ from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.figures import read_ordering_size, read_server, read_sync_channels
+from roster_service.db.instants import format_instant
 from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
 from roster_service.listed_settings import ListedSetting, list_settings
