@@ -40,6 +40,8 @@ from roster_service.db.engine import (
 from roster_service.db.roles import Role, make_role_url, make_role_urls, require_role
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.upgrades import require_servable
+from roster_service.http.disclosures import Disclosures
+from roster_service.http.host_header import register_host_check
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
@@ -49,18 +51,16 @@ from roster_service.reads.standby import Standby
 from roster_service.reads.standby_reader import StandbyReader
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
+from roster_service.rostering.pipeline import Services
 from roster_service.settings import Settings
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.views import VendorServices
 from roster_service.web.compression import register_compression
-from roster_service.web.disclosures import Disclosures
 from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Check, Need, find_first_unmet, register_health
-from roster_service.web.host_header import register_host_check
 from roster_service.web.metrics_page import register_metrics_page
 from roster_service.web.page_assets import register_assets
-from roster_service.web.pipeline import Services
 from roster_service.web.request_end import register_request_end
 from roster_service.web.start_page import register_start_page
 from roster_service.web.time_limit import TimeLimit

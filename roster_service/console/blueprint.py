@@ -33,9 +33,9 @@ from roster_service.console.visit import Moved, Submission, Tools, Visit, open_r
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Verb
 from roster_service.errors import CommandError, TooManyTriesError
+from roster_service.http.request_facts import get_request_facts
 from roster_service.settings import Settings
 from roster_service.web.body_bounds import BODY_BYTES, BODY_REFUSED, RequestHead
-from roster_service.web.request_facts import get_request_facts
 
 # An export that is uploaded. The worker reads the form while nobody else is answered, so a larger one comes by a path.
 MAX_UPLOAD_BYTES = 512 * 2**20

@@ -31,9 +31,9 @@ from roster_service.access.scope_grants import describe_refused_scopes, grant_sc
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.errors import Problem
+from roster_service.http.host_header import find_root_url
+from roster_service.http.request_facts import get_request_facts
 from roster_service.schemas.versions import VERSIONS
-from roster_service.web.host_header import find_root_url
-from roster_service.web.request_facts import get_request_facts
 
 GRANT_TYPE = "client_credentials"
 NO_GRANT_TYPE = (

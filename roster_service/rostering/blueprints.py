@@ -9,13 +9,13 @@ from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.errors import BUSY_RETRY_SECONDS, ErrorProfile, Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.http.request_facts import add_rate_headers, get_request_facts
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import STATUS_PATH, describe_endpoint, describe_status, make_api
 from roster_service.rostering.operations import Operation
+from roster_service.rostering.pipeline import Services, answer, answer_status, describe_this_request
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.schemas.versions import V1P2, VERSIONS, Version
-from roster_service.web.pipeline import Services, answer, answer_status, describe_this_request
-from roster_service.web.request_facts import add_rate_headers, get_request_facts
 
 # The paths at which clients of OneRoster 1.2 look for the OpenAPI document of a provider.
 DISCOVERY_PATHS = {

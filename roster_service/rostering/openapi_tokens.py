@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
+from roster_service.http.openapi import DocumentApi, make_body, refer
 from roster_service.schemas.examples import EXAMPLE_ROOT, load_examples
 from roster_service.schemas.versions import VERSIONS
-from roster_service.web.openapi import DocumentApi, make_body, refer
 
 TAG = {"name": "Authorization", "description": "Access tokens (RFC 6749), their public keys, and metadata (RFC 8414)"}
 CLIENT_LOGIN = "ClientLogin"

@@ -1,6 +1,6 @@
 """Operations: an endpoint in a version makes a plan from a token and an address, and a response body from records.
 
-This module knows no web framework: `roster_service.web.pipeline` calls these steps in order.
+This module knows no web framework: `roster_service.rostering.pipeline` calls these steps in order.
 """
 
 from __future__ import annotations

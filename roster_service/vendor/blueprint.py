@@ -9,6 +9,7 @@ from flask import Flask
 from flask_smorest import Blueprint
 from marshmallow import Schema
 
+from roster_service.http.request_facts import add_rate_headers
 from roster_service.schemas.roster_status import RosterStatus
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
 from roster_service.vendor.openapi import document, make_api
@@ -21,7 +22,6 @@ from roster_service.vendor.views import (
     answer_students,
     make_vendor_view,
 )
-from roster_service.web.request_facts import add_rate_headers
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from marshmallow import Schema
 from roster_service import __version__
 from roster_service.access import roster_state
 from roster_service.access.throttling import rate_state
+from roster_service.http.openapi import DocumentApi, make_body
 from roster_service.schemas.examples import collect_field_examples, load_examples
 from roster_service.schemas.students import Student
 from roster_service.schemas.vendor_bodies import Failure
 from roster_service.vendor.responses import ROOT
-from roster_service.web.openapi import DocumentApi, make_body
 
 TAG = {"name": "Vendor", "description": "Log in, then ask for students"}
 RATE_HEADERS = rate_state.describe_headers()

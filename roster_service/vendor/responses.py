@@ -9,7 +9,7 @@ from flask import Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError, ThrottledRequestError
-from roster_service.web.request_facts import get_request_facts
+from roster_service.http.request_facts import get_request_facts
 
 ROOT = "/v1"
 

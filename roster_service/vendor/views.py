@@ -28,6 +28,8 @@ from roster_service.access.throttling.login_throttle import LoginAttempt, LoginT
 from roster_service.access.throttling.vendor_throttle import VendorThrottle
 from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.http.disclosures import Disclosures
+from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
 from roster_service.reads.page import Page
 from roster_service.reads.reader import Reader
 from roster_service.reads.roster_status import RosterStatusReader
@@ -36,8 +38,6 @@ from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.bodies import read_body, require_no_parameter
 from roster_service.vendor.responses import make_response
-from roster_service.web.disclosures import Disclosures
-from roster_service.web.request_facts import RequestingVendor, get_request_facts, require_rate
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()

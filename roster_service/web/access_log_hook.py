@@ -12,7 +12,7 @@ from werkzeug.datastructures import Headers
 
 from roster_service.access.access_log.entries import Entry
 from roster_service.access.access_log.writer import AccessLog
-from roster_service.web.request_facts import RequestFacts
+from roster_service.http.request_facts import RequestFacts
 
 _KEY_PREFIX = re.compile(r"key-[0-9a-f]{8}(?=-)")
 _CLIENT_ID = re.compile(r"[\w-]{1,64}", re.ASCII)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from flask import Flask, Response, request
 from werkzeug.datastructures import Accept
 
-from roster_service.web.request_facts import get_request_facts
+from roster_service.http.request_facts import get_request_facts
 
 
 def find_codings() -> Mapping[str, Callable[[bytes], bytes]]:

@@ -19,12 +19,12 @@ from roster_service.errors import (
     RefusedRequestError,
     describe_fault,
 )
+from roster_service.http.json_responses import make_json
+from roster_service.http.request_facts import get_request_facts
 from roster_service.oauth.token_endpoint import find_problem
 from roster_service.outages import Outage
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
-from roster_service.web.json_responses import make_json
-from roster_service.web.request_facts import get_request_facts
 from roster_service.web.start_page import NOT_FOUND, prefers_html, show_text
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ import logging
 
 from flask import has_request_context, request
 
+from roster_service.http.request_facts import WATCHED_PATHS, RequestFacts, get_request_facts
 from roster_service.logs import add_facts, facts
-from roster_service.web.request_facts import WATCHED_PATHS, RequestFacts, get_request_facts
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import pytest
 
 from roster_service.cli import run_signals
 from roster_service.cli.run_signals import RunSignals, Terminated
-from roster_service.web.request_facts import READY_PATH
+from roster_service.http.request_facts import READY_PATH
 from tests.cli.test_serve import COMMAND, PROJECT, environment_of, free_port, serving
 from tests.conditions import PATIENCE_SECONDS, wait_for
 from tests.extent import long

@@ -9,7 +9,7 @@ from roster_service.access.access_log.districts import GrantedDistricts
 from roster_service.access.access_log.entries import Disclosure
 from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.writer import AccessLog
-from roster_service.web.request_facts import RequestingVendor, get_request_facts
+from roster_service.http.request_facts import RequestingVendor, get_request_facts
 
 
 class Disclosures:

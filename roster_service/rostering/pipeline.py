@@ -15,6 +15,10 @@ from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.access.signed_requests import SentRequest, SignedRequests
 from roster_service.access.throttling.rostering_throttle import RosteringThrottle
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.http.disclosures import Disclosures
+from roster_service.http.host_header import find_root_url
+from roster_service.http.json_responses import make_json
+from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
 from roster_service.reads.roster_status import RosterStatusReader
@@ -32,10 +36,6 @@ from roster_service.rostering.operations import (
 )
 from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
-from roster_service.web.disclosures import Disclosures
-from roster_service.web.host_header import find_root_url
-from roster_service.web.json_responses import make_json
-from roster_service.web.request_facts import RequestingVendor, get_request_facts, require_rate
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from flask_smorest import Api, Blueprint
 from flask_smorest.spec.plugins import FlaskPlugin
 from marshmallow import fields
 
+from roster_service.http.host_header import find_root_url
 from roster_service.schemas.examples import EXAMPLE_ROOT, FieldExamples
-from roster_service.web.host_header import find_root_url
 
 OPENAPI_VERSION = "3.0.3"
 LICENSE = {"name": "MIT", "url": "https://opensource.org/license/mit"}
