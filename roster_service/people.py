@@ -59,7 +59,7 @@ from roster_service.db.tables import (
     users,
 )
 from roster_service.errors import CommandError
-from roster_service.known_people import require_person
+from roster_service.explore.known_people import require_person
 from roster_service.publication import publish
 from roster_service.settings import Settings
 

@@ -7,13 +7,13 @@ from typing import Any, TextIO
 
 import click
 
-from roster_service.access.access_list import Access, list_access
 from roster_service.access.org_list import SCHOOL, find_org
 from roster_service.access.parts import PARTS
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, read_settings, show
-from roster_service.known_people import choose_person
+from roster_service.explore.access_list import Access, list_access
+from roster_service.explore.known_people import choose_person
+from roster_service.explore.record_access import explain_unseen
 from roster_service.private_files import write_private_csv
-from roster_service.record_access import explain_unseen
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Access))
 

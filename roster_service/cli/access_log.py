@@ -25,7 +25,7 @@ from roster_service.access.access_log.writer import move_rows_of_ended_workers
 from roster_service.access.parts import list_shown_parts
 from roster_service.access.vendors import find_vendor
 from roster_service.cli.terminal import as_json, make_table, open_connection, read_settings, show, to_texts
-from roster_service.known_people import choose_person
+from roster_service.explore.known_people import choose_person
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
 since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")

@@ -22,7 +22,7 @@ from roster_service.cli.terminal import (
 from roster_service.db.exclusions import Exclusion, ExclusionKind, list_exclusions
 from roster_service.db.instants import format_instant
 from roster_service.db.roster_engine import open_roster_engine
-from roster_service.known_people import require_person
+from roster_service.explore.known_people import require_person
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
 
 # Seconds beyond the longest request for which the command waits for requests that began before it.

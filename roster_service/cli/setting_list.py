@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from roster_service.cli.terminal import as_json, make_table, read_settings, show
-from roster_service.listed_settings import ListedSetting, list_settings
+from roster_service.explore.listed_settings import ListedSetting, list_settings
 
 
 @click.command("settings")

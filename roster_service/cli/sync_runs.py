@@ -18,8 +18,8 @@ from roster_service.db.rejected_rows import (
     read_rejected_rows,
 )
 from roster_service.db.run_history import Run, RunDetails, find_run, list_runs
+from roster_service.explore.rejected_rows import label_rows
 from roster_service.private_files import write_private_csv
-from roster_service.reads.rejected_rows import label_rows
 
 # How many runs are listed beside the held ones; how many rejected rows `rejected` and `show` print.
 LISTED, SHOWN, SAMPLES = 20, 20, 5

@@ -9,8 +9,8 @@ import click
 from roster_service.app import make_serving_engine
 from roster_service.cli.terminal import as_json, open_change, read_settings, reason_option, show
 from roster_service.db.roles import Role, make_role_urls
+from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
 from roster_service.schemas.versions import VERSIONS
-from roster_service.vendor_view import VENDOR_INTERFACE, VendorView, show_as
 
 
 @click.command("show")

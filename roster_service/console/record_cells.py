@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Table
 
 from roster_service.db import tables
-from roster_service.reads.references import read_labels
-from roster_service.reads.whole_roster import FoundRecord
+from roster_service.explore.references import read_labels
+from roster_service.explore.whole_roster import FoundRecord
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from roster_service.cli import main
-from roster_service.listed_settings import EMBEDDED
+from roster_service.explore.listed_settings import EMBEDDED
 from roster_service.settings import PREFIX, Settings
 
 from .conftest import make_environment

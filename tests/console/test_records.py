@@ -23,10 +23,10 @@ from roster_service.db.actors import OperatorRole
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES, changes, courses, sync_runs
-from roster_service.record_access import STUDENTS, list_verdicts
+from roster_service.explore.record_access import STUDENTS, list_verdicts
+from roster_service.explore.vendor_view import show_as
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.settings import Settings
-from roster_service.vendor_view import show_as
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.console.conftest import SECRET, Browser, Console, name_operator

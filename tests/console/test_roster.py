@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from roster_service.access.clients import list_clients
 from roster_service.db.actors import OperatorRole
 from roster_service.db.tables import changes, pulls, users
-from roster_service.known_people import find_people
+from roster_service.explore.known_people import find_people
 from tests.console.conftest import SECRET, Browser, Console
 from tests.console.hostile import SCRIPT, TEXTS, add_people
 

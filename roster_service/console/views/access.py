@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from roster_service.access.access_list import Access, list_access
 from roster_service.access.org_list import SCHOOL
 from roster_service.access.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.access.vendors import list_vendors
@@ -16,7 +15,8 @@ from roster_service.console.views.roster import search_roster
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.errors import CommandError
-from roster_service.record_access import explain_unseen
+from roster_service.explore.access_list import Access, list_access
+from roster_service.explore.record_access import explain_unseen
 from roster_service.schemas.versions import ORGS, USERS, Resource
 
 # What may be looked for: its collection, and the facets of the search.

@@ -29,7 +29,7 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.errors import UnknownPersonError
-from roster_service.known_people import KnownPerson, find_people
+from roster_service.explore.known_people import KnownPerson, find_people
 
 
 @dataclass(frozen=True)

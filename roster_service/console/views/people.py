@@ -14,7 +14,7 @@ from roster_service.db.changes import Verb
 from roster_service.db.exclusions import ExclusionKind, list_exclusions
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
-from roster_service.known_people import KnownPerson, find_person
+from roster_service.explore.known_people import KnownPerson, find_person
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
 
 # In seconds, for requests that began before a removal.

@@ -21,8 +21,8 @@ from roster_service.db.rejected_rows import find_loading_run
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
-from roster_service.reads.references import read_labels
-from roster_service.reads.rejected_rows import count_naming_rows
+from roster_service.explore.references import read_labels
+from roster_service.explore.rejected_rows import count_naming_rows
 
 _TABLES = {TYPES[table.name]: table for table in ROSTER_TABLES}
 

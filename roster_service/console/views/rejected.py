@@ -21,8 +21,8 @@ from roster_service.db.rejected_rows import (
 )
 from roster_service.db.run_history import TYPES, Cause, RunDetails, find_run
 from roster_service.errors import CommandError
-from roster_service.reads.rejected_rows import LabelledRecord, label_records, label_rows, make_row_search
-from roster_service.reads.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
+from roster_service.explore.rejected_rows import LabelledRecord, label_records, label_rows, make_row_search
+from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,13 @@ from roster_service.db.feed_states import FeedState
 from roster_service.db.rejected_rows import list_rejecting_runs
 from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError, RefusedRequestError
+from roster_service.explore.references import read_labels
+from roster_service.explore.roster_facets import FACETS
+from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
+from roster_service.explore.vendor_collection import CollectionView, show_collection_as
+from roster_service.explore.whole_roster import MOST_OFFSET, RIGHTS, Found, Wanted, find_records
 from roster_service.query.params import Limits
 from roster_service.query.plan import is_sortable, make_resource_view
-from roster_service.reads.references import read_labels
-from roster_service.reads.roster_facets import FACETS
-from roster_service.reads.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
-from roster_service.reads.whole_roster import MOST_OFFSET, RIGHTS, Found, Wanted, find_records
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,
@@ -42,7 +43,6 @@ from roster_service.schemas.versions import (
     Resource,
 )
 from roster_service.settings import Settings
-from roster_service.vendor_collection import CollectionView, show_collection_as
 
 PAGE = 50
 # Of a file of CSV.

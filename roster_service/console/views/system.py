@@ -18,7 +18,7 @@ from roster_service.db.figures import read_ordering_size, read_server, read_sync
 from roster_service.db.instants import format_instant
 from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
-from roster_service.listed_settings import ListedSetting, list_settings
+from roster_service.explore.listed_settings import ListedSetting, list_settings
 
 
 @dataclass(frozen=True)

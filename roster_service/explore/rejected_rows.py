@@ -33,8 +33,8 @@ from roster_service.db.rejected_rows import (
 )
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES, CTexts, sync_refusals, sync_runs
-from roster_service.reads.references import read_labels
-from roster_service.reads.roster_search import make_search_condition
+from roster_service.explore.references import read_labels
+from roster_service.explore.roster_search import make_search_condition
 
 _TABLES = {TYPES[table.name]: table for table in ROSTER_TABLES}
 # The rows of an explanation.

@@ -28,10 +28,10 @@ from roster_service.db.exclusions import IdHasher
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import orgs, user_roles, users, visible_orgs
 from roster_service.errors import CommandError, Problem, RefusedRequestError
+from roster_service.explore.record_access import OF_PEOPLE, explain_hidden, find_endpoints, read_places
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
 from roster_service.reads.students import StudentsParams, find_student, name_district
-from roster_service.record_access import OF_PEOPLE, explain_hidden, find_endpoints, read_places
 from roster_service.rostering.endpoints import Endpoint
 from roster_service.rostering.operations import Address, Operation, show_record
 from roster_service.schemas.versions import VERSIONS, Version

@@ -18,7 +18,7 @@ from roster_service.db.rejected_rows import names_record
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import demographics, sync_refusals, users
 from roster_service.errors import UnknownPersonError
-from roster_service.reads.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
+from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
 
 # The people of a name to choose from.
 MOST_CHOICES = 25
@@ -56,7 +56,7 @@ def find_people(connection: Connection, typed: str, secret_key: str) -> list[Kno
         return [known]
     found: list[KnownPerson] = []
     if LEAST_CHARACTERS <= len(typed) <= MOST_CHARACTERS and "\x00" not in typed:
-        # All of them by the indexes, before they are ordered: see `find_records` of reads/whole_roster.py.
+        # All of them by the indexes, before they are ordered: see `find_records` of explore/whole_roster.py.
         rows = select(users).where(make_search_condition(users, typed)).cte("named").prefix_with("MATERIALIZED")
         ordered = select(rows).order_by(rows.c.family_name, rows.c.given_name, rows.c.sourced_id)
         found = [_of_roster(row) for row in connection.execute(ordered.limit(MOST_CHOICES))]

@@ -1,5 +1,5 @@
 """A collection as a client of a vendor gets it: an operator looks with the rights of the client, and the look is
-recorded. As `vendor_view.py` for a record, it counts no request and leaves no row in the access log."""
+recorded. As `explore/vendor_view.py` for a record, it counts no request and leaves no row in the access log."""
 
 from __future__ import annotations
 

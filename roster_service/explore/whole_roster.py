@@ -18,6 +18,8 @@ from sqlalchemy import CTE, ColumnElement, Connection, Select, any_, bindparam, 
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
 from roster_service.db.visibility import ContentRights, MetadataOf
+from roster_service.explore.roster_facets import FACETS, make_facet_conditions
+from roster_service.explore.roster_search import make_search_condition
 from roster_service.query.params import COLLECTION_PARAMETERS, Limits, read_params
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import Notice, Plan, QueryShape, ResourceView, make_plan, make_resource_view
@@ -29,8 +31,6 @@ from roster_service.query.statements import (
     make_sort_keys,
 )
 from roster_service.reads.page import put_root
-from roster_service.reads.roster_facets import FACETS, make_facet_conditions
-from roster_service.reads.roster_search import make_search_condition
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.records import Record
 from roster_service.schemas.student_stamps import make_student_record
