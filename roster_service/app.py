@@ -25,7 +25,6 @@ from roster_service.access.throttling.rostering_throttle import RosteringThrottl
 from roster_service.access.throttling.storage import make_storage
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.access.throttling.vendor_throttle import VendorThrottle
-from roster_service.cache.orderings import Orderings
 from roster_service.console.blueprint import register_console
 from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.engine import (
@@ -44,14 +43,15 @@ from roster_service.http.disclosures import Disclosures
 from roster_service.http.host_header import register_host_check
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
-from roster_service.query.params import Limits
-from roster_service.reads.reader import Reader
-from roster_service.reads.roster_status import RosterStatusReader
-from roster_service.reads.standby import Standby
-from roster_service.reads.standby_reader import StandbyReader
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.pipeline import Services
+from roster_service.serving.orderings import Orderings
+from roster_service.serving.params import Limits
+from roster_service.serving.reader import Reader
+from roster_service.serving.roster_status import RosterStatusReader
+from roster_service.serving.standby import Standby
+from roster_service.serving.standby_reader import StandbyReader
 from roster_service.settings import Settings
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.views import VendorServices

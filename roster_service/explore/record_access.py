@@ -45,9 +45,9 @@ from roster_service.db.tables import (
 from roster_service.db.visibility import VENDOR, Opened, label_is_open, row_is_visible
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from roster_service.errors import CommandError
-from roster_service.query.path_filters import everything
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
 from roster_service.schemas.versions import DEMOGRAPHICS, VERSIONS
+from roster_service.serving.path_filters import everything
 
 # The records of people.
 OF_PEOPLE = (users, demographics)

@@ -15,17 +15,17 @@ from sqlalchemy import Connection, Engine
 from roster_service.access.access_log.entries import mask_filter
 from roster_service.access.clients import find_listed_client
 from roster_service.access.registered_client import find_client
-from roster_service.cache.orderings import Orderings
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips
 from roster_service.errors import CommandError, RefusedRequestError
-from roster_service.query.params import Limits
-from roster_service.query.request import AuthorizedRequest
-from roster_service.reads.reader import Reader
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.operations import Address, Operation, show_page
 from roster_service.schemas.versions import VERSIONS
+from roster_service.serving.orderings import Orderings
+from roster_service.serving.params import Limits
+from roster_service.serving.reader import Reader
+from roster_service.serving.request import AuthorizedRequest
 from roster_service.settings import Settings
 
 # The pages of a client's own pulls stay as they are: the look has a caller of its own, who begins none.

@@ -21,7 +21,6 @@ from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.api_keys import find_holder_of
 from roster_service.access.registered_client import find_client
 from roster_service.access.vendors import Vendor, find_vendor
-from roster_service.cache.orderings import Orderings
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.exclusions import IdHasher
@@ -29,12 +28,13 @@ from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import orgs, user_roles, users, visible_orgs
 from roster_service.errors import CommandError, Problem, RefusedRequestError
 from roster_service.explore.record_access import OF_PEOPLE, explain_hidden, find_endpoints, read_places
-from roster_service.query.params import Limits
-from roster_service.reads.reader import Reader
-from roster_service.reads.students import StudentsParams, find_student, name_district
 from roster_service.rostering.endpoints import Endpoint
 from roster_service.rostering.operations import Address, Operation, show_record
 from roster_service.schemas.versions import VERSIONS, Version
+from roster_service.serving.orderings import Orderings
+from roster_service.serving.params import Limits
+from roster_service.serving.reader import Reader
+from roster_service.serving.students import StudentsParams, find_student, name_district
 from roster_service.settings import Settings
 
 STUDENT = "student"

@@ -20,22 +20,22 @@ from roster_service.db.tables import CTexts, feeds
 from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.explore.roster_facets import FACETS, make_facet_conditions
 from roster_service.explore.roster_search import make_search_condition
-from roster_service.query.params import COLLECTION_PARAMETERS, Limits, read_params
-from roster_service.query.path_filters import everything
-from roster_service.query.plan import Notice, Plan, QueryShape, ResourceView, make_plan, make_resource_view
-from roster_service.query.statements import (
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.records import Record
+from roster_service.schemas.student_stamps import make_student_record
+from roster_service.schemas.students import PLAIN_FIELDS
+from roster_service.schemas.versions import Resource, Version
+from roster_service.serving.page import put_root
+from roster_service.serving.params import COLLECTION_PARAMETERS, Limits, read_params
+from roster_service.serving.path_filters import everything
+from roster_service.serving.plan import Notice, Plan, QueryShape, ResourceView, make_plan, make_resource_view
+from roster_service.serving.statements import (
     HREF_ROOT,
     STATEMENT_CACHE_SIZE,
     make_filter_condition,
     make_record_json,
     make_sort_keys,
 )
-from roster_service.reads.page import put_root
-from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.records import Record
-from roster_service.schemas.student_stamps import make_student_record
-from roster_service.schemas.students import PLAIN_FIELDS
-from roster_service.schemas.versions import Resource, Version
 
 # The vendor id with which operators read, which no vendor has. An operator may read all there is.
 OPERATOR = 0

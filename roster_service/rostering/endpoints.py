@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from roster_service.access.scopes import ScopeName
-from roster_service.cache.warm_up import Listing
-from roster_service.query import path_filters
-from roster_service.query.path_filters import PathFilter
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,
@@ -26,6 +23,9 @@ from roster_service.schemas.versions import (
     VERSIONS,
     Resource,
 )
+from roster_service.serving import path_filters
+from roster_service.serving.path_filters import PathFilter
+from roster_service.serving.warm_up import Listing
 
 
 class Access(Enum):

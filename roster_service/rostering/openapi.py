@@ -17,8 +17,6 @@ from roster_service.access.signed_requests import METHODS
 from roster_service.access.throttling import rate_state
 from roster_service.errors import ErrorProfile
 from roster_service.http.openapi import DocumentApi, make_body, refer
-from roster_service.query.params import FIELDS, FILTER, LIMIT, SORT, Limits, Parameter
-from roster_service.query.plan import ResourceView, is_sortable, make_resource_view
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
 from roster_service.rostering.openapi_tokens import RETRIED, RETRY_AFTER, add_token_operations
 from roster_service.rostering.operations import COUNT, list_parameters
@@ -26,6 +24,8 @@ from roster_service.rostering.status_info import ERROR_SCHEMAS, WARNING_HEADER, 
 from roster_service.schemas.examples import EXAMPLE_ROOT, collect_field_examples, load_examples
 from roster_service.schemas.roster_status import RosterStatus
 from roster_service.schemas.versions import Resource, Version
+from roster_service.serving.params import FIELDS, FILTER, LIMIT, SORT, Limits, Parameter
+from roster_service.serving.plan import ResourceView, is_sortable, make_resource_view
 
 # The names of the standard.
 SECURITY_SCHEME = "OAuth2CC"

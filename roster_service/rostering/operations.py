@@ -17,20 +17,20 @@ from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.access.scopes import TOKEN_PATH, ScopeName
 from roster_service.db.round_trip import Call
 from roster_service.errors import ErrorProfile, Problem, RefusedRequestError
-from roster_service.query.params import (
+from roster_service.rostering.endpoints import Cardinality, Endpoint
+from roster_service.rostering.headers import make_etag, make_links, read_total
+from roster_service.rostering.status_info import WARNING_HEADER, make_warning, make_warning_header
+from roster_service.schemas.versions import Version
+from roster_service.serving.page import Page, put_root
+from roster_service.serving.params import (
     COLLECTION_PARAMETERS,
     SINGLE_PARAMETERS,
     Limits,
     Parameter,
     read_params,
 )
-from roster_service.query.plan import Notice, Plan, make_plan
-from roster_service.query.request import AuthorizedRequest
-from roster_service.reads.page import Page, put_root
-from roster_service.rostering.endpoints import Cardinality, Endpoint
-from roster_service.rostering.headers import make_etag, make_links, read_total
-from roster_service.rostering.status_info import WARNING_HEADER, make_warning, make_warning_header
-from roster_service.schemas.versions import Version
+from roster_service.serving.plan import Notice, Plan, make_plan
+from roster_service.serving.request import AuthorizedRequest
 
 MAX_QUERY_FIELDS = 100
 COUNT = "X-Total-Count"

@@ -19,9 +19,6 @@ from roster_service.http.disclosures import Disclosures
 from roster_service.http.host_header import find_root_url
 from roster_service.http.json_responses import make_json
 from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
-from roster_service.query.params import Limits
-from roster_service.reads.reader import Reader
-from roster_service.reads.roster_status import RosterStatusReader
 from roster_service.rostering.operations import (
     Address,
     AnswerBody,
@@ -36,6 +33,9 @@ from roster_service.rostering.operations import (
 )
 from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
+from roster_service.serving.params import Limits
+from roster_service.serving.reader import Reader
+from roster_service.serving.roster_status import RosterStatusReader
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 from marshmallow import fields, validate
 
 from roster_service.errors import ErrorProfile, Problem
-from roster_service.query.plan import Notice
 from roster_service.schemas.kinds import StrictSchema, describe
+from roster_service.serving.plan import Notice
 
 # Problem -> (HTTP status, imsx_codeMinor): from the specification of the service, and otherwise the standard's codes.
 STATUS_INFO: dict[Problem, tuple[int, str]] = {

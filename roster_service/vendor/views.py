@@ -30,12 +30,12 @@ from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.http.disclosures import Disclosures
 from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
-from roster_service.reads.page import Page
-from roster_service.reads.reader import Reader
-from roster_service.reads.roster_status import RosterStatusReader
-from roster_service.reads.students import StudentsParams, find_students, list_districts
 from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
+from roster_service.serving.page import Page
+from roster_service.serving.reader import Reader
+from roster_service.serving.roster_status import RosterStatusReader
+from roster_service.serving.students import StudentsParams, find_students, list_districts
 from roster_service.vendor.bodies import read_body, require_no_parameter
 from roster_service.vendor.responses import make_response
 

@@ -23,7 +23,7 @@ from werkzeug.exceptions import Unauthorized
 from roster_service.db.figures import Figures, read_figures
 from roster_service.http.request_facts import METRICS_PATH, RequestFacts
 from roster_service.metrics import MULTIPROCESS_FOLDER, REQUESTS, SECONDS, VENDOR_REQUESTS
-from roster_service.reads.standby import Standby
+from roster_service.serving.standby import Standby
 
 # Any client may send any method; a label has only those that the service knows.
 METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})

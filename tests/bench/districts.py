@@ -24,8 +24,6 @@ from roster_service.access import clients, vendors
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.cache.orderings import Orderings
-from roster_service.cache.warm_up import make_orderings
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
 from roster_service.db.feed_states import list_feed_ids
@@ -34,8 +32,10 @@ from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from roster_service.db.upgrades import upgrade
 from roster_service.publication import LISTINGS, publish
-from roster_service.query.request import AuthorizedRequest
-from roster_service.reads.reader import Reader
+from roster_service.serving.orderings import Orderings
+from roster_service.serving.reader import Reader
+from roster_service.serving.request import AuthorizedRequest
+from roster_service.serving.warm_up import make_orderings
 from sync_scripts.applying.indexes import make_missing_indexes
 from tests.actors import TESTER
 from tests.cache.conftest import SECRET_KEY, add_vendor, make_request, make_token

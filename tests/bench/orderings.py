@@ -17,17 +17,17 @@ from typing import Any
 
 from sqlalchemy import func, select, text
 
-from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import make_ordering_engine, make_reading_engine
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import enrollments, orderings
-from roster_service.query.params import Params
-from roster_service.query.plan import make_plan
-from roster_service.query.request import AuthorizedRequest
-from roster_service.reads.page import Page
-from roster_service.reads.reader import Reader, ReadPage
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import V1P1
+from roster_service.serving.orderings import Orderings
+from roster_service.serving.page import Page
+from roster_service.serving.params import Params
+from roster_service.serving.plan import make_plan
+from roster_service.serving.reader import Reader, ReadPage
+from roster_service.serving.request import AuthorizedRequest
 from tests.bench.bench_service import seconds_of
 from tests.bench.place import Place, open_place
 

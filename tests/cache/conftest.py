@@ -17,20 +17,20 @@ from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import read_state
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.cache.orderings import Orderings
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
 from roster_service.db.prepared_statements import DIALECT, Statement
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.query.params import Params
-from roster_service.query.plan import make_plan
-from roster_service.query.request import AuthorizedRequest
-from roster_service.reads.page import Page
-from roster_service.reads.reader import Reader
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import V1P2
+from roster_service.serving.orderings import Orderings
+from roster_service.serving.page import Page
+from roster_service.serving.params import Params
+from roster_service.serving.plan import make_plan
+from roster_service.serving.reader import Reader
+from roster_service.serving.request import AuthorizedRequest
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
 from tests.actors import TESTER

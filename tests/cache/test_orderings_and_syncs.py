@@ -15,7 +15,7 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import read_state
 from roster_service.db.engine import make_engine
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.reads.reader import ReadPage
+from roster_service.serving.reader import ReadPage
 from sync_scripts.engine.load import Options, load
 from tests.extent import examples
 from tests.sync.conftest import EXPORTS, SPRINGFIELD

@@ -9,11 +9,11 @@ from sqlalchemy import Engine, Table, insert, update
 
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.cache import warm_up as warming
-from roster_service.cache.warm_up import WarmUp, make_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.rostering.endpoints import list_listings
+from roster_service.serving import warm_up as warming
+from roster_service.serving.warm_up import WarmUp, make_orderings
 
 from .conftest import Questioner, add_vendor, find_orgs, ids_of, make_request
 from .plain_pages import Question, plain_page

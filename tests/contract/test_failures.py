@@ -35,7 +35,7 @@ def test_a_fault_of_our_own_is_500(
     def fail(*_args: object) -> None:
         raise RuntimeError("a secret value")
 
-    monkeypatch.setattr("roster_service.reads.reader.Reader.read_page", fail)
+    monkeypatch.setattr("roster_service.serving.reader.Reader.read_page", fail)
     assert_failed(client.call(version, "/users", bearer=token), 500, "internal_server_error")
     assert "RuntimeError" in expected_faults.text
 
@@ -139,7 +139,7 @@ def test_a_connection_that_is_lost_on_the_way_is_503(
             connection.connection.driver_connection.close()
             connection.execute(text("SELECT 1"))
 
-    monkeypatch.setattr("roster_service.reads.reader.Reader.read_page", lose)
+    monkeypatch.setattr("roster_service.serving.reader.Reader.read_page", lose)
     assert_failed(client.call("v1p1", "/users", bearer=token), 503, "server_busy")
 
 

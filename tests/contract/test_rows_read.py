@@ -19,14 +19,14 @@ from sqlalchemy import Connection, event, func, select, text
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.app import create_app
-from roster_service.cache.ordering_statements import CHUNK_SIZE, select_positions
-from roster_service.cache.warm_up import Listing
 from roster_service.db.engine import make_engine
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.query.params import Params
-from roster_service.query.plan import make_plan
-from roster_service.query.request import AuthorizedRequest
 from roster_service.rostering.endpoints import list_listings
+from roster_service.serving.ordering_statements import CHUNK_SIZE, select_positions
+from roster_service.serving.params import Params
+from roster_service.serving.plan import make_plan
+from roster_service.serving.request import AuthorizedRequest
+from roster_service.serving.warm_up import Listing
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate

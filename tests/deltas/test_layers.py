@@ -14,10 +14,10 @@ from roster_service.db.engine import make_reading_engine
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.stamps import make_next_stamp
 from roster_service.db.visible_orgs import refresh_vendors_of
-from roster_service.query.departures import select_departures
-from roster_service.query.path_filters import everything, users_with_role
-from roster_service.query.plan import make_plan
 from roster_service.schemas.versions import V1P2
+from roster_service.serving.departures import select_departures
+from roster_service.serving.path_filters import everything, users_with_role
+from roster_service.serving.plan import make_plan
 from sync_scripts.engine.load import load
 from tests.cache.conftest import SECRET_KEY, add_vendor
 from tests.query.test_statements import params

@@ -6,9 +6,9 @@ import pytest
 from oneroster_filter import check, parse
 
 from roster_service.access.scopes import ScopeName, make_content_rights
-from roster_service.query.plan import make_resource_view
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import VERSIONS, Version
+from roster_service.serving.plan import make_resource_view
 from tests.docs.pages import list_rows, read_section
 
 ROWS = [(path, text) for _, path, text in list_rows(read_section("docs/vendors.md", "Filters"), "to find")]

@@ -129,7 +129,7 @@ def test_enough_is_found() -> None:
 @pytest.mark.parametrize(
     ("span", "is_there"),
     [
-        ("query/plan.py", True),
+        ("serving/plan.py", True),
         ("sync_scripts/engine/load.py", True),
         ("schema.sql", True),
         ("db/sql/policies", True),

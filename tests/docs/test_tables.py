@@ -19,7 +19,6 @@ from roster_service.db.figures import FeedHealth, Figures
 from roster_service.db.roles import READABLE, WRITABLE
 from roster_service.db.run_history import STEPS
 from roster_service.db.withheld import WithheldField
-from roster_service.query.params import COLLECTION_PARAMETERS
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.rostering.status_info import STATUS_INFO
 from roster_service.schemas.kinds import list_hidden, list_roster_fields
@@ -31,6 +30,7 @@ from roster_service.server.gunicorn_worker import HANDOVER_SECONDS
 from roster_service.server.http_channel import BYTES_PER_SECOND, MEMORY_BYTES, SECONDS, Stage
 from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
 from roster_service.server.http_server import CONNECTIONS
+from roster_service.serving.params import COLLECTION_PARAMETERS
 from roster_service.settings import Settings
 from roster_service.vendor.responses import FAILURES
 from roster_service.web.metrics_page import list_database_metrics, list_standby_metrics

@@ -46,7 +46,7 @@ BURST = 60
 REQUEST_ID = "0123456789abcdef"
 # In place of the parts of the service that fail.
 FAULT, OUTAGE = RuntimeError(), OperationalError("", {}, Exception())
-PAGE_OF_RECORDS = "roster_service.reads.reader.Reader.read_page"
+PAGE_OF_RECORDS = "roster_service.serving.reader.Reader.read_page"
 STUDENTS_QUERY = "roster_service.vendor.views.find_students"
 FORM = {"grant_type": "client_credentials"}
 

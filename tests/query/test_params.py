@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Params, read_params
+from roster_service.serving.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Params, read_params
 
 LIMITS = Limits(default_limit=100, max_limit=1000, filter_length=20)
 NOTHING = Params(limit=100, offset=0, filter=None, sort=None, descending=False, fields=None)

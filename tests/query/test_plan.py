@@ -10,12 +10,12 @@ from oneroster_filter import And, Or
 from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.db.withheld import WithheldField
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.params import Params
-from roster_service.query.path_filters import everything
-from roster_service.query.plan import Plan, make_plan
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.kinds import list_roster_fields
 from roster_service.schemas.records import Record
+from roster_service.serving.params import Params
+from roster_service.serving.path_filters import everything
+from roster_service.serving.plan import Plan, make_plan
 
 NOTHING = ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())
 ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())

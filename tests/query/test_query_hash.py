@@ -9,10 +9,10 @@ from sqlalchemy import text
 
 from roster_service.db.round_trip import Call
 from roster_service.db.visibility import ContentRights, MetadataOf
-from roster_service.query.path_filters import everything, users_with_role
-from roster_service.query.plan import make_plan
-from roster_service.query.request import AuthorizedRequest
 from roster_service.schemas import v1p1, v1p2
+from roster_service.serving.path_filters import everything, users_with_role
+from roster_service.serving.plan import make_plan
+from roster_service.serving.request import AuthorizedRequest
 
 from .test_statements import params
 

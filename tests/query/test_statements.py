@@ -11,29 +11,29 @@ from oneroster_filter import Kind
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
-from roster_service.cache.ordering_statements import make_ordering_statement, select_positions
 from roster_service.db.visibility import ContentRights, MetadataOf
-from roster_service.query.params import Params
-from roster_service.query.path_filters import everything
-from roster_service.query.plan import Plan, make_plan
-from roster_service.query.statements import (
+from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
+from roster_service.schemas import v1p1, v1p2
+from roster_service.schemas.records import Record
+from roster_service.schemas.versions import VERSIONS, Version
+from roster_service.serving.first_page import bind_filter, make_first_page_query
+from roster_service.serving.ordering_statements import make_ordering_statement, select_positions
+from roster_service.serving.params import Params
+from roster_service.serving.path_filters import everything
+from roster_service.serving.plan import Plan, make_plan
+from roster_service.serving.read_statements import (
+    make_found_page_statement,
+    make_ordered_page_statement,
+    make_record_statement,
+    make_shared_page_statement,
+)
+from roster_service.serving.statements import (
     Driver,
     make_collection_condition,
     make_filter_condition,
     make_record_json,
     select_ids,
 )
-from roster_service.reads.first_page import bind_filter, make_first_page_query
-from roster_service.reads.read_statements import (
-    make_found_page_statement,
-    make_ordered_page_statement,
-    make_record_statement,
-    make_shared_page_statement,
-)
-from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
-from roster_service.schemas import v1p1, v1p2
-from roster_service.schemas.records import Record
-from roster_service.schemas.versions import VERSIONS, Version
 
 NOTHING = ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())
 ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())

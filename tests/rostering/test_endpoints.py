@@ -8,9 +8,9 @@ import pytest
 
 from roster_service.access.scopes import ScopeName
 from roster_service.errors import ErrorProfile, Problem
-from roster_service.query.plan import Notice
 from roster_service.rostering.endpoints import ENDPOINTS, Access, Cardinality, Endpoint
 from roster_service.rostering.status_info import STATUS_INFO, make_failure, make_warning
+from roster_service.serving.plan import Notice
 from roster_service.vendor.responses import FAILURES
 
 # The paths of the specification, in its own order.

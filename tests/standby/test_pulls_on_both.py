@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import make_url
 
-from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import make_reading_engine
 from roster_service.metrics import READS
-from roster_service.reads.standby import Standby
-from roster_service.reads.standby_reader import StandbyReader
+from roster_service.serving.orderings import Orderings
+from roster_service.serving.standby import Standby
+from roster_service.serving.standby_reader import StandbyReader
 from tests.cache.conftest import PULL_MINUTES
 from tests.cache.test_pulls import STEPS, Consumers, make_consumers, take_step
 from tests.extent import examples, long

@@ -18,8 +18,8 @@ from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.db.engine import make_reading_engine
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
-from roster_service.reads import standby as module
-from roster_service.reads.standby import Standby
+from roster_service.serving import standby as module
+from roster_service.serving.standby import Standby
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conditions import wait_for

@@ -8,7 +8,7 @@ import pytest
 
 from tests.style.words import list_troubles
 
-MODULE = Path("roster_service/query/plan.py")
+MODULE = Path("roster_service/serving/plan.py")
 FOUND = {
     "a class": "class QuirkTable: pass",
     "a function": "def read_wish(): pass",
@@ -29,7 +29,7 @@ PLAIN = {
 @pytest.mark.parametrize("source", FOUND.values(), ids=FOUND)
 def test_a_retired_word_is_refused_with_its_replacement(source: str) -> None:
     (trouble,) = list_troubles(MODULE, source)
-    assert trouble.startswith("roster_service/query/plan.py:1: ")
+    assert trouble.startswith("roster_service/serving/plan.py:1: ")
     assert "is retired; say: " in trouble
 
 
@@ -45,7 +45,7 @@ def test_a_plain_word_is_taken(source: str) -> None:
         ("sync_scripts/deriving.py", True),
         ("sync_scripts/outcasts/__init__.py", True),
         ("sync_scripts/staging/__init__.py", False),
-        ("roster_service/query/plan.py", False),
+        ("roster_service/serving/plan.py", False),
     ],
 )
 def test_a_module_is_named_by_a_noun_that_is_in_use(path: str, refused: bool) -> None:

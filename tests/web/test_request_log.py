@@ -136,7 +136,7 @@ def test_a_fault_and_its_request_share_an_id(
 
     logged = Logged(served, write_log(LogLevel.ERROR))
     assert served.client.token("v1p1")
-    monkeypatch.setattr("roster_service.reads.reader.Reader.read_page", fail)
+    monkeypatch.setattr("roster_service.serving.reader.Reader.read_page", fail)
     response = logged.ask(USERS)
     fault, line = (json.loads(text) for text in logged.stream.getvalue().splitlines())
     assert fault["message"].startswith("fault: RuntimeError")

@@ -24,8 +24,8 @@ from roster_service.explore.references import References, read_references
 from roster_service.explore.rejected_rows import Explanation, explain_record
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, show_as
 from roster_service.explore.whole_roster import RIGHTS, read_body, read_records, read_student
-from roster_service.query.plan import make_resource_view
 from roster_service.schemas.versions import CLASSES, COURSES, USERS, V1P2, VERSIONS, Resource
+from roster_service.serving.plan import make_resource_view
 
 HISTORY = 50
 # The references that a record should have, by their titles; of people only those with one of these roles have classes.

@@ -28,8 +28,6 @@ from roster_service.explore.roster_facets import FACETS
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
 from roster_service.explore.vendor_collection import CollectionView, show_collection_as
 from roster_service.explore.whole_roster import MOST_OFFSET, RIGHTS, Found, Wanted, find_records
-from roster_service.query.params import Limits
-from roster_service.query.plan import is_sortable, make_resource_view
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,
@@ -42,6 +40,8 @@ from roster_service.schemas.versions import (
     VERSIONS,
     Resource,
 )
+from roster_service.serving.params import Limits
+from roster_service.serving.plan import is_sortable, make_resource_view
 from roster_service.settings import Settings
 
 PAGE = 50

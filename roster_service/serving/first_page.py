@@ -19,12 +19,12 @@ from sqlalchemy import CTE, BindParameter, ColumnElement, bindparam, cast, func,
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.sql import visitors
 
-from roster_service.cache.ordering_statements import LIMIT, OFFSET
 from roster_service.db.prepared_statements import DIALECT
 from roster_service.db.tables import CTexts
-from roster_service.query.departures import compile_departure_filter, has_departures, join_departures
-from roster_service.query.plan import Plan, QueryShape
-from roster_service.query.statements import (
+from roster_service.serving.departures import compile_departure_filter, has_departures, join_departures
+from roster_service.serving.ordering_statements import LIMIT, OFFSET
+from roster_service.serving.plan import Plan, QueryShape
+from roster_service.serving.statements import (
     STATEMENT_CACHE_SIZE,
     Driver,
     choose_collection_condition,

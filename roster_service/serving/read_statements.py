@@ -29,8 +29,6 @@ from sqlalchemy import (
     union_all,
 )
 
-from roster_service.cache.ordering_statements import LIMIT, join_orderings, select_page_ids
-from roster_service.cache.pulls import list_pull_columns, make_pull_cte, select_asked_parts
 from roster_service.db import tables
 from roster_service.db.tables import WHOLE, Stamp, orderings, visible_feeds
 from roster_service.db.visibility import (
@@ -41,10 +39,12 @@ from roster_service.db.visibility import (
     read_refusal,
     select_whole_districts,
 )
-from roster_service.query.departures import has_departures, make_departure_json, select_departures
-from roster_service.query.path_filters import ListFilter, PathFilter, everything, no_condition
-from roster_service.query.plan import QueryShape
-from roster_service.query.statements import (
+from roster_service.serving.departures import has_departures, make_departure_json, select_departures
+from roster_service.serving.ordering_statements import LIMIT, join_orderings, select_page_ids
+from roster_service.serving.path_filters import ListFilter, PathFilter, everything, no_condition
+from roster_service.serving.plan import QueryShape
+from roster_service.serving.pulls import list_pull_columns, make_pull_cte, select_asked_parts
+from roster_service.serving.statements import (
     RECORD,
     STATEMENT_CACHE_SIZE,
     Driver,
@@ -52,7 +52,7 @@ from roster_service.query.statements import (
     make_collection_condition,
     make_record_json,
 )
-from roster_service.query.texts import get_person, select_texts
+from roster_service.serving.texts import get_person, select_texts
 
 
 def _make_state_cte() -> CTE:

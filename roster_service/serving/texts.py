@@ -27,14 +27,14 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.db import json_text, tables
 from roster_service.db.tables import CText, CTexts
-from roster_service.query.departures import (
+from roster_service.serving.departures import (
     has_departures,
     make_departure_json,
     may_show_departure_of_visible,
     select_departures,
 )
-from roster_service.query.plan import QueryShape, ResourceView
-from roster_service.query.statements import Driver, get_key_column, make_collection_condition, make_record_json
+from roster_service.serving.plan import QueryShape, ResourceView
+from roster_service.serving.statements import Driver, get_key_column, make_collection_condition, make_record_json
 
 # The database joins this many texts into one row: fewer rows to transfer, and no row is large.
 BATCH_SIZE = 100

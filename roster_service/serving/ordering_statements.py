@@ -28,10 +28,10 @@ from sqlalchemy.types import BigInteger, Boolean, Integer
 
 from roster_service.db.tables import WHOLE, CText, CTexts, ordering_chunks, orderings, visible_feeds
 from roster_service.db.visibility import VENDOR, name_visible_set
-from roster_service.query.departures import compile_departure_filter, join_departures
-from roster_service.query.plan import Plan
-from roster_service.query.request import make_ordering_shape
-from roster_service.query.statements import (
+from roster_service.serving.departures import compile_departure_filter, join_departures
+from roster_service.serving.plan import Plan
+from roster_service.serving.request import make_ordering_shape
+from roster_service.serving.statements import (
     choose_collection_condition,
     make_filter_condition,
     make_sort_keys,

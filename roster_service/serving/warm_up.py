@@ -13,15 +13,15 @@ from sqlalchemy import Connection, Engine, exists, select
 
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import ScopeName, read_scopes
-from roster_service.cache.orderings import Made, Orderings, evict_orderings
 from roster_service.db.tables import WHOLE, oauth_clients, vendor_grants, vendors, visible_feeds
 from roster_service.db.withheld import read_list
-from roster_service.query.params import Params
-from roster_service.query.path_filters import PathFilter
-from roster_service.query.plan import make_plan
-from roster_service.query.request import AuthorizedRequest
 from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.records import Record
+from roster_service.serving.orderings import Made, Orderings, evict_orderings
+from roster_service.serving.params import Params
+from roster_service.serving.path_filters import PathFilter
+from roster_service.serving.plan import make_plan
+from roster_service.serving.request import AuthorizedRequest
 
 _WHOLE_COLLECTION = Params(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
 

@@ -21,12 +21,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.access.roster_state import RosterState
 from roster_service.access.throttling.ordering_throttle import OrderingThrottle
-from roster_service.cache.ordering_statements import QUERY, make_ordering_statement, select_changed, select_parts
-from roster_service.cache.pulls import Pull, make_pull_row, prolong_pull
 from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.db.visibility import VENDOR, select_whole_districts
 from roster_service.errors import make_slot_refusal
-from roster_service.query.request import AuthorizedRequest
+from roster_service.serving.ordering_statements import QUERY, make_ordering_statement, select_changed, select_parts
+from roster_service.serving.pulls import Pull, make_pull_row, prolong_pull
+from roster_service.serving.request import AuthorizedRequest
 
 # How many orderings, and how many bytes of chunks, a worker adds before it evicts orderings beyond the bounds.
 UNCHECKED_ORDERINGS = 100

@@ -26,10 +26,10 @@ from oneroster_filter.typing import TypedExpr
 
 from roster_service.db.visibility import ContentRights
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.params import Params
-from roster_service.query.path_filters import PathFilter
 from roster_service.schemas.kinds import RosterField, find_vocabulary, list_hidden, list_roster_fields
 from roster_service.schemas.records import Record
+from roster_service.serving.params import Params
+from roster_service.serving.path_filters import PathFilter
 
 # The operators that compare whole words.
 _WHOLE_WORDS = {Kind.TEXT: (Operator.EQUAL,), Kind.TEXTS: (Operator.EQUAL, Operator.CONTAINS)}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roster_service.query.statements import HREF_ROOT
+from roster_service.serving.statements import HREF_ROOT
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,14 @@ from roster_service.db.visibility import (
 )
 from roster_service.db.withheld import WithheldField
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.path_filters import ListFilter
-from roster_service.query.plan import Plan, QueryShape, make_resource_view
-from roster_service.query.request import AuthorizedRequest
-from roster_service.reads.reader import Reader, ReadPage
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.student_stamps import Included, make_stamp, make_student_record, select_changed_students
 from roster_service.schemas.students import PLAIN_FIELDS
 from roster_service.schemas.version_words import Wording
+from roster_service.serving.path_filters import ListFilter
+from roster_service.serving.plan import Plan, QueryShape, make_resource_view
+from roster_service.serving.reader import Reader, ReadPage
+from roster_service.serving.request import AuthorizedRequest
 
 
 @dataclass(frozen=True, kw_only=True)

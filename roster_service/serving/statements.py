@@ -17,10 +17,10 @@ from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
 from roster_service.db import json_text
 from roster_service.db.visibility import ContentRights, find_visible_rows, of_each_row, row_is_visible
-from roster_service.query.path_filters import PathFilter, bind_path_id
-from roster_service.query.plan import Plan, QueryShape, ResourceView
 from roster_service.schemas.kinds import Source
 from roster_service.schemas.records import Record
+from roster_service.serving.path_filters import PathFilter, bind_path_id
+from roster_service.serving.plan import Plan, QueryShape, ResourceView
 
 RECORD = bind_path_id("sourcedId")
 # The placeholder in JSON texts for the root of hrefs, which differs between requests. JSON escapes this character, so

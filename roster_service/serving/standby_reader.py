@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from roster_service.cache.orderings import Orderings
 from roster_service.db.round_trip import RoundTrips
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.metrics import READS
-from roster_service.query.request import AuthorizedRequest
-from roster_service.reads.reader import Reader, ReadPage, ReadRecord
-from roster_service.reads.standby import Standby
+from roster_service.serving.orderings import Orderings
+from roster_service.serving.reader import Reader, ReadPage, ReadRecord
+from roster_service.serving.request import AuthorizedRequest
+from roster_service.serving.standby import Standby
 
 Found = TypeVar("Found", ReadPage, ReadRecord)
 

@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from roster_service.access.roster_state import RosterState
-from roster_service.cache.orderings import Made, Orderings
-from roster_service.cache.pulls import (
+from roster_service.db.round_trip import Call, RoundTrips
+from roster_service.db.visibility import NO_GRANT, NO_SLOT
+from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
+from roster_service.metrics import PAGES
+from roster_service.serving.first_page import make_first_page_query
+from roster_service.serving.orderings import Made, Orderings
+from roster_service.serving.page import Page
+from roster_service.serving.plan import Plan, QueryShape
+from roster_service.serving.pulls import (
     ORDER_IS_GONE,
     PROLONGED_PART,
     RECORD_IS_GONE,
@@ -20,16 +27,7 @@ from roster_service.cache.pulls import (
     read_pull,
     refuse_ended,
 )
-from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.db.visibility import NO_GRANT, NO_SLOT
-from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
-from roster_service.metrics import PAGES
-from roster_service.query.plan import Plan, QueryShape
-from roster_service.query.request import AuthorizedRequest
-from roster_service.query.statements import is_narrow
-from roster_service.reads.first_page import make_first_page_query
-from roster_service.reads.page import Page
-from roster_service.reads.read_statements import (
+from roster_service.serving.read_statements import (
     STATE_STATEMENT,
     make_collection_state_statement,
     make_found_page_statement,
@@ -37,6 +35,8 @@ from roster_service.reads.read_statements import (
     make_record_statement,
     make_shared_page_statement,
 )
+from roster_service.serving.request import AuthorizedRequest
+from roster_service.serving.statements import is_narrow
 
 # How often a page is read again because a sync has committed meanwhile, before it is read without an ordering.
 ATTEMPTS = 3

@@ -13,9 +13,9 @@ from sqlalchemy import true
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
-from roster_service.query.departures import has_departures, join_departures
-from roster_service.query.plan import Plan, QueryShape
-from roster_service.query.statements import (
+from roster_service.serving.departures import has_departures, join_departures
+from roster_service.serving.plan import Plan, QueryShape
+from roster_service.serving.statements import (
     HREF_ROOT,
     STATEMENT_CACHE_SIZE,
     Driver,

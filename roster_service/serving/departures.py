@@ -18,8 +18,8 @@ from oneroster_filter.typing import TypedClause
 from roster_service.db import json_text, tables
 from roster_service.db.tables import LABELLED, CText, Stamp
 from roster_service.db.visibility import departure_is_shown, has_row
-from roster_service.query.path_filters import ListFilter, everything
-from roster_service.query.plan import Plan, QueryShape
+from roster_service.serving.path_filters import ListFilter, everything
+from roster_service.serving.plan import Plan, QueryShape
 
 _STATUS = sa.cast(sa.literal_column("'tobedeleted'"), CText)
 # The values of a departure, by field, among the rows of `select_departures`.

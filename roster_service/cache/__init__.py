@@ -1,1 +1,0 @@
-"""Derived data that the database stores to serve pages fast: orderings, and the pulls that read them."""
