@@ -7,8 +7,8 @@ from typing import Any, TextIO
 
 import click
 
-from roster_service.access.org_list import SCHOOL, find_org
-from roster_service.access.parts import PARTS
+from roster_service.accounts.org_list import SCHOOL, find_org
+from roster_service.accounts.parts import PARTS
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, read_settings, show
 from roster_service.explore.access_list import Access, list_access
 from roster_service.explore.known_people import choose_person

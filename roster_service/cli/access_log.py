@@ -22,8 +22,8 @@ from roster_service.access.access_log.reports import (
     read_usage,
 )
 from roster_service.access.access_log.writer import move_rows_of_ended_workers
-from roster_service.access.parts import list_shown_parts
-from roster_service.access.vendors import find_vendor
+from roster_service.accounts.parts import list_shown_parts
+from roster_service.accounts.vendors import find_vendor
 from roster_service.cli.terminal import as_json, make_table, open_connection, read_settings, show, to_texts
 from roster_service.explore.known_people import choose_person
 

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import click
 
-from roster_service.access import clients, vendor_rights, vendors
-from roster_service.access.vendors import Vendor
+from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.vendors import Vendor
 from roster_service.cli.terminal import (
     as_json,
     confirm,

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 import click
 from sqlalchemy import Connection
 
-from roster_service.access import clients
-from roster_service.access.clients import Client, Credentials
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scope
+from roster_service.accounts import clients
+from roster_service.accounts.clients import Client, Credentials
+from roster_service.accounts.credentials import list_credentials
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import (
     as_json,
@@ -28,7 +29,6 @@ from roster_service.cli.terminal import (
 from roster_service.cli.vendor_access import (
     expires_option,
 )
-from roster_service.db.credentials import list_credentials
 from roster_service.schemas.versions import V1P2, VERSIONS
 
 scope_option = click.option(

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import click
 
+from roster_service.accounts.credentials import ListedCredential, list_credentials
 from roster_service.cli.terminal import as_json, make_table, open_connection, show, to_texts
-from roster_service.db.credentials import ListedCredential, list_credentials
 
 # The members of a credential that lists of vendors and clients show, too, and their headings.
 DATES = {"created_at": "created", "expires_at": "expires", "used_at": "last used", "used_from": "from"}

@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from roster_service import __version__
 from roster_service.access.roster_state import advance_restored_state
+from roster_service.accounts.account_export import export_accounts
 from roster_service.cli.access_list import access
 from roster_service.cli.access_log import audit, usage
 from roster_service.cli.accounts import vendor
@@ -40,7 +41,6 @@ from roster_service.cli.terminal import (
     show,
 )
 from roster_service.cli.vendor_view import record_show
-from roster_service.db.account_export import export_accounts
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.instants import format_instant

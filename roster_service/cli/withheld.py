@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from roster_service.access import vendors, withheld
+from roster_service.accounts import vendors, withheld
 from roster_service.cli.terminal import as_json, confirm, dry_run_option, open_change, reason_option, show, yes_option
 from roster_service.cli.vendor_access import describe_withheld
 from roster_service.db.withheld import WithheldField

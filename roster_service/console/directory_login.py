@@ -23,7 +23,7 @@ from requests import RequestException
 from sqlalchemy import Connection
 from werkzeug import Response
 
-from roster_service.access.operators import find_directory_operator
+from roster_service.accounts.operators import find_directory_operator
 from roster_service.console.frame import make_page
 from roster_service.console.visit import Tools
 from roster_service.errors import SettingError

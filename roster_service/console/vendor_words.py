@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from roster_service.access.vendors import Vendor
+from roster_service.accounts.vendors import Vendor
 from roster_service.console.filters import to_counted
 
 

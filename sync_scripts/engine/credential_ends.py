@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from roster_service.db.credentials import list_credentials
+from roster_service.accounts.credentials import list_credentials
 from sync_scripts.engine.nightly_feeds import NightlySync, send
 from sync_scripts.notifications.announcement import Announcement, Kind
 

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access import feeds, operators, vendors
-from roster_service.access.credentials import operator_link
-from roster_service.access.credentials.operator_link import LINK_SECONDS, OperatorLink, sign_link
+from roster_service.access import feeds
+from roster_service.accounts import operator_link, operators, vendors
+from roster_service.accounts.operator_link import LINK_SECONDS, OperatorLink, sign_link
 from roster_service.db import tables
 from roster_service.db.actors import Actor, ActorKind, OperatorRole
 from roster_service.db.changes import Verb

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, select
 
-from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import (
     derive_secret,
@@ -20,7 +19,8 @@ from roster_service.access.credentials.secrets import (
     verify_secret,
 )
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.vendors import Grant
+from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.vendors import Grant
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import oauth_clients

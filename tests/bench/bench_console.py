@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flask.testing import FlaskClient
 
-from roster_service.access import operators
+from roster_service.accounts import operators
 from roster_service.app import create_app
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS

@@ -13,7 +13,7 @@ from roster_service.access.access_log.entries import Entry
 from roster_service.access.access_log.writer import write_entries
 from roster_service.access.credentials.api_keys import find_key_holder
 from roster_service.access.registered_client import find_client
-from roster_service.db.credentials import CredentialKind, ListedCredential
+from roster_service.accounts.credentials import CredentialKind, ListedCredential
 from roster_service.db.tables import api_keys, oauth_clients
 from tests.cli.conftest import Roster
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access import operators
-from roster_service.access.credentials.operator_link import LINK_PATH
+from roster_service.accounts import operators
+from roster_service.accounts.operator_link import LINK_PATH
 from roster_service.cli.first_operator import invite_first
 from roster_service.db.actors import OperatorRole
 from roster_service.errors import CommandError

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.access import clients, vendor_rights, vendors, withheld
 from roster_service.access.scopes import Scope, ScopeName
+from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.db.withheld import WithheldField

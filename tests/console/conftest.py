@@ -18,7 +18,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine
 from werkzeug.test import TestResponse
 
-from roster_service.access import operators, scripts
+from roster_service.access import scripts
+from roster_service.accounts import operators
 from roster_service.db.actors import OperatorRole
 from roster_service.settings import Settings
 from tests.actors import TESTER

@@ -7,7 +7,7 @@ import re
 import pytest
 from sqlalchemy import func, select, update
 
-from roster_service.access.operators import set_operator_enabled
+from roster_service.accounts.operators import set_operator_enabled
 from roster_service.console.screens import FORMS, SCREENS
 from roster_service.db.actors import OperatorRole
 from roster_service.db.tables import operator_sessions, operators
@@ -196,7 +196,7 @@ def test_a_failure_is_a_page_unless_a_program_asks(
     def fail(*_: object) -> None:
         raise ValueError("a fault")
 
-    monkeypatch.setattr("roster_service.access.operator_sessions.list_sessions", fail)
+    monkeypatch.setattr("roster_service.accounts.operator_sessions.list_sessions", fail)
     answer = browser.get(f"/account{shape}")
     assert (answer.status_code, answer.is_json) == (500, not is_page)
     assert (answer.headers["X-Request-ID"] in answer.text) is is_page

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pyotp
 import pytest
 
-from roster_service.access.credentials import one_time_codes
+from roster_service.accounts import one_time_codes
 from roster_service.db.actors import OperatorRole
 from tests.console.conftest import PASSWORD, SECRET, Browser, Console, add_operator
 

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from roster_service.access import export_previews, scripts, vendor_rights, vendors
+from roster_service.access import export_previews, scripts
 from roster_service.access.feeds import add_feed
 from roster_service.access.scripts import Bounds
+from roster_service.accounts import vendor_rights, vendors
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.db.actors import OperatorRole
 from roster_service.db.feed_names import FEED_NAME_LENGTH

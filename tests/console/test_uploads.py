@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from roster_service.access.operators import set_operator_enabled
+from roster_service.accounts.operators import set_operator_enabled
 from roster_service.console.blueprint import MAX_FORM_BYTES, MAX_UPLOAD_BYTES
 from roster_service.db.actors import OperatorRole
 from roster_service.server.late_app import LateApp

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import select
 
-from roster_service.access import clients, vendors
-from roster_service.access.vendors import find_vendor
+from roster_service.accounts import clients, vendors
+from roster_service.accounts.vendors import find_vendor
 from roster_service.db.actors import OperatorRole
 from roster_service.db.tables import changes
 from tests.actors import TESTER

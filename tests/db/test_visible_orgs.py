@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 
-from roster_service.access import vendor_rights, vendors
+from roster_service.accounts import vendor_rights, vendors
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.feed_states import list_feed_ids

@@ -10,11 +10,11 @@ from random import Random
 from flask import Flask
 from sqlalchemy import Engine, select, update
 
-from roster_service.access import clients, vendor_rights, vendors, withheld
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import advance_restored_state
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
+from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.db.exclusions import ExclusionKind

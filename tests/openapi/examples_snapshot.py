@@ -19,10 +19,10 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 import roster_service.schemas
-from roster_service.access import clients, vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
 from roster_service.access.throttling.limits import RosteringAllowance
+from roster_service.accounts import clients, vendors
 from roster_service.app import create_app
 from roster_service.cli import demo
 from roster_service.db.embedded_server import open_embedded

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select, text
 
-from roster_service.access import operators
+from roster_service.accounts import operators
 from roster_service.db import tables
 from roster_service.db.actors import Actor, ActorKind, OperatorRole
 from roster_service.db.exclusions import ExclusionKind

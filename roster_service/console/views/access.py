@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from roster_service.access.org_list import SCHOOL
-from roster_service.access.parts import PARTS, Received, explain_nothing, list_received
-from roster_service.access.vendors import list_vendors
+from roster_service.accounts.org_list import SCHOOL
+from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
+from roster_service.accounts.vendors import list_vendors
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.record_cells import RecordRow
 from roster_service.console.screen import Form, Screen

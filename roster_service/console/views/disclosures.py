@@ -21,8 +21,8 @@ from roster_service.access.access_log.reports import (
     sum_usage,
 )
 from roster_service.access.access_log.writer import move_rows_of_ended_workers
-from roster_service.access.parts import PARTS, list_shown_parts
-from roster_service.access.vendors import list_vendors
+from roster_service.accounts.parts import PARTS, list_shown_parts
+from roster_service.accounts.vendors import list_vendors
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
 from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from roster_service.access import vendor_rights
-from roster_service.access.org_list import count_schools, count_students, list_district_names, list_school_names
-from roster_service.access.vendors import Vendor, find_vendor_by_id
+from roster_service.accounts import vendor_rights
+from roster_service.accounts.org_list import count_schools, count_students, list_district_names, list_school_names
+from roster_service.accounts.vendors import Vendor, find_vendor_by_id
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor

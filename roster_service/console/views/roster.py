@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 from oneroster_filter import FieldType, Kind
 from sqlalchemy import Connection
 
-from roster_service.access.clients import Client, list_clients
 from roster_service.access.feeds import list_feeds
+from roster_service.accounts.clients import Client, list_clients
 from roster_service.console.record_cells import COLUMNS, Item, RecordRow, make_rows, name_record
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Outcome, Shown, Submission, Visit, read_number

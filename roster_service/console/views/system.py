@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from roster_service import __version__
 from roster_service.access.roster_state import read_state
 from roster_service.access.scripts import run_script
-from roster_service.access.vendors import list_vendors
-from roster_service.access.withheld import change_default, read_default
+from roster_service.accounts.vendors import list_vendors
+from roster_service.accounts.withheld import change_default, read_default
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.access.org_list import DISTRICT, SCHOOL, find_org
-from roster_service.access.vendors import Vendor, find_vendor, invalidate_tokens, recorded_vendor
+from roster_service.accounts.org_list import DISTRICT, SCHOOL, find_org
+from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, recorded_vendor
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Verb
 from roster_service.db.tables import vendor_grants, vendors

@@ -1,7 +1,7 @@
 """The link with which an operator sets a password: signed, and valid for 48 hours.
 
 Its token names the operator, and the random part that the database has for the present link. It has no role. The
-database tells whether the link was used: `roster_service/access/operators.py` asks.
+database tells whether the link was used: `roster_service/accounts/operators.py` asks.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection, select, text, update
 
-from roster_service.access.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors, recorded_vendor
+from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors, recorded_vendor
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendors

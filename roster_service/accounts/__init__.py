@@ -1,0 +1,1 @@
+"""The accounts that operators manage: vendors, their clients and grants, operators, their sessions, districts."""
