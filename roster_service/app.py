@@ -10,21 +10,21 @@ from flask import Flask, Response, redirect
 from sqlalchemy import Engine, event
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from roster_service.access.access_log.districts import GrantedDistricts
-from roster_service.access.access_log.people import PersonHasher
-from roster_service.access.access_log.spool import Spool
-from roster_service.access.access_log.writer import AccessLog
-from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
-from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.access.roster_state import read_database_id
-from roster_service.access.signed_requests import SignedRequests
-from roster_service.access.throttling.counters import Counters
-from roster_service.access.throttling.login_throttle import LoginThrottle
-from roster_service.access.throttling.ordering_throttle import OrderingThrottle
-from roster_service.access.throttling.rostering_throttle import RosteringThrottle
-from roster_service.access.throttling.storage import make_storage
-from roster_service.access.throttling.token_throttle import TokenThrottle
-from roster_service.access.throttling.vendor_throttle import VendorThrottle
+from roster_service.auth.access_log.districts import GrantedDistricts
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.spool import Spool
+from roster_service.auth.access_log.writer import AccessLog
+from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing_key
+from roster_service.auth.credentials.token_cache import TokenReader
+from roster_service.auth.signed_requests import SignedRequests
+from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling.login_throttle import LoginThrottle
+from roster_service.auth.throttling.ordering_throttle import OrderingThrottle
+from roster_service.auth.throttling.rostering_throttle import RosteringThrottle
+from roster_service.auth.throttling.storage import make_storage
+from roster_service.auth.throttling.token_throttle import TokenThrottle
+from roster_service.auth.throttling.vendor_throttle import VendorThrottle
 from roster_service.console.blueprint import register_console
 from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.engine import (

@@ -16,7 +16,7 @@ from flask import Flask
 from hypothesis import settings
 from sqlalchemy import Engine
 
-from roster_service.access.credentials import passwords
+from roster_service.auth.credentials import passwords
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, make_role_base, name_role
 from roster_service.settings import Settings

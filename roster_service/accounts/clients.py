@@ -14,7 +14,9 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from roster_service.access.credentials.secrets import (
+from roster_service.access.email_address import normalize_email
+from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.credentials.secrets import (
     CLIENT_SECRET_PREFIX,
     derive_secret,
     hash_secret,
@@ -22,9 +24,7 @@ from roster_service.access.credentials.secrets import (
     make_salt,
     make_secret,
 )
-from roster_service.access.email_address import normalize_email
-from roster_service.access.scopes import Scope
-from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.scopes import Scope
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import last_uses, oauth_clients, vendors

@@ -12,7 +12,7 @@ import pyotp
 from cryptography.fernet import InvalidToken
 from sqlalchemy import Connection, select, update
 
-from roster_service.access.credentials.signing_keys import make_seal
+from roster_service.auth.credentials.signing_keys import make_seal
 from roster_service.db.tables import operators
 
 _KEY = re.compile("[A-Z2-7]{32}", re.ASCII)

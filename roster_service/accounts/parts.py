@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, select
 
-from roster_service.access.scopes import ScopeName, read_scopes
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.vendors import Vendor, list_vendors
+from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import visible_orgs
 from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError

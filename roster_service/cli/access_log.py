@@ -12,8 +12,10 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from roster_service.access.access_log.people import PersonHasher
-from roster_service.access.access_log.reports import (
+from roster_service.accounts.parts import list_shown_parts
+from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.reports import (
     AccessLogFilter,
     Unsearchable,
     count_unsearchable,
@@ -21,9 +23,7 @@ from roster_service.access.access_log.reports import (
     read_refused,
     read_usage,
 )
-from roster_service.access.access_log.writer import move_rows_of_ended_workers
-from roster_service.accounts.parts import list_shown_parts
-from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.cli.terminal import as_json, make_table, open_connection, read_settings, show, to_texts
 from roster_service.explore.known_people import choose_person
 

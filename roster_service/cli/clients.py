@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 import click
 from sqlalchemy import Connection
 
-from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.access.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scope
 from roster_service.accounts import clients
 from roster_service.accounts.clients import Client, Credentials
 from roster_service.accounts.credentials import list_credentials
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scope
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import (
     as_json,

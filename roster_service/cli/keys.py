@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import click
 
-from roster_service.access.credentials.access_token import LEEWAY_SECONDS
-from roster_service.access.credentials.permission_token import PERMISSION_TOKEN_SECONDS
-from roster_service.access.credentials.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
+from roster_service.auth.credentials.access_token import LEEWAY_SECONDS
+from roster_service.auth.credentials.permission_token import PERMISSION_TOKEN_SECONDS
+from roster_service.auth.credentials.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
 from roster_service.cli.terminal import (
     as_json,
     make_table,

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from roster_service.access.credentials.transport import is_loopback
 from roster_service.accounts import operators
 from roster_service.accounts.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.accounts.operators import Operator
+from roster_service.auth.credentials.transport import is_loopback
 from roster_service.cli.terminal import (
     as_json,
     make_table,

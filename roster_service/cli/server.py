@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 
-from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.access.scopes import TOKEN_PATH
 from roster_service.accounts.operators import list_operators
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.cli.first_operator import FirstInvitation, invite_first
 from roster_service.cli.run_signals import RunSignals, Terminated

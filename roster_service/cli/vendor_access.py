@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from roster_service.access.credentials.api_keys import Allowance, IssuedKey
-from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.accounts import vendors
 from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendors import Grant, Login, Vendor
+from roster_service.auth.credentials.api_keys import Allowance, IssuedKey
+from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import as_json, make_table, open_change, open_connection, reason_option, show
 

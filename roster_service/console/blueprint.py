@@ -19,9 +19,9 @@ from werkzeug import Response
 from werkzeug.exceptions import Forbidden, HTTPException, RequestEntityTooLarge
 
 from roster_service.access.export_previews import Upload
-from roster_service.access.throttling.counters import Counters
-from roster_service.access.throttling.login_throttle import LoginThrottle
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
+from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling.login_throttle import LoginThrottle
 from roster_service.console.cookies import KnownBrowsers, set_up_cookies
 from roster_service.console.directory_login import PATH, DirectoryLogin, find_directory
 from roster_service.console.filters import FILTERS

@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 from werkzeug import Response
 from werkzeug.exceptions import Forbidden
 
-from roster_service.access.throttling.login_throttle import LoginAttempt
 from roster_service.accounts import operator_sessions
 from roster_service.accounts.one_time_codes import use_code
 from roster_service.accounts.operator_sessions import SignedIn
 from roster_service.accounts.operators import find_linked, use_link, verify_password
+from roster_service.auth.throttling.login_throttle import LoginAttempt
 from roster_service.console.cookies import TOKEN, KnownBrowsers
 from roster_service.console.frame import make_page
 from roster_service.console.visit import Tools

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from roster_service.access.scopes import TOKEN_PATH
 from roster_service.accounts import clients
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
+from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.console.visit import Shown, Submission
 from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS

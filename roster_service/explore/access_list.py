@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, literal, or_, select
 
-from roster_service.access.scopes import Scope, ScopeName, read_scopes
 from roster_service.accounts.org_list import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS, list_received, require_part
 from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.scopes import Scope, ScopeName, read_scopes
 from roster_service.db.tables import (
     CText,
     api_keys,

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, or_, select
 
-from roster_service.access.access_log.people import PersonHasher
-from roster_service.access.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
 from roster_service.db.exclusions import ExclusionKind, IdHasher, list_exclusions
 from roster_service.db.rejected_rows import names_record
 from roster_service.db.run_history import TYPES

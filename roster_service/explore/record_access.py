@@ -27,9 +27,9 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from roster_service.access.email_address import normalize_email
-from roster_service.access.scopes import ScopeName, make_content_rights, read_scopes
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.parts import PARTS, list_received
+from roster_service.auth.scopes import ScopeName, make_content_rights, read_scopes
 from roster_service.db.tables import (
     CTexts,
     api_keys,

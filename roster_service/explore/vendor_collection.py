@@ -12,9 +12,9 @@ from urllib.parse import quote, urlencode
 
 from sqlalchemy import Connection, Engine
 
-from roster_service.access.access_log.entries import mask_filter
-from roster_service.access.registered_client import find_client
 from roster_service.accounts.clients import find_listed_client
+from roster_service.auth.access_log.entries import mask_filter
+from roster_service.auth.registered_client import find_client
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips

@@ -16,11 +16,11 @@ from urllib.parse import quote
 
 from sqlalchemy import ColumnElement, Connection, Engine, Select, Table, exists, select
 
-from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.credentials.api_keys import find_holder_of
-from roster_service.access.registered_client import find_client
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.vendors import Vendor, find_vendor
+from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.api_keys import find_holder_of
+from roster_service.auth.registered_client import find_client
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.exclusions import IdHasher

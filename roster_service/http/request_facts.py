@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from flask import Response, g, request
 
-from roster_service.access.throttling.rate_state import RateState
+from roster_service.auth.throttling.rate_state import RateState
 from roster_service.errors import Problem, ThrottledRequestError
 
 REQUEST_ID = "X-Request-Id"

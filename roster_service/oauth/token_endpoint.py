@@ -22,14 +22,14 @@ from joserfc.jwk import KeySet
 from sqlalchemy import Engine
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
-from roster_service.access.credentials.access_token import make_access_token_audience
-from roster_service.access.credentials.secrets import verify_secret
-from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
-from roster_service.access.credentials.transport import is_secure
-from roster_service.access.registered_client import RegisteredClient, find_client
-from roster_service.access.scope_grants import describe_refused_scopes, grant_scopes
-from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
-from roster_service.access.throttling.token_throttle import TokenThrottle
+from roster_service.auth.credentials.access_token import make_access_token_audience
+from roster_service.auth.credentials.secrets import verify_secret
+from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
+from roster_service.auth.credentials.transport import is_secure
+from roster_service.auth.registered_client import RegisteredClient, find_client
+from roster_service.auth.scope_grants import describe_refused_scopes, grant_scopes
+from roster_service.auth.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
+from roster_service.auth.throttling.token_throttle import TokenThrottle
 from roster_service.errors import Problem
 from roster_service.http.host_header import find_root_url
 from roster_service.http.request_facts import get_request_facts

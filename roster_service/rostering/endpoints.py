@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from roster_service.access.scopes import ScopeName
+from roster_service.auth.scopes import ScopeName
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
+from roster_service.auth.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
 from roster_service.http.openapi import DocumentApi, make_body, refer
 from roster_service.schemas.examples import EXAMPLE_ROOT, load_examples
 from roster_service.schemas.versions import VERSIONS

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import parse_qsl
 
-from roster_service.access.access_log.entries import mask_filter
-from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
-from roster_service.access.scopes import TOKEN_PATH, ScopeName
+from roster_service.auth.access_log.entries import mask_filter
+from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.scopes import TOKEN_PATH, ScopeName
 from roster_service.db.round_trip import Call
 from roster_service.errors import ErrorProfile, Problem, RefusedRequestError
 from roster_service.rostering.endpoints import Cardinality, Endpoint

@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.access.roster_state import RosterState
-from roster_service.access.throttling.ordering_throttle import OrderingThrottle
+from roster_service.auth.throttling.ordering_throttle import OrderingThrottle
 from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.db.visibility import VENDOR, select_whole_districts
 from roster_service.errors import make_slot_refusal

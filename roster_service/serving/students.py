@@ -26,7 +26,7 @@ from sqlalchemy import (
     select,
 )
 
-from roster_service.access.credentials.api_keys import KeyHolder
+from roster_service.auth.credentials.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import CTexts, Stamp

@@ -9,7 +9,7 @@ from marshmallow import Schema
 
 from roster_service import __version__
 from roster_service.access import roster_state
-from roster_service.access.throttling import rate_state
+from roster_service.auth.throttling import rate_state
 from roster_service.http.openapi import DocumentApi, make_body
 from roster_service.schemas.examples import collect_field_examples, load_examples
 from roster_service.schemas.students import Student

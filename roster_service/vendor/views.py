@@ -15,17 +15,17 @@ from typing import Any
 from flask import Response, request
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.api_keys import KeyHolder, find_key_holder
-from roster_service.access.credentials.passwords import verify_password
-from roster_service.access.credentials.permission_token import (
+from roster_service.access.roster_state import make_state_headers
+from roster_service.auth.credentials.api_keys import KeyHolder, find_key_holder
+from roster_service.auth.credentials.passwords import verify_password
+from roster_service.auth.credentials.permission_token import (
     PERMISSION_TOKEN_SECONDS,
     make_permission_token,
     require_permission_token,
 )
-from roster_service.access.credentials.signing_keys import KeyRing
-from roster_service.access.roster_state import make_state_headers
-from roster_service.access.throttling.login_throttle import LoginAttempt, LoginThrottle
-from roster_service.access.throttling.vendor_throttle import VendorThrottle
+from roster_service.auth.credentials.signing_keys import KeyRing
+from roster_service.auth.throttling.login_throttle import LoginAttempt, LoginThrottle
+from roster_service.auth.throttling.vendor_throttle import VendorThrottle
 from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.http.disclosures import Disclosures

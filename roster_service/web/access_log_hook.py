@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from flask import request
 from werkzeug.datastructures import Headers
 
-from roster_service.access.access_log.entries import Entry
-from roster_service.access.access_log.writer import AccessLog
+from roster_service.auth.access_log.entries import Entry
+from roster_service.auth.access_log.writer import AccessLog
 from roster_service.http.request_facts import RequestFacts
 
 _KEY_PREFIX = re.compile(r"key-[0-9a-f]{8}(?=-)")

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from roster_service.access.scopes import TOKEN_PATH
+from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.db.deadline import OverdueError
 from roster_service.errors import (
     FAULT_DESCRIPTION,

@@ -8,7 +8,7 @@ import time
 
 from flask import Flask, Response
 
-from roster_service.access.access_log.writer import AccessLog
+from roster_service.auth.access_log.writer import AccessLog
 from roster_service.http.request_facts import REQUEST_ID, get_request_facts
 from roster_service.web.access_log_hook import add_entry
 from roster_service.web.metrics_page import count_request

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from flask import Flask, Response, request
 
-from roster_service.access.scopes import TOKEN_PATH
+from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.http.json_responses import make_json
 from roster_service.schemas.versions import VERSIONS
 from roster_service.web.pages import make_page

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from roster_service.access.access_log import people
-from roster_service.access.access_log.entries import Disclosure, Entry
-from roster_service.access.access_log.people import PersonHasher
-from roster_service.access.access_log.reports import AccessLogFilter, read_access_log, read_usage
-from roster_service.access.access_log.spool import REFUSED_NAME, Spool
-from roster_service.access.access_log.writer import AccessLog
 from roster_service.app import open_spool
+from roster_service.auth.access_log import people
+from roster_service.auth.access_log.entries import Disclosure, Entry
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log, read_usage
+from roster_service.auth.access_log.spool import REFUSED_NAME, Spool
+from roster_service.auth.access_log.writer import AccessLog
 from roster_service.db.tables import HASH_BYTES, audit
 from roster_service.errors import RefusedRequestError
 from roster_service.settings import Settings
@@ -171,8 +171,8 @@ def test_a_database_that_is_away_loses_nothing(
 KILLED = """
 import sys, os, signal
 from pathlib import Path
-from roster_service.access.access_log.writer import AccessLog
-from roster_service.access.access_log.spool import REFUSED_NAME, Spool
+from roster_service.auth.access_log.writer import AccessLog
+from roster_service.auth.access_log.spool import REFUSED_NAME, Spool
 from roster_service.db.engine import make_engine
 from tests.access.test_access_log import make_disclosure
 url, folder, name, count = sys.argv[1:]

@@ -16,16 +16,16 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from roster_service.access.access_log.entries import Disclosure
-from roster_service.access.access_log.people import PersonHasher
-from roster_service.access.access_log.reports import (
+from roster_service.auth.access_log.entries import Disclosure
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.reports import (
     AccessLogFilter,
     AccessLogRow,
     count_unsearchable,
     read_access_log,
     was_disclosed,
 )
-from roster_service.access.access_log.writer import write_rows
+from roster_service.auth.access_log.writer import write_rows
 from roster_service.db.tables import DAY_KEY, audit, audit_days, audit_people
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days

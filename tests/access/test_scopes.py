@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roster_service.access.scope_grants import describe_refused_scopes, grant_scopes
-from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, make_content_rights, read_scope, read_scopes
+from roster_service.auth.scope_grants import describe_refused_scopes, grant_scopes
+from roster_service.auth.scopes import EXPLANATIONS, Scope, ScopeName, make_content_rights, read_scope, read_scopes
 from roster_service.db.visibility import ContentRights, MetadataOf
 
 LONG = "https://purl.imsglobal.org/spec/or/v1p1/scope/"

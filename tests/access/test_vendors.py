@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, select
 
-from roster_service.access.credentials.passwords import set_password
-from roster_service.access.credentials.secrets import (
+from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.vendors import Grant
+from roster_service.auth.credentials.passwords import set_password
+from roster_service.auth.credentials.secrets import (
     derive_secret,
     hash_secret,
     make_client_id,
     make_secret,
     verify_secret,
 )
-from roster_service.access.scopes import Scope, ScopeName
-from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.accounts.vendors import Grant
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import oauth_clients

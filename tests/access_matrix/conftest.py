@@ -11,8 +11,8 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from sqlalchemy import Engine, insert, select
 
-from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.app import create_app
+from roster_service.auth.credentials.signing_keys import KeyRing
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.labels import label_unlabelled

@@ -20,9 +20,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
 from roster_service import app as service
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app, make_serving_engine
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import orgs

@@ -23,10 +23,10 @@ from unittest import mock
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from roster_service.access.access_log.entries import Disclosure
-from roster_service.access.access_log.people import PersonHasher
-from roster_service.access.access_log.writer import AccessLog
 from roster_service.app import create_app
+from roster_service.auth.access_log.entries import Disclosure
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.writer import AccessLog
 from roster_service.db.engine import make_engine
 from tests.bench.place import Place, open_place
 from tests.bench.reader import ask

@@ -20,10 +20,10 @@ from pathlib import Path
 import psutil
 from sqlalchemy import Connection, Engine, func, select, text
 
-from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendors
+from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
 from roster_service.db.feed_states import list_feed_ids

@@ -24,10 +24,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.auth.throttling.limits import RosteringAllowance
 from tests.actors import TESTER
 from tests.bench import place as places
 from tests.bench.load import HOST

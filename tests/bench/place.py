@@ -17,10 +17,10 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, text
 
-from roster_service.access.credentials.access_token import AccessToken, read_access_token
-from roster_service.access.credentials.signing_keys import KeyRing
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.credentials.access_token import AccessToken, read_access_token
+from roster_service.auth.credentials.signing_keys import KeyRing
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli.demo import DemoAccount, add_demo_account
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine

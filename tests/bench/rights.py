@@ -18,8 +18,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine

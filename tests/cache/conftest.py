@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, cast, func, make_url, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import read_state
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
 from roster_service.db.prepared_statements import DIALECT, Statement

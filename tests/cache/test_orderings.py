@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import advance_state
 from roster_service.accounts import vendor_rights
+from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.db import tables
 from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.tables import ordering_chunks, orderings, pulls

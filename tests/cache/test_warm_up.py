@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Engine, Table, insert, update
 
-from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.scopes import Scope, ScopeName
+from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.rostering.endpoints import list_listings

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, update
 
-from roster_service.access.access_log.entries import Disclosure, Entry
-from roster_service.access.access_log.people import HASH_BYTES, PersonHasher
-from roster_service.access.access_log.writer import write_entries, write_rows
 from roster_service.access.roster_state import read_database_id
+from roster_service.auth.access_log.entries import Disclosure, Entry
+from roster_service.auth.access_log.people import HASH_BYTES, PersonHasher
+from roster_service.auth.access_log.writer import write_entries, write_rows
 from roster_service.db.tables import audit
 from roster_service.errors import Problem
 from sync_scripts.access_log_days import fold_days

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.accounts.account_export import _DERIVED, EXPORTED
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.embedded_server import SERVER_OPTIONS, SUPERUSER, to_url
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import Programs, find_programs

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli import main
 from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FEED, FOLDER
 from roster_service.schemas.versions import V1P2

@@ -10,7 +10,7 @@ from typing import Any
 from click.testing import CliRunner
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.cli import main
 from roster_service.settings import Settings
 from tests.cli.conftest import Roster, make_environment

@@ -21,7 +21,7 @@ from urllib.request import urlopen
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.signing_keys import add_signing_key
+from roster_service.auth.credentials.signing_keys import add_signing_key
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import EXTRA

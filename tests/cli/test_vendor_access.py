@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, insert, select
 
-from roster_service.access.credentials.api_keys import find_key_holder
-from roster_service.access.credentials.passwords import verify_password
+from roster_service.auth.credentials.api_keys import find_key_holder
+from roster_service.auth.credentials.passwords import verify_password
 from roster_service.cli import main
 from roster_service.db.tables import api_keys, orgs
 from tests.cli.conftest import Roster, make_environment

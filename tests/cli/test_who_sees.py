@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.app import create_app
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag

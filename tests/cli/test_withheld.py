@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.schemas.flags import PermissionFlag
 from sync_scripts.engine.load import load
 from tests.actors import TESTER

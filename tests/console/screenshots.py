@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 
-from roster_service.access.scopes import TOKEN_PATH
+from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.console import blueprint
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS

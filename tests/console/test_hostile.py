@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, operators, vendor_rights, vendors
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.console.frame import FORMULA_STARTS
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS

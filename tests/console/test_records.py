@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts.clients import add_client, disable_client
 from roster_service.accounts.vendor_rights import grant
 from roster_service.accounts.vendors import add_vendor
 from roster_service.app import make_serving_engine
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.console.filters import to_segment
 from roster_service.db.actors import OperatorRole
 from roster_service.db.roles import Role, make_role_urls

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from roster_service.access.scopes import read_scopes
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.scopes import read_scopes
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.console.conftest import SECRET, Browser, Console

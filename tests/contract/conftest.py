@@ -15,10 +15,10 @@ import pytest
 from flask import Flask
 from sqlalchemy import Connection, Engine, make_url, text
 
-from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.engine import make_engine
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings

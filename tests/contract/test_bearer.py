@@ -14,7 +14,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from roster_service.access.credentials.signing_keys import KeyRing
+from roster_service.auth.credentials.signing_keys import KeyRing
 
 from .client import FULL, VERSIONS, RosterClient
 from .conftest import SECRET_KEY, Served

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, text
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.conftest import close_app

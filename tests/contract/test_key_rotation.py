@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from roster_service.access.credentials.signing_keys import rotate_signing_key
+from roster_service.auth.credentials.signing_keys import rotate_signing_key
 from tests.actors import TESTER
 
 from .client import VERSIONS, RosterClient

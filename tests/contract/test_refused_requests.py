@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access.access_log.reports import read_refused
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendors
+from roster_service.auth.access_log.reports import read_refused
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.roles import Role, find_role, quote_name
 from roster_service.db.tables import UNKNOWN, refused_requests
 from roster_service.errors import Problem

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Connection, text
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance
 from roster_service.accounts import vendors
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance
 from tests.actors import TESTER
 from tests.conditions import wait_for
 

@@ -16,9 +16,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import Connection, event, func, select, text
 
-from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
-from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.app import create_app
+from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing_key
+from roster_service.auth.credentials.token_cache import TokenReader
 from roster_service.db.engine import make_engine
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.rostering.endpoints import list_listings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from roster_service.access.scopes import ScopeName
+from roster_service.auth.scopes import ScopeName
 from roster_service.db.exclusions import ExclusionKind
 from roster_service.db.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, insert, select
 
-from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db import tables
 from roster_service.db.engine import make_reading_engine
 from roster_service.db.roles import Role, find_role, make_role_url

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.access.scopes import ScopeName
+from roster_service.auth.scopes import ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.visibility import ContentRights, row_is_visible

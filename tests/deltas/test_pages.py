@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from roster_service.access.scopes import ScopeName
+from roster_service.auth.scopes import ScopeName
 from roster_service.db.engine import make_engine
 from roster_service.db.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag

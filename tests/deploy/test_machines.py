@@ -16,9 +16,9 @@ import pytest
 from sqlalchemy import Engine
 from werkzeug.datastructures import Headers
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.limits import RosteringAllowance
 from roster_service.db.engine import make_engine
 from roster_service.db.feed_states import list_feed_ids
 from roster_service.publication import publish

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients
+from roster_service.auth.scopes import Scope, ScopeName
 from tests.actors import TESTER
 from tests.contract.client import ROOTS
 from tests.contract.conftest import SECRET_KEY

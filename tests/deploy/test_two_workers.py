@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.accounts import vendors
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.limits import RosteringAllowance
 from tests.actors import TESTER
 from tests.faults.services import DISTRICT, Service, add_credentials, fill, serving
 

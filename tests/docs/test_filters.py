@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from oneroster_filter import check, parse
 
-from roster_service.access.scopes import ScopeName, make_content_rights
+from roster_service.auth.scopes import ScopeName, make_content_rights
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.serving.plan import make_resource_view

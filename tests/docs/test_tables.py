@@ -9,11 +9,11 @@ from pathlib import Path
 from marshmallow import Schema
 from prometheus_client import REGISTRY
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.scopes import EXPLANATIONS, ScopeName, make_content_rights
-from roster_service.access.throttling.counters import THROTTLES
-from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
 from roster_service.app import MAX_BODY_BYTES
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.scopes import EXPLANATIONS, ScopeName, make_content_rights
+from roster_service.auth.throttling.counters import THROTTLES
+from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
 from roster_service.db import tables, visibility
 from roster_service.db.figures import FeedHealth, Figures
 from roster_service.db.roles import READABLE, WRITABLE

@@ -21,10 +21,10 @@ from urllib.parse import urlencode
 import psutil
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.accounts import clients, vendors
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server import gunicorn_process

@@ -26,8 +26,8 @@ from pathlib import Path
 import psutil
 from sqlalchemy import Engine, select
 
-from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.access.scopes import Scope, ScopeName
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import upgrade

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.accounts import vendors
+from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.db import tables
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER

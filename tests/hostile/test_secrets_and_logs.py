@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DataError
 
-from roster_service.access.credentials import secrets as secret_texts
+from roster_service.auth.credentials import secrets as secret_texts
 from roster_service.logs import JsonFormatter
 from roster_service.web.request_log import add_request_facts
 from tests.contract.client import RosterClient

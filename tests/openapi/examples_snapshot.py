@@ -19,11 +19,11 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 import roster_service.schemas
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
-from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.accounts import clients, vendors
 from roster_service.app import create_app
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
+from roster_service.auth.throttling.limits import RosteringAllowance
 from roster_service.cli import demo
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -174,12 +174,12 @@ class ExampleReader:
             },
             "401": {"secret": refuse(401, FORM, "wrong")},
         }
-        with patch("roster_service.access.throttling.token_throttle.TokenThrottle.count_client", return_value=30):
+        with patch("roster_service.auth.throttling.token_throttle.TokenThrottle.count_client", return_value=30):
             found["429"] = {"rate": refuse(429, FORM)}
         with patch("roster_service.oauth.token_endpoint.find_client", side_effect=OUTAGE):
             found["503"] = {"database": refuse(503, FORM)}
         host = {"400": {"host": self.ask("GET", JWKS_PATH, 400, environ_overrides={"HTTP_HOST": "a b"})}}
-        with patch("roster_service.access.credentials.signing_keys.KeyRing.read_public", side_effect=OUTAGE):
+        with patch("roster_service.auth.credentials.signing_keys.KeyRing.read_public", side_effect=OUTAGE):
             keys: Refusals = {**host, "503": {"database": self.ask("GET", JWKS_PATH, 503)}}
         return {TOKEN_PATH: found, JWKS_PATH: keys, METADATA_PATH: host}
 

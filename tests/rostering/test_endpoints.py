@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from roster_service.access.scopes import ScopeName
+from roster_service.auth.scopes import ScopeName
 from roster_service.errors import ErrorProfile, Problem
 from roster_service.rostering.endpoints import ENDPOINTS, Access, Cardinality, Endpoint
 from roster_service.rostering.status_info import STATUS_INFO, make_failure, make_warning

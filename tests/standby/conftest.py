@@ -12,8 +12,8 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.app import create_app
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.db.feed_states import list_feed_ids
 from roster_service.metrics import READS

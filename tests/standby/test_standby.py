@@ -13,9 +13,9 @@ from psycopg2.errors import QueryCanceled, SerializationFailure
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.limits import RosteringAllowance
 from roster_service.db.engine import make_reading_engine
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.serving import standby as module

@@ -11,8 +11,8 @@ from flask import Flask
 from jsonschema import Draft202012Validator
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.api_keys import Allowance
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 from tests.contract.document import FORMATS, read_json

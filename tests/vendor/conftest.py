@@ -12,10 +12,10 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.accounts import vendors
 from roster_service.app import create_app
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load

@@ -9,8 +9,8 @@ from flask import Flask
 from sqlalchemy import text
 from werkzeug.test import TestResponse
 
-from roster_service.access.credentials.api_keys import Allowance
 from roster_service.app import create_app
+from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.settings import Settings
 from tests.access.throttling.silent_redis import SilentRedis, freeze_redis
 from tests.conftest import close_app

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from roster_service.access.access_log.people import HASH_BYTES, PersonHasher
-from roster_service.access.access_log.reports import AccessLogFilter, count_unsearchable, read_access_log
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients
+from roster_service.auth.access_log.people import HASH_BYTES, PersonHasher
+from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, read_access_log
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.tables import audit, users
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS

@@ -10,7 +10,7 @@ from psycopg2.errors import QueryCanceled
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from roster_service.access.credentials import passwords
+from roster_service.auth.credentials import passwords
 from roster_service.vendor import views
 from roster_service.vendor.responses import FAILURES
 from tests.vendor.client import Account, VendorClient

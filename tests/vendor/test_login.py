@@ -10,8 +10,8 @@ import pytest
 from joserfc import jws
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.api_keys import rotate_key
 from roster_service.accounts import vendors
+from roster_service.auth.credentials.api_keys import rotate_key
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 from tests.vendor.client import Account, VendorClient

@@ -15,11 +15,11 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from sqlalchemy import text
 
-from roster_service.access.credentials.api_keys import rotate_key
-from roster_service.access.credentials.passwords import set_password
-from roster_service.access.credentials.signing_keys import KeyRing, add_signing_key
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.credentials.api_keys import rotate_key
+from roster_service.auth.credentials.passwords import set_password
+from roster_service.auth.credentials.signing_keys import KeyRing, add_signing_key
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY

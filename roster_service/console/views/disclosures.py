@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from roster_service.access.access_log.people import PersonHasher
-from roster_service.access.access_log.reports import (
+from roster_service.accounts.parts import PARTS, list_shown_parts
+from roster_service.accounts.vendors import list_vendors
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.reports import (
     AccessLogFilter,
     RefusedRow,
     Unsearchable,
@@ -20,9 +22,7 @@ from roster_service.access.access_log.reports import (
     read_usage,
     sum_usage,
 )
-from roster_service.access.access_log.writer import move_rows_of_ended_workers
-from roster_service.accounts.parts import PARTS, list_shown_parts
-from roster_service.accounts.vendors import list_vendors
+from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
 from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import segno
 
-from roster_service.access.throttling.login_throttle import LoginAttempt
 from roster_service.accounts import operator_sessions, operators
 from roster_service.accounts.one_time_codes import make_address, make_code_key
 from roster_service.accounts.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.accounts.operator_sessions import OpenSession
 from roster_service.accounts.operators import Operator
+from roster_service.auth.throttling.login_throttle import LoginAttempt
 from roster_service.console.filters import to_counted
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from roster_service.access.access_log.reports import UsageRow, read_usage
 from roster_service.access.feed_conditions import Condition, list_conditions
 from roster_service.access.feeds import Feed, list_feeds
+from roster_service.auth.access_log.reports import UsageRow, read_usage
 from roster_service.console.filters import to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit

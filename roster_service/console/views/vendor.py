@@ -6,10 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from roster_service.access.access_log.reports import RefusedRow, read_refused, read_usage
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.scopes import EXPLANATIONS, PRESETS
-from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.clients import Client
 from roster_service.accounts.credentials import ListedCredential, list_credentials
@@ -17,6 +13,10 @@ from roster_service.accounts.org_list import count_schools
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
 from roster_service.accounts.withheld import change_withheld, read_default
+from roster_service.auth.access_log.reports import RefusedRow, read_refused, read_usage
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.scopes import EXPLANATIONS, PRESETS
+from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, read_grace, show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access

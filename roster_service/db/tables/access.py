@@ -129,7 +129,7 @@ audit = Table(
     # The districts that the vendor's grants opened, whole or by single schools; NULL also if the grants changed during
     # the request.
     Column("districts", CTexts),
-    # The hashes of the people whose records these are, one after the other (`access/access_log/people.py`).
+    # The hashes of the people whose records these are, one after the other (`auth/access_log/people.py`).
     Column("people", LargeBinary),
     # A worker may write a row twice, if it crashes.
     Column("entry_id", UUID, unique=True),

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateNumbers, gen
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from sqlalchemy import Engine, func, select
 
-from roster_service.access.credentials.signing_keys import (
+from roster_service.auth.credentials.signing_keys import (
     KEY_BITS,
     KeyRing,
     add_signing_key,

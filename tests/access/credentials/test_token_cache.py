@@ -10,10 +10,10 @@ import pytest
 from joserfc import jwt
 from sqlalchemy import Engine, func
 
-from roster_service.access.credentials import token_cache
-from roster_service.access.credentials.access_token import LEEWAY_SECONDS, TOKEN_TYPE, make_access_token_audience
-from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing, add_signing_key
-from roster_service.access.credentials.token_cache import TokenReader
+from roster_service.auth.credentials import token_cache
+from roster_service.auth.credentials.access_token import LEEWAY_SECONDS, TOKEN_TYPE, make_access_token_audience
+from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing, add_signing_key
+from roster_service.auth.credentials.token_cache import TokenReader
 from roster_service.db.tables import signing_keys
 from roster_service.errors import Problem, RefusedRequestError
 

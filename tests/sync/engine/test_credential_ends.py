@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine
 
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.accounts import clients, vendors
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
 from sync_scripts.engine.credential_ends import announce_ends

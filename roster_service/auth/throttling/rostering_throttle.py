@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine, select
 
-from roster_service.access.throttling.counters import Counters
-from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance, make_lots
-from roster_service.access.throttling.rate_state import RateState
+from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance, make_lots
+from roster_service.auth.throttling.rate_state import RateState
 from roster_service.db.tables import vendors
 
 # The longest time without a look at the vendor's limits, which an operator may change.

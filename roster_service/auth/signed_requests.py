@@ -22,11 +22,11 @@ from authlib.oauth1.rfc5849.util import escape
 from authlib.oauth1.rfc5849.wrapper import OAuth1Request
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.credentials.nonces import WINDOW_SECONDS, take_nonce
-from roster_service.access.credentials.secrets import derive_secret, verify_secret
-from roster_service.access.credentials.transport import is_secure
-from roster_service.access.registered_client import RegisteredClient, find_client
+from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.nonces import WINDOW_SECONDS, take_nonce
+from roster_service.auth.credentials.secrets import derive_secret, verify_secret
+from roster_service.auth.credentials.transport import is_secure
+from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.errors import Problem, RefusedRequestError
 
 SCHEME = "oauth"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerSecond
 
-from roster_service.access.credentials.api_keys import Allowance
+from roster_service.auth.credentials.api_keys import Allowance
 
 REQUESTS_PER_SECOND = 10
 # The default burst is the requests of this many seconds, on both interfaces.

@@ -12,8 +12,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 from sqlalchemy import Text, bindparam, text
 
-from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
-from roster_service.access.scopes import TOKEN_PATH, Scope, ScopeName, make_content_rights, read_scopes
+from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
+from roster_service.auth.scopes import TOKEN_PATH, Scope, ScopeName, make_content_rights, read_scopes
 from roster_service.db.round_trip import Call
 from roster_service.db.visibility import ContentRights
 from roster_service.db.withheld import WithheldField

@@ -12,8 +12,8 @@ import time
 
 from cachetools import LRUCache
 
-from roster_service.access.credentials.access_token import LEEWAY_SECONDS, AccessToken, read_access_token
-from roster_service.access.credentials.signing_keys import KeyRing
+from roster_service.auth.credentials.access_token import LEEWAY_SECONDS, AccessToken, read_access_token
+from roster_service.auth.credentials.signing_keys import KeyRing
 
 # An entry takes less than a kilobyte.
 KEPT_TOKENS = 4096

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from roster_service.access.scopes import Scope, ScopeName, read_scope
+from roster_service.auth.scopes import Scope, ScopeName, read_scope
 
 # RFC 6749, section 5.2: what the description of an error may have.
 _UNFIT = re.compile(r"[^ !#-\[\]-~]")

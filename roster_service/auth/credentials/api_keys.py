@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, LargeBinary, bindparam, func, insert, or_, select, text, update
 
-from roster_service.access.credentials.secrets import hash_secret, make_api_key
 from roster_service.access.roster_state import RosterState
+from roster_service.auth.credentials.secrets import hash_secret, make_api_key
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import api_keys
 from roster_service.db.withheld import WithheldField

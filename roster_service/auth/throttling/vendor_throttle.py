@@ -5,10 +5,10 @@ The limits belong to the vendor, not to its API key: during the rotation of a ke
 
 from __future__ import annotations
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.throttling.counters import Counters
-from roster_service.access.throttling.limits import make_windows
-from roster_service.access.throttling.rate_state import RateState
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling.limits import make_windows
+from roster_service.auth.throttling.rate_state import RateState
 
 
 class VendorThrottle:

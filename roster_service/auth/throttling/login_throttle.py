@@ -16,7 +16,7 @@ from ipaddress import ip_network
 from limits import RateLimitItem, RateLimitItemPerMinute
 
 from roster_service.access.email_address import normalize_email
-from roster_service.access.throttling.counters import Counters
+from roster_service.auth.throttling.counters import Counters
 from roster_service.errors import TooManyTriesError
 
 VENDOR_ACCOUNT = RateLimitItemPerMinute(5, namespace="login-account")

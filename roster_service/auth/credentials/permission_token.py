@@ -14,9 +14,9 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 
-from roster_service.access.credentials.access_token import LEEWAY_SECONDS
-from roster_service.access.credentials.api_keys import KeyHolder
-from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
+from roster_service.auth.credentials.access_token import LEEWAY_SECONDS
+from roster_service.auth.credentials.api_keys import KeyHolder
+from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.errors import Problem, RefusedRequestError
 
 PERMISSION_TOKEN_TYPE = "pjwt+jwt"  # noqa: S105  (a type)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from limits import RateLimitItemPerMinute
 
-from roster_service.access.throttling.counters import Counters
+from roster_service.auth.throttling.counters import Counters
 from roster_service.errors import ThrottledRequestError
 
 PARTS_OF_A_SECOND = 50

@@ -11,7 +11,7 @@ import math
 
 from limits import RateLimitItem, RateLimitItemPerMinute
 
-from roster_service.access.throttling.counters import Counters
+from roster_service.auth.throttling.counters import Counters
 
 
 class TokenThrottle:
