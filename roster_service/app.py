@@ -10,7 +10,6 @@ from flask import Flask, Response, redirect
 from sqlalchemy import Engine, event
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from roster_service.access.roster_state import read_database_id
 from roster_service.auth.access_log.districts import GrantedDistricts
 from roster_service.auth.access_log.people import PersonHasher
 from roster_service.auth.access_log.spool import Spool
@@ -38,11 +37,12 @@ from roster_service.db.engine import (
 )
 from roster_service.db.roles import Role, make_role_url, make_role_urls, require_role
 from roster_service.db.round_trip import RoundTrips
-from roster_service.db.upgrades import require_servable
+from roster_service.feeds.roster_state import read_database_id
 from roster_service.http.disclosures import Disclosures
 from roster_service.http.host_header import register_host_check
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
+from roster_service.roster.upgrades import require_servable
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.pipeline import Services

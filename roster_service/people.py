@@ -27,22 +27,8 @@ from sqlalchemy import (
     update,
 )
 
-from roster_service.access.export_previews import drop_previews_with
-from roster_service.db.actors import Actor
-from roster_service.db.changes import State, Subject, Verb, recorded
-from roster_service.db.exclusions import (
-    Exclusion,
-    ExclusionKind,
-    IdHasher,
-    delete_exclusion,
-    list_exclusions,
-    store_exclusion,
-)
-from roster_service.db.feed_states import list_feed_ids
-from roster_service.db.held_runs import HELD, close_held, drop_export, has_text
-from roster_service.db.run_history import delete_person_values
-from roster_service.db.stamps import make_next_stamp
-from roster_service.db.sync_lock import Say, say_later, take_sync_lock
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import (
     CTexts,
     changes,
@@ -60,7 +46,21 @@ from roster_service.db.tables import (
 )
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import require_person
+from roster_service.feeds.exclusions import (
+    Exclusion,
+    ExclusionKind,
+    IdHasher,
+    delete_exclusion,
+    list_exclusions,
+    store_exclusion,
+)
+from roster_service.feeds.export_previews import drop_previews_with
+from roster_service.feeds.feed_states import list_feed_ids
+from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_text
+from roster_service.feeds.run_history import delete_person_values
+from roster_service.feeds.sync_lock import Say, say_later, take_sync_lock
 from roster_service.publication import publish
+from roster_service.roster.stamps import make_next_stamp
 from roster_service.settings import Settings
 
 _VERBS = {ExclusionKind.ERASED: Verb.PERSON_ERASE, ExclusionKind.HIDDEN: Verb.PERSON_HIDE}

@@ -11,11 +11,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
-from roster_service.access.roster_state import advance_state
 from roster_service.db.engine import make_ordering_engine
-from roster_service.db.label_check import require_right_labels
 from roster_service.db.roles import Role, make_role_urls
-from roster_service.db.visible_orgs import refresh_vendors_of
+from roster_service.feeds.roster_state import advance_state
+from roster_service.roster.label_check import require_right_labels
+from roster_service.roster.visible_orgs import refresh_vendors_of
 from roster_service.rostering.endpoints import list_listings
 from roster_service.serving.warm_up import WarmUp, make_orderings
 from roster_service.settings import Settings

@@ -29,19 +29,19 @@ from sqlalchemy import (
     union,
 )
 
-from roster_service.db.actors import find_system_user
-from roster_service.db.feed_grants import end_grants, list_feed_grants
-from roster_service.db.labels import delete_unused_labels
-from roster_service.db.roster_engine import open_roster_engine
-from roster_service.db.run_history import TYPES
-from roster_service.db.stamps import NOW
+from roster_service.change_log.actors import find_system_user
 from roster_service.db.tables import (
     CText,
     departures,
     feeds,
     orgs,
 )
+from roster_service.feeds.run_history import TYPES
 from roster_service.publication import publish
+from roster_service.roster.feed_grants import end_grants, list_feed_grants
+from roster_service.roster.labels import delete_unused_labels
+from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.roster.stamps import NOW
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.applying.purge_order import PURGE_ORDER, PurgeStep, ReferringColumn

@@ -29,10 +29,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
 
-from roster_service.db.held_runs import HELD
-from roster_service.db.run_outcomes import LOADED_OUTCOMES
-from roster_service.db.stamps import NOW
-from roster_service.db.sync_lock import RUNNING
 from roster_service.db.tables import (
     LAST_DAY_STEP,
     audit,
@@ -47,6 +43,10 @@ from roster_service.db.tables import (
     sync_runs,
     usage,
 )
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
+from roster_service.feeds.sync_lock import RUNNING
+from roster_service.roster.stamps import NOW
 from roster_service.settings import Settings
 from sync_scripts.engine.runs import KNOWN
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from roster_service.db.actors import Actor, ActorKind
+from roster_service.change_log.actors import Actor, ActorKind
 
 TESTER = Actor(ActorKind.SYSTEM_USER, "tester@tests", None)

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from roster_service.db.outages import Outage
 from roster_service.logs import get_facts
 from roster_service.metrics import FAILURES
-from roster_service.outages import Outage
 
 
 @pytest.mark.parametrize("failures", [1, 1204])

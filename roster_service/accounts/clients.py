@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from roster_service.access.email_address import normalize_email
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.credentials.secrets import (
     CLIENT_SECRET_PREFIX,
@@ -25,11 +24,12 @@ from roster_service.auth.credentials.secrets import (
     make_secret,
 )
 from roster_service.auth.scopes import Scope
-from roster_service.db.actors import Actor
-from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import State, Subject, Verb, recorded
+from roster_service.change_log.email_address import normalize_email
 from roster_service.db.tables import last_uses, oauth_clients, vendors
-from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
+from roster_service.roster.visible_orgs import refresh_visible_orgs
 from roster_service.schemas.versions import VERSIONS
 
 

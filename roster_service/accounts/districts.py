@@ -14,8 +14,8 @@ from sqlalchemy import ColumnElement, Connection, delete, or_, select
 
 from roster_service.accounts.org_list import ACTIVE, DISTRICT
 from roster_service.accounts.vendors import invalidate_tokens
-from roster_service.db.actors import Actor
-from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import feeds, orgs, vendor_grants, vendors
 from roster_service.errors import CommandError
 

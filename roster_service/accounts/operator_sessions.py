@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
 
-from roster_service.db.actors import OperatorRole
+from roster_service.change_log.actors import OperatorRole
 from roster_service.db.instants import format_instant
 from roster_service.db.tables import operator_sessions, operators
 

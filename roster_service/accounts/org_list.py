@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, any_, distinct, func, literal, or_, select
 
 from roster_service.db.tables import CTexts, classes, enrollments, feeds, orgs, user_roles, users
-from roster_service.db.visibility import has_row
 from roster_service.errors import CommandError
+from roster_service.roster.visibility import has_row
 
 DISTRICT, SCHOOL, ACTIVE, STUDENT = "district", "school", "active", "student"
 

@@ -18,8 +18,8 @@ from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import visible_orgs
-from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import V1P2, VERSIONS, Version
 

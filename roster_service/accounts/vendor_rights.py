@@ -13,8 +13,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.accounts.org_list import DISTRICT, SCHOOL, find_org
 from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, recorded_vendor
-from roster_service.db.actors import Actor
-from roster_service.db.changes import Verb
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import Verb
 from roster_service.db.tables import vendor_grants, vendors
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import PermissionFlag

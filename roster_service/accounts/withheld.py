@@ -11,10 +11,10 @@ from collections.abc import Collection
 from sqlalchemy import Connection, select, text, update
 
 from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors, recorded_vendor
-from roster_service.db.actors import Actor
-from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendors
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 
 # A vendor that is added, or given the default, beside the change would keep tokens with the former default.
 _LOCK = text(f"LOCK TABLE {vendors.name} IN SHARE ROW EXCLUSIVE MODE")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.scopes import Scope, read_scopes
 from roster_service.db.tables import oauth_clients, vendors
-from roster_service.db.withheld import WithheldField, read_list
+from roster_service.roster.withheld import WithheldField, read_list
 from roster_service.schemas.flags import find_withheld
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roster_service.db.visibility import ContentRights, MetadataOf
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.withheld import WithheldField
 
 # The bound of the cache of content rights; the tokens in use carry only a few sets of scopes and of withheld fields.
 KEPT_RIGHTS = 256

@@ -13,7 +13,7 @@ from roster_service.cli.terminal import as_json, csv_option, make_table, open_co
 from roster_service.explore.access_list import Access, list_access
 from roster_service.explore.known_people import choose_person
 from roster_service.explore.record_access import explain_unseen
-from roster_service.private_files import write_private_csv
+from roster_service.feeds.private_files import write_private_csv
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Access))
 

@@ -9,9 +9,9 @@ from typing import Any, TextIO
 
 import click
 
-from roster_service.access.change_log import Change, list_changes
+from roster_service.change_log.log import Change, list_changes
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show
-from roster_service.private_files import write_private_csv
+from roster_service.feeds.private_files import write_private_csv
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Change))
 

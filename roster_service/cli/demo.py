@@ -14,14 +14,14 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection, Engine, and_, exists, select
 
-from roster_service.access.feeds import remove_feed
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.cli.terminal import as_json, open_change, read_settings, reason_option, show
-from roster_service.db.actors import Actor, find_system_user
-from roster_service.db.feed_states import REMOVAL
 from roster_service.db.tables import feeds, orgs, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import REMOVAL
+from roster_service.feeds.feeds import remove_feed
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings

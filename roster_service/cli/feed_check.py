@@ -9,8 +9,8 @@ import click
 
 from roster_service.cli.sync_preview import preview_run
 from roster_service.cli.terminal import as_json, make_table, open_connection, show
-from roster_service.db.feed_states import find_feed
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import find_feed
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import click
 
-from roster_service.access.feeds import pause_feed, resume_feed
 from roster_service.cli.terminal import as_json, open_change, reason_option, remember_reason, show
-from roster_service.db.pauses import Pause, find_today
+from roster_service.feeds.feeds import pause_feed, resume_feed
+from roster_service.feeds.pauses import Pause, find_today
 
 DAY = click.DateTime(["%Y-%m-%d"])
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from roster_service.access.feeds import describe_remains, remove_feed
 from roster_service.cli.run_report import describe_report
 from roster_service.cli.terminal import (
     as_json,
@@ -19,6 +18,7 @@ from roster_service.cli.terminal import (
     reason_option,
     yes_option,
 )
+from roster_service.feeds.feeds import describe_remains, remove_feed
 
 # What a removal does with records, by the key of their count in its report. One that deletes them marks none.
 _ENDS = {"purged": "deleted", "tombstoned": "marked as deleted"}

@@ -7,9 +7,6 @@ from typing import Any
 
 import click
 
-from roster_service.access import feeds
-from roster_service.access.feed_conditions import list_conditions
-from roster_service.access.feeds import FORMATS, Feed
 from roster_service.cli.terminal import (
     as_json,
     make_table,
@@ -20,8 +17,11 @@ from roster_service.cli.terminal import (
     show,
     to_plain,
 )
-from roster_service.db.feed_states import FeedState
 from roster_service.errors import CommandError
+from roster_service.feeds import feeds
+from roster_service.feeds.feed_conditions import list_conditions
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import FORMATS, Feed
 
 # The value of `--marker` and `--words` that removes it.
 NONE = "none"

@@ -9,7 +9,6 @@ import click
 from sqlalchemy import text
 
 from roster_service import __version__
-from roster_service.access.roster_state import advance_restored_state
 from roster_service.accounts.account_export import export_accounts
 from roster_service.cli.access_list import access
 from roster_service.cli.access_log import audit, usage
@@ -44,9 +43,10 @@ from roster_service.cli.vendor_view import record_show
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.instants import format_instant
-from roster_service.db.label_check import find_wrong_labels
-from roster_service.db.upgrades import upgrade
 from roster_service.errors import CommandError, RosterServiceError
+from roster_service.feeds.roster_state import advance_restored_state
+from roster_service.roster.label_check import find_wrong_labels
+from roster_service.roster.upgrades import upgrade
 
 
 class RootGroup(click.Group):

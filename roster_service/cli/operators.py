@@ -11,6 +11,7 @@ from roster_service.accounts import operators
 from roster_service.accounts.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.accounts.operators import Operator
 from roster_service.auth.credentials.transport import is_loopback
+from roster_service.change_log.actors import OperatorRole
 from roster_service.cli.terminal import (
     as_json,
     make_table,
@@ -20,7 +21,6 @@ from roster_service.cli.terminal import (
     reason_option,
     show,
 )
-from roster_service.db.actors import OperatorRole
 from roster_service.settings import Settings
 
 # The addresses to listen on that are those of no machine.

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 import click
 
-from roster_service.access.feeds import remove_feed
 from roster_service.accounts.districts import EndedDistrict, end_district
 from roster_service.accounts.org_list import DISTRICT, ListedOrg, find_org, list_districts, list_schools
 from roster_service.cli.terminal import (
@@ -22,6 +21,7 @@ from roster_service.cli.terminal import (
     to_texts,
     yes_option,
 )
+from roster_service.feeds.feeds import remove_feed
 
 
 @click.group()

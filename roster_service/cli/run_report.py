@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from roster_service.cli.terminal import make_table, to_texts
-from roster_service.db.held_runs import HELD
-from roster_service.db.rejected_rows import explain_missing
-from roster_service.db.run_outcomes import REFUSED
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.rejected_rows import explain_missing
+from roster_service.feeds.run_outcomes import REFUSED
 
 # How many of the rejected rows and of the schools are printed.
 SAMPLES, SCHOOLS = 5, 20

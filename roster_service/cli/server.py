@@ -24,10 +24,10 @@ from roster_service.cli.terminal import announce_cluster, as_json, read_settings
 from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.embedded_server import open_database, restart_embedded
 from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.upgrades import require_current, upgrade
 from roster_service.errors import CommandError, DatabaseUnavailableError
 from roster_service.explore.listed_settings import EMBEDDED
 from roster_service.http.request_facts import READY_PATH
+from roster_service.roster.upgrades import require_current, upgrade
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_process import announce_stop, make_options, start, stop
 from roster_service.server.metrics_folder import share_metrics

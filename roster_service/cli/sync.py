@@ -7,7 +7,6 @@ import sys
 
 import click
 
-from roster_service.access.runs import approve_run, discard_run
 from roster_service.cli import sync_runs as runs
 from roster_service.cli.sync_changes import sync_changes
 from roster_service.cli.sync_preview import sync_preview
@@ -20,7 +19,8 @@ from roster_service.cli.terminal import (
     reason_option,
     show,
 )
-from roster_service.db.held_runs import drop_export
+from roster_service.feeds.held_runs import drop_export
+from roster_service.feeds.runs import approve_run, discard_run
 from roster_service.people import add_new_ids
 
 

@@ -8,9 +8,9 @@ from typing import TextIO
 import click
 
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show
-from roster_service.db.change_history import CSV_COLUMNS, Change, find_changes
-from roster_service.db.run_history import TYPES
-from roster_service.private_files import write_private_csv
+from roster_service.feeds.change_history import CSV_COLUMNS, Change, find_changes
+from roster_service.feeds.private_files import write_private_csv
+from roster_service.feeds.run_history import TYPES
 
 # How many changes of each type are printed.
 SHOWN = 10

@@ -9,13 +9,13 @@ from typing import Any
 import click
 from sqlalchemy import Connection, select
 
-from roster_service.access.feeds import FORMATS
-from roster_service.access.scripts import run_script
 from roster_service.cli.run_report import describe_report
 from roster_service.cli.terminal import as_json, open_connection
-from roster_service.db.feed_states import FeedState
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import FORMATS
+from roster_service.feeds.scripts import run_script
 
 
 @click.command("preview")

@@ -10,16 +10,16 @@ import click
 
 from roster_service.cli.run_report import describe_report, name_count
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show, to_texts
-from roster_service.db.rejected_rows import (
+from roster_service.explore.rejected_rows import label_rows
+from roster_service.feeds.private_files import write_private_csv
+from roster_service.feeds.rejected_rows import (
     RejectedRow,
     count_rejected_rows,
     explain_missing,
     list_names,
     read_rejected_rows,
 )
-from roster_service.db.run_history import Run, RunDetails, find_run, list_runs
-from roster_service.explore.rejected_rows import label_rows
-from roster_service.private_files import write_private_csv
+from roster_service.feeds.run_history import Run, RunDetails, find_run, list_runs
 
 # How many runs are listed beside the held ones; how many rejected rows `rejected` and `show` print.
 LISTED, SHOWN, SAMPLES = 20, 20, 5

@@ -19,9 +19,9 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Connection, text
 
-from roster_service.db.actors import Actor, find_system_user
-from roster_service.db.roster_engine import open_roster_engine
+from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.errors import CommandError
+from roster_service.roster.roster_engine import open_roster_engine
 from roster_service.settings import Settings
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")

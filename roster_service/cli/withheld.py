@@ -9,7 +9,7 @@ import click
 from roster_service.accounts import vendors, withheld
 from roster_service.cli.terminal import as_json, confirm, dry_run_option, open_change, reason_option, show, yes_option
 from roster_service.cli.vendor_access import describe_withheld
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 
 field_argument = click.argument(
     "fields", metavar="[FIELD]...", nargs=-1, type=click.Choice([field.value for field in WithheldField])

@@ -18,10 +18,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug import Response
 from werkzeug.exceptions import Forbidden, HTTPException, RequestEntityTooLarge
 
-from roster_service.access.export_previews import Upload
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.counters import Counters
 from roster_service.auth.throttling.login_throttle import LoginThrottle
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.cookies import KnownBrowsers, set_up_cookies
 from roster_service.console.directory_login import PATH, DirectoryLogin, find_directory
 from roster_service.console.filters import FILTERS
@@ -30,9 +31,8 @@ from roster_service.console.login import ROOT, Login, ensure_csrf, remember_want
 from roster_service.console.screen import Form, Screen
 from roster_service.console.screens import FORMS, SCREENS
 from roster_service.console.visit import Moved, Submission, Tools, Visit, open_reading
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
 from roster_service.errors import CommandError, TooManyTriesError
+from roster_service.feeds.export_previews import Upload
 from roster_service.http.request_facts import get_request_facts
 from roster_service.settings import Settings
 from roster_service.web.body_bounds import BODY_BYTES, BODY_REFUSED, RequestHead

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from jinja2 import Undefined
 from markupsafe import Markup
 
-from roster_service.db.run_outcomes import OUTCOMES
+from roster_service.feeds.run_outcomes import OUTCOMES
 
 # What a run does with records, by the kind of change, the gravest first.
 EFFECTS = {"tombstoned": "delete", "changed": "change", "added": "add", "revived": "bring back"}

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.visit import Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
 
 
 @dataclass(frozen=True)

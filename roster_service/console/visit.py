@@ -10,11 +10,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, text
 
-from roster_service.access.export_previews import Upload
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.login_throttle import LoginThrottle
-from roster_service.db.actors import Actor, ActorKind
-from roster_service.db.changes import Verb
+from roster_service.change_log.actors import Actor, ActorKind
+from roster_service.change_log.changes import Verb
+from roster_service.feeds.export_previews import Upload
 from roster_service.settings import Settings
 
 

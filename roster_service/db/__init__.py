@@ -1,1 +1,1 @@
-"""The database: tables, migrations, connections, the embedded server, visibility conditions and JSON expressions."""
+"""The database: tables, migrations, connections, roles, the embedded server."""

@@ -23,9 +23,9 @@ from roster_service.db.tables import (
     vendors,
     visible_orgs,
 )
-from roster_service.db.vocabulary import GUARDIAN_ROLES
-from roster_service.db.withheld import read_list
 from roster_service.errors import CommandError
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.withheld import read_list
 from roster_service.schemas.flags import find_withheld
 
 

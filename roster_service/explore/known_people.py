@@ -13,12 +13,12 @@ from sqlalchemy import ColumnElement, Connection, Row, exists, or_, select
 
 from roster_service.auth.access_log.people import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
-from roster_service.db.exclusions import ExclusionKind, IdHasher, list_exclusions
-from roster_service.db.rejected_rows import names_record
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import demographics, sync_refusals, users
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
+from roster_service.feeds.exclusions import ExclusionKind, IdHasher, list_exclusions
+from roster_service.feeds.rejected_rows import names_record
+from roster_service.feeds.run_history import TYPES
 
 # The people of a name to choose from.
 MOST_CHOICES = 25

@@ -1,6 +1,6 @@
 """Which vendors see a record, and why, without the contents of the record: the look of nobody, so nothing is recorded.
 
-The query filter (db/visibility.py) decides; a test compares the answers with those of the interfaces.
+The query filter (roster/visibility.py) decides; a test compares the answers with those of the interfaces.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import visitors
 
-from roster_service.access.email_address import normalize_email
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.parts import PARTS, list_received
 from roster_service.auth.scopes import ScopeName, make_content_rights, read_scopes
+from roster_service.change_log.email_address import normalize_email
 from roster_service.db.tables import (
     CTexts,
     api_keys,
@@ -42,9 +42,9 @@ from roster_service.db.tables import (
     vendors,
     visible_orgs,
 )
-from roster_service.db.visibility import VENDOR, Opened, label_is_open, row_is_visible
-from roster_service.db.vocabulary import GUARDIAN_ROLES
 from roster_service.errors import CommandError
+from roster_service.roster.visibility import VENDOR, Opened, label_is_open, row_is_visible
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
 from roster_service.schemas.versions import DEMOGRAPHICS, VERSIONS
 from roster_service.serving.path_filters import everything

@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, literal, select
 
 from roster_service.db import tables
-from roster_service.db.record_names import LABEL_COLUMNS, make_label, read_names
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText
+from roster_service.feeds.run_history import TYPES
+from roster_service.roster.record_names import LABEL_COLUMNS, make_label, read_names
 
 # How many references of one kind a record shows, and how many people a class; the list of the collection has all.
 SHOWN, SHOWN_PEOPLE = 10, 100

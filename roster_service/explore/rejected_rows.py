@@ -23,7 +23,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.db.rejected_rows import (
+from roster_service.db.tables import ROSTER_TABLES, CTexts, sync_refusals, sync_runs
+from roster_service.explore.references import read_labels
+from roster_service.explore.roster_search import make_search_condition
+from roster_service.feeds.rejected_rows import (
     NamedRecord,
     RejectedRow,
     count_rejected_rows,
@@ -31,10 +34,7 @@ from roster_service.db.rejected_rows import (
     names_record,
     read_rejected_rows,
 )
-from roster_service.db.run_history import TYPES
-from roster_service.db.tables import ROSTER_TABLES, CTexts, sync_refusals, sync_runs
-from roster_service.explore.references import read_labels
-from roster_service.explore.roster_search import make_search_condition
+from roster_service.feeds.run_history import TYPES
 
 _TABLES = {TYPES[table.name]: table for table in ROSTER_TABLES}
 # The rows of an explanation.

@@ -10,8 +10,8 @@ from sqlalchemy import Column, ColumnElement, Select, Table, func, select
 
 from roster_service.db import tables
 from roster_service.db.tables import feeds
-from roster_service.db.visibility import has_row
-from roster_service.db.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, STATUS, USER_ROLES
+from roster_service.roster.visibility import has_row
+from roster_service.roster.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, STATUS, USER_ROLES
 
 _users, _roles = tables.users.c, tables.user_roles
 _Condition = Callable[[str], ColumnElement[bool]]

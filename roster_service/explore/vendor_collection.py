@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine
 from roster_service.accounts.clients import find_listed_client
 from roster_service.auth.access_log.entries import mask_filter
 from roster_service.auth.registered_client import find_client
-from roster_service.db.actors import Actor
-from roster_service.db.changes import Subject, Verb, recorded
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips
 from roster_service.errors import CommandError, RefusedRequestError
 from roster_service.rostering.endpoints import ENDPOINTS

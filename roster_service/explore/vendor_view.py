@@ -21,13 +21,13 @@ from roster_service.accounts.vendors import Vendor, find_vendor
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.api_keys import find_holder_of
 from roster_service.auth.registered_client import find_client
-from roster_service.db.actors import Actor
-from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.exclusions import IdHasher
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import orgs, user_roles, users, visible_orgs
 from roster_service.errors import CommandError, Problem, RefusedRequestError
 from roster_service.explore.record_access import OF_PEOPLE, explain_hidden, find_endpoints, read_places
+from roster_service.feeds.exclusions import IdHasher
 from roster_service.rostering.endpoints import Endpoint
 from roster_service.rostering.operations import Address, Operation, show_record
 from roster_service.schemas.versions import VERSIONS, Version

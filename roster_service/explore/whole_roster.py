@@ -17,9 +17,9 @@ from sqlalchemy import CTE, ColumnElement, Connection, Select, any_, bindparam, 
 
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
-from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.explore.roster_facets import FACETS, make_facet_conditions
 from roster_service.explore.roster_search import make_search_condition
+from roster_service.roster.visibility import ContentRights, MetadataOf
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.records import Record
 from roster_service.schemas.student_stamps import make_student_record

@@ -11,11 +11,11 @@ from marshmallow import Schema
 from oneroster_filter import OPERATORS, FieldType
 
 from roster_service import __version__
-from roster_service.access import roster_state
 from roster_service.auth.scopes import EXPLANATIONS, TOKEN_PATH, Scope, ScopeName, make_content_rights
 from roster_service.auth.signed_requests import METHODS
 from roster_service.auth.throttling import rate_state
 from roster_service.errors import ErrorProfile
+from roster_service.feeds import roster_state
 from roster_service.http.openapi import DocumentApi, make_body, refer
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
 from roster_service.rostering.openapi_tokens import RETRIED, RETRY_AFTER, add_token_operations

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import parse_qsl
 
-from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.auth.access_log.entries import mask_filter
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.scopes import TOKEN_PATH, ScopeName
 from roster_service.db.round_trip import Call
 from roster_service.errors import ErrorProfile, Problem, RefusedRequestError
+from roster_service.feeds.roster_state import RosterState, make_state_headers
 from roster_service.rostering.endpoints import Cardinality, Endpoint
 from roster_service.rostering.headers import make_etag, make_links, read_total
 from roster_service.rostering.status_info import WARNING_HEADER, make_warning, make_warning_header

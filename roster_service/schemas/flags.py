@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 
 
 class PermissionFlag(StrEnum):

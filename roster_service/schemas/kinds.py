@@ -24,10 +24,10 @@ from sqlalchemy import ColumnElement, cast, collate, exists, func, literal_colum
 from sqlalchemy import Text as SqlText
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from roster_service.db import json_text
-from roster_service.db.visibility import ContentRights
-from roster_service.db.vocabulary import Narrowing, Vocabulary
-from roster_service.db.withheld import WithheldField
+from roster_service.roster import json_text
+from roster_service.roster.visibility import ContentRights
+from roster_service.roster.vocabulary import Narrowing, Vocabulary
+from roster_service.roster.withheld import WithheldField
 
 # A column or expression, or a function of the caller's content rights that returns one.
 Value = ColumnElement[Any] | Callable[[ContentRights], ColumnElement[Any]]

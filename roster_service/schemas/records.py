@@ -12,8 +12,8 @@ from typing import ClassVar
 from sqlalchemy import ColumnElement, Table, true
 
 from roster_service.db import tables
-from roster_service.db.json_text import entries, member
-from roster_service.db.visibility import (
+from roster_service.roster.json_text import entries, member
+from roster_service.roster.visibility import (
     ContentRights,
     MetadataOf,
     org_id_is_visible,
@@ -23,8 +23,8 @@ from roster_service.db.visibility import (
     user_is_visible,
     user_metadata_is_visible,
 )
-from roster_service.db.vocabulary import GRADES, STATUS
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.vocabulary import GRADES, STATUS
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.kinds import (
     ACADEMIC_SESSION,
     CLASS,

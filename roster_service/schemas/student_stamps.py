@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, FromClause, Select, func, select, union
 
 from roster_service.db import tables
-from roster_service.db.visibility import ContentRights, row_is_visible
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.visibility import ContentRights, row_is_visible
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import Instant
 from roster_service.schemas.records import STAMP, Record

@@ -14,9 +14,9 @@ from sqlalchemy import BindParameter, ColumnElement, FromClause, bindparam, cast
 from sqlalchemy import Text as SqlText
 
 from roster_service.db import tables
-from roster_service.db.visibility import ContentRights, has_row, role_is_visible, row_is_visible
-from roster_service.db.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.visibility import ContentRights, has_row, role_is_visible, row_is_visible
+from roster_service.roster.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import v1p2
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import (

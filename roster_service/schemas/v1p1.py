@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from roster_service.db import tables
-from roster_service.db.visibility import ContentRights, has_row, of_each_row, role_is_visible
-from roster_service.db.vocabulary import (
+from roster_service.roster.visibility import ContentRights, has_row, of_each_row, role_is_visible
+from roster_service.roster.vocabulary import (
     NARROW_CLASS_TYPE,
     NARROW_ENROLLMENT_ROLE,
     NARROW_ORG_TYPE,
@@ -17,7 +17,7 @@ from roster_service.db.vocabulary import (
     NARROW_SEX,
     NARROW_USER_ROLE,
 )
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import records
 from roster_service.schemas.kinds import ORG, RefList, Rows, Text, Token
 from roster_service.schemas.version_words import Wording

@@ -6,9 +6,9 @@ from sqlalchemy import ColumnElement, func, true
 from sqlalchemy import Text as SqlText
 
 from roster_service.db import tables
-from roster_service.db.json_text import entries, member
-from roster_service.db.visibility import ContentRights, org_id_is_granted, role_is_visible
-from roster_service.db.vocabulary import (
+from roster_service.roster.json_text import entries, member
+from roster_service.roster.visibility import ContentRights, org_id_is_granted, role_is_visible
+from roster_service.roster.vocabulary import (
     CLASS_TYPES,
     ENROLLMENT_ROLES,
     ORG_TYPES,
@@ -17,7 +17,7 @@ from roster_service.db.vocabulary import (
     SEXES,
     USER_ROLES,
 )
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import records
 from roster_service.schemas.kinds import (
     ORG,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, true
 
-from roster_service.db.visibility import ContentRights
+from roster_service.roster.visibility import ContentRights
 
 
 @dataclass(frozen=True)

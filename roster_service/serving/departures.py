@@ -15,9 +15,10 @@ from oneroster_filter import fold_tree
 from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import TypedClause
 
-from roster_service.db import json_text, tables
+from roster_service.db import tables
 from roster_service.db.tables import LABELLED, CText, Stamp
-from roster_service.db.visibility import departure_is_shown, has_row
+from roster_service.roster import json_text
+from roster_service.roster.visibility import departure_is_shown, has_row
 from roster_service.serving.path_filters import ListFilter, everything
 from roster_service.serving.plan import Plan, QueryShape
 

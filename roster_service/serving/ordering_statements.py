@@ -27,7 +27,7 @@ from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 from sqlalchemy.types import BigInteger, Boolean, Integer
 
 from roster_service.db.tables import WHOLE, CText, CTexts, ordering_chunks, orderings, visible_feeds
-from roster_service.db.visibility import VENDOR, name_visible_set
+from roster_service.roster.visibility import VENDOR, name_visible_set
 from roster_service.serving.departures import compile_departure_filter, join_departures
 from roster_service.serving.plan import Plan
 from roster_service.serving.request import make_ordering_shape

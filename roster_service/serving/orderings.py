@@ -19,11 +19,11 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
-from roster_service.access.roster_state import RosterState
 from roster_service.auth.throttling.ordering_throttle import OrderingThrottle
 from roster_service.db.tables import ordering_chunks, orderings
-from roster_service.db.visibility import VENDOR, select_whole_districts
 from roster_service.errors import make_slot_refusal
+from roster_service.feeds.roster_state import RosterState
+from roster_service.roster.visibility import VENDOR, select_whole_districts
 from roster_service.serving.ordering_statements import QUERY, make_ordering_statement, select_changed, select_parts
 from roster_service.serving.pulls import Pull, make_pull_row, prolong_pull
 from roster_service.serving.request import AuthorizedRequest

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, or_, select, true, union
 
 from roster_service.db import tables
-from roster_service.db.visibility import (
+from roster_service.roster.visibility import (
     ContentRights,
     Opened,
     has_row,
@@ -25,7 +25,7 @@ from roster_service.db.visibility import (
     role_is_visible,
     row_is_visible,
 )
-from roster_service.db.vocabulary import TERM_TYPES
+from roster_service.roster.vocabulary import TERM_TYPES
 from roster_service.schemas.version_words import Wording
 
 # Given the caller's content rights and the words of the version, the condition that selects the records of a path.

@@ -24,8 +24,8 @@ from oneroster_filter import (
 )
 from oneroster_filter.typing import TypedExpr
 
-from roster_service.db.visibility import ContentRights
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.roster.visibility import ContentRights
 from roster_service.schemas.kinds import RosterField, find_vocabulary, list_hidden, list_roster_fields
 from roster_service.schemas.records import Record
 from roster_service.serving.params import Params

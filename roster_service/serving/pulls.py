@@ -38,10 +38,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, array, insert
 
-from roster_service.access.roster_state import RosterState
 from roster_service.db.tables import WHOLE, Stamp, orderings, pulls, visible_feeds
-from roster_service.db.visibility import VENDOR, name_visible_set
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.feeds.roster_state import RosterState
+from roster_service.roster.visibility import VENDOR, name_visible_set
 from roster_service.serving.ordering_statements import OFFSET, QUERY, join_orderings, select_changed, select_parts
 from roster_service.serving.request import AuthorizedRequest
 

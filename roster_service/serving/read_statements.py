@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 from roster_service.db import tables
 from roster_service.db.tables import WHOLE, Stamp, orderings, visible_feeds
-from roster_service.db.visibility import (
+from roster_service.roster.visibility import (
     VENDOR,
     name_visible_set,
     read_admission,

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from roster_service.access.roster_state import RosterState
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.db.visibility import NO_GRANT, NO_SLOT
 from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
+from roster_service.feeds.roster_state import RosterState
 from roster_service.metrics import PAGES
+from roster_service.roster.visibility import NO_GRANT, NO_SLOT
 from roster_service.serving.first_page import make_first_page_query
 from roster_service.serving.orderings import Made, Orderings
 from roster_service.serving.page import Page

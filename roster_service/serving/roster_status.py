@@ -11,12 +11,12 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from roster_service.access.roster_state import RosterState
 from roster_service.db.instants import format_instant
-from roster_service.db.pauses import find_today, make_pause
 from roster_service.db.round_trip import Call
-from roster_service.db.run_outcomes import OUTCOMES
 from roster_service.db.tables import WHOLE, feeds, sync_runs, visible_feeds
+from roster_service.feeds.pauses import find_today, make_pause
+from roster_service.feeds.roster_state import RosterState
+from roster_service.feeds.run_outcomes import OUTCOMES
 
 # A nightly run may begin some hours later than that of the night before.
 _MISSING = timedelta(hours=30)

@@ -16,9 +16,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from roster_service.db.deadline import find_time_left, limit_time
 from roster_service.db.engine import require_reading
+from roster_service.db.outages import Outage
 from roster_service.db.round_trip import RoundTrips
 from roster_service.errors import RefusedRequestError, SettingError, ThrottledRequestError
-from roster_service.outages import Outage
 
 RETRY_SECONDS = 5.0
 # The longest time for asking the standby whether it answers, or how far it lags.

@@ -15,8 +15,8 @@ from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import TypedClause, TypedExpr
 from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
-from roster_service.db import json_text
-from roster_service.db.visibility import ContentRights, find_visible_rows, of_each_row, row_is_visible
+from roster_service.roster import json_text
+from roster_service.roster.visibility import ContentRights, find_visible_rows, of_each_row, row_is_visible
 from roster_service.schemas.kinds import Source
 from roster_service.schemas.records import Record
 from roster_service.serving.path_filters import PathFilter, bind_path_id

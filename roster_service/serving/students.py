@@ -30,7 +30,8 @@ from roster_service.auth.credentials.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import CTexts, Stamp
-from roster_service.db.visibility import (
+from roster_service.errors import Problem, RefusedRequestError
+from roster_service.roster.visibility import (
     ContentRights,
     has_row,
     of_each_row,
@@ -39,8 +40,7 @@ from roster_service.db.visibility import (
     role_is_visible,
     select_granted_orgs,
 )
-from roster_service.db.withheld import WithheldField
-from roster_service.errors import Problem, RefusedRequestError
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.student_stamps import Included, make_stamp, make_student_record, select_changed_students
 from roster_service.schemas.students import PLAIN_FIELDS

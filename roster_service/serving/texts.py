@@ -25,8 +25,9 @@ from sqlalchemy import (
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from roster_service.db import json_text, tables
+from roster_service.db import tables
 from roster_service.db.tables import CText, CTexts
+from roster_service.roster import json_text
 from roster_service.serving.departures import (
     has_departures,
     make_departure_json,

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, exists, select
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import WHOLE, oauth_clients, vendor_grants, vendors, visible_feeds
-from roster_service.db.withheld import read_list
+from roster_service.roster.withheld import read_list
 from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.records import Record
 from roster_service.serving.orderings import Made, Orderings, evict_orderings

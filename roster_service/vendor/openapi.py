@@ -8,8 +8,8 @@ from flask import Flask
 from marshmallow import Schema
 
 from roster_service import __version__
-from roster_service.access import roster_state
 from roster_service.auth.throttling import rate_state
+from roster_service.feeds import roster_state
 from roster_service.http.openapi import DocumentApi, make_body
 from roster_service.schemas.examples import collect_field_examples, load_examples
 from roster_service.schemas.students import Student

@@ -15,7 +15,6 @@ from typing import Any
 from flask import Response, request
 from sqlalchemy import Engine
 
-from roster_service.access.roster_state import make_state_headers
 from roster_service.auth.credentials.api_keys import KeyHolder, find_key_holder
 from roster_service.auth.credentials.passwords import verify_password
 from roster_service.auth.credentials.permission_token import (
@@ -28,6 +27,7 @@ from roster_service.auth.throttling.login_throttle import LoginAttempt, LoginThr
 from roster_service.auth.throttling.vendor_throttle import VendorThrottle
 from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.feeds.roster_state import make_state_headers
 from roster_service.http.disclosures import Disclosures
 from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
 from roster_service.schemas.students import NAMING_FLAGS, list_named_people

@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.db.deadline import OverdueError
+from roster_service.db.outages import Outage
 from roster_service.errors import (
     FAULT_DESCRIPTION,
     DatabaseUnavailableError,
@@ -22,7 +23,6 @@ from roster_service.errors import (
 from roster_service.http.json_responses import make_json
 from roster_service.http.request_facts import get_request_facts
 from roster_service.oauth.token_endpoint import find_problem
-from roster_service.outages import Outage
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
 from roster_service.web.start_page import NOT_FOUND, prefers_html, show_text

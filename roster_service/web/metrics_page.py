@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import Unauthorized
 
-from roster_service.db.figures import Figures, read_figures
+from roster_service.feeds.figures import Figures, read_figures
 from roster_service.http.request_facts import METRICS_PATH, RequestFacts
 from roster_service.metrics import MULTIPROCESS_FOLDER, REQUESTS, SECONDS, VENDOR_REQUESTS
 from roster_service.serving.standby import Standby

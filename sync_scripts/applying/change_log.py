@@ -1,7 +1,7 @@
 """The change log: what a run changes in stored records, kept so that an operator can see it later.
 
 A change holds the fields that differ, before and after, under their names in OneRoster exports. Records that a run adds
-are not in it: their stamp shows them (roster_service/db/change_history.py). So a first load writes nothing here.
+are not in it: their stamp shows them (roster_service/feeds/change_history.py). So a first load writes nothing here.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText, Stamp, class_terms, sync_changes, sync_runs, user_agents, user_profiles
 from roster_service.db.tables import user_roles as roles
+from roster_service.feeds.run_history import TYPES
 from sync_scripts.applying.changes import ADDED, CHANGE, FINGERPRINT, KEY, ROW_ID, Difference
 from sync_scripts.applying.desired_state import OWN_COLUMNS, DesiredPart, DesiredState
 from sync_scripts.formats.oneroster import ONEROSTER_1_2

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from roster_service.db import tables
-from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from sync_scripts.applying.current_records import select_current
 from sync_scripts.applying.enrollment_roles import add_enrollment_roles
 from sync_scripts.applying.feed_district import FeedDistrict

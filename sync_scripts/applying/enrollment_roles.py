@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
 from roster_service.db.tables import CText
-from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from sync_scripts.applying.current_records import select_current
 from sync_scripts.formats.model import Staged
 from sync_scripts.staging.retained import Retention

@@ -11,8 +11,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.db.labels import find_labels, relabel
 from roster_service.db.tables import classes, courses, demographics, enrollments, orgs, user_agents, users
+from roster_service.roster.labels import find_labels, relabel
 from sync_scripts.applying.changes import ADDED, CHANGE, CHANGED, Difference
 
 Ids = sa.Select[Any] | sa.CompoundSelect[Any]

@@ -25,11 +25,11 @@ from sqlalchemy import (
     union_all,
 )
 
-from roster_service.db.change_history import Change
-from roster_service.db.record_names import read_names
-from roster_service.db.rejected_rows import NamedRecord
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText, classes, courses, demographics, enrollments, orgs, user_roles, users
+from roster_service.feeds.change_history import Change
+from roster_service.feeds.rejected_rows import NamedRecord
+from roster_service.feeds.run_history import TYPES
+from roster_service.roster.record_names import read_names
 from sync_scripts.applying.change_log import select_changes
 from sync_scripts.applying.changes import ADDED, CHANGE, CHANGED, Difference
 from sync_scripts.applying.desired_state import DesiredState

@@ -28,8 +28,8 @@ from sqlalchemy import (
     update,
 )
 
-from roster_service.db.rejected_rows import KEPT
 from roster_service.db.tables import CText
+from roster_service.feeds.rejected_rows import KEPT
 from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check
 from sync_scripts.checking.named_records import list_naming_cells, make_records, select_label
 from sync_scripts.formats.model import KEY, LINE, Format, Staged, StagedFile

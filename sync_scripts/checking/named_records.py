@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, literal, null, select, type_coerce
 from sqlalchemy.dialects.postgresql import array
 
-from roster_service.db.record_names import LABEL_COLUMNS
-from roster_service.db.rejected_rows import NamedRecord
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText, CTexts, demographics, enrollments
+from roster_service.feeds.rejected_rows import NamedRecord
+from roster_service.feeds.run_history import TYPES
+from roster_service.roster.record_names import LABEL_COLUMNS
 from sync_scripts.formats.cells import ID_LENGTH, to_list
 from sync_scripts.formats.model import FAULT, KEY, CsvFile, Format, StagedFile, Subject
 from sync_scripts.reading.rejections import cut_value

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, Table, func, select
 
-from roster_service.db.run_history import TYPES, ReadFile
 from roster_service.db.tables import ROSTER_TABLES
+from roster_service.feeds.run_history import TYPES, ReadFile
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.checking.checks import CheckResult
 from sync_scripts.formats.model import Format

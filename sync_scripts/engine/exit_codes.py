@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from roster_service.db.held_runs import HELD
-from roster_service.db.run_outcomes import MISSING, STALE
 from roster_service.errors import (
     CommandError,
     DatabaseUnavailableError,
@@ -20,6 +18,8 @@ from roster_service.errors import (
     StorageError,
     describe_fault,
 )
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.run_outcomes import MISSING, STALE
 from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import describe_cause

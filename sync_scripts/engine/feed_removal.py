@@ -11,15 +11,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, func, select, update
 
-from roster_service.db.actors import Actor
-from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.feed_grants import end_grants, list_feed_grants
-from roster_service.db.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
-from roster_service.db.held_runs import drop_export
-from roster_service.db.run_history import TYPES, delete_run_values
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
+from roster_service.feeds.held_runs import drop_export
+from roster_service.feeds.run_history import TYPES, delete_run_values
 from roster_service.publication import publish
+from roster_service.roster.feed_grants import end_grants, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import Difference, compare_with_nothing

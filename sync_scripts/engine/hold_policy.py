@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection, func, or_, select
 
-from roster_service.db.held_runs import HELD, OTHER_IDS
-from roster_service.db.run_history import ReadFile
-from roster_service.db.run_outcomes import DONE, LOADED_OUTCOMES, STALE
 from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import CommandError
+from roster_service.feeds.held_runs import HELD, OTHER_IDS
+from roster_service.feeds.run_history import ReadFile
+from roster_service.feeds.run_outcomes import DONE, LOADED_OUTCOMES, STALE
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.engine.report import Report

@@ -18,15 +18,15 @@ from psycopg2.errors import DeadlockDetected, UniqueViolation
 from sqlalchemy import Connection, Engine, Table, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.db.actors import Actor, find_system_user
-from roster_service.db.change_history import CSV_COLUMNS
-from roster_service.db.exclusions import read_excluded
-from roster_service.db.feed_names import require_feed_name
-from roster_service.db.held_runs import HELD, OTHER_IDS, drop_export
-from roster_service.db.pauses import find_today, require_no_pause
-from roster_service.db.run_outcomes import STALE
+from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.tables import feeds, orgs, user_roles, users
-from roster_service.private_files import write_private_csv
+from roster_service.feeds.change_history import CSV_COLUMNS
+from roster_service.feeds.exclusions import read_excluded
+from roster_service.feeds.feed_names import require_feed_name
+from roster_service.feeds.held_runs import HELD, OTHER_IDS, drop_export
+from roster_service.feeds.pauses import find_today, require_no_pause
+from roster_service.feeds.private_files import write_private_csv
+from roster_service.feeds.run_outcomes import STALE
 from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes

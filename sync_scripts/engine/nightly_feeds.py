@@ -14,13 +14,13 @@ from typing import Any
 
 from sqlalchemy import Engine, and_, func, select, update
 
-from roster_service.db.actors import find_system_user
-from roster_service.db.feed_states import FeedState
-from roster_service.db.pauses import Pause, find_today, make_pause
-from roster_service.db.run_outcomes import DONE, OUTCOMES, find_rejected_percent
-from roster_service.db.sync_lock import try_sync_lock
+from roster_service.change_log.actors import find_system_user
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.pauses import Pause, find_today, make_pause
+from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_percent
+from roster_service.feeds.sync_lock import try_sync_lock
 from roster_service.settings import Settings
 from sync_scripts.applying.indexes import TABLES, make_missing_indexes
 from sync_scripts.engine.exit_codes import (

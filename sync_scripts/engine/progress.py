@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from roster_service.db.run_history import STEPS
+from roster_service.feeds.run_history import STEPS
 from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.stopwatch import Observer
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.table import Table as Grid
 
-from roster_service.db.run_history import ReadFile
-from roster_service.db.run_outcomes import LOADED_OUTCOMES, PARTIAL
+from roster_service.feeds.run_history import ReadFile
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL
 from sync_scripts.applying.changes import Counts
 from sync_scripts.applying.preview import Preview
 from sync_scripts.engine.runs import PURGED

@@ -12,13 +12,13 @@ import psycopg2
 from sqlalchemy import Connection, Engine, update
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.db.actors import Actor
-from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.feed_states import FeedState, read_added_feed
-from roster_service.db.held_runs import drop_export, keep_export, read_outcome
-from roster_service.db.run_outcomes import FAILED, INCOMPLETE, MISSING, REFUSED
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
+from roster_service.feeds.feed_states import FeedState, read_added_feed
+from roster_service.feeds.held_runs import drop_export, keep_export, read_outcome
+from roster_service.feeds.run_outcomes import FAILED, INCOMPLETE, MISSING, REFUSED
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.runs import approve, begin_run, end_run, find_or_add_feed, supersede
 from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError, refuse_changed

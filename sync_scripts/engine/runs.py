@@ -13,12 +13,13 @@ from sqlalchemy import Connection, Engine, and_, func, insert, select, text, upd
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
-from roster_service.db.actors import Actor
-from roster_service.db.feed_states import FeedState, find_feed
-from roster_service.db.held_runs import APPROVED, HELD, close_held
-from roster_service.db.run_outcomes import FAILED, INCOMPLETE, MISSING
-from roster_service.db.stamps import NOW, make_next_stamp
-from roster_service.db.sync_lock import (
+from roster_service.change_log.actors import Actor
+from roster_service.db.tables import feeds, roster_state, sync_refusals, sync_runs
+from roster_service.errors import CommandError, RosterServiceError
+from roster_service.feeds.feed_states import FeedState, find_feed
+from roster_service.feeds.held_runs import APPROVED, HELD, close_held
+from roster_service.feeds.run_outcomes import FAILED, INCOMPLETE, MISSING
+from roster_service.feeds.sync_lock import (
     INTERRUPTED,
     INTERRUPTED_WORDS,
     RUNNING,
@@ -28,8 +29,7 @@ from roster_service.db.sync_lock import (
     release_feed_lock,
     try_feed_lock,
 )
-from roster_service.db.tables import feeds, roster_state, sync_refusals, sync_runs
-from roster_service.errors import CommandError, RosterServiceError
+from roster_service.roster.stamps import NOW, make_next_stamp
 from sync_scripts.engine.stopwatch import Observer
 from sync_scripts.reading.rejections import Findings
 

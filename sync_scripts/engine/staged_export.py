@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from roster_service.db.exclusions import ExcludedPeople
+from roster_service.feeds.exclusions import ExcludedPeople
 from sync_scripts.checking.checks import CheckResult, check_files
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Date, and_, case, cast, func, literal, or_
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from roster_service.db.tables import CText, CTexts
-from roster_service.db.vocabulary import Vocabulary
+from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.tolerated import (
     CELL_SPACES,
     DAY_FIRST,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlalchemy import Table
 
 from roster_service.db import tables
-from roster_service.db.vocabulary import Vocabulary
+from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats import clever_people as people
 from sync_scripts.formats import clever_retained as retained
 from sync_scripts.formats import clever_rows as rows

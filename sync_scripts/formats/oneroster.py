@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import Column, Table
 
-from roster_service.db import vocabulary
 from roster_service.db.tables import (
     academic_sessions,
     class_terms,
@@ -26,7 +25,8 @@ from roster_service.db.tables import (
     user_roles,
     users,
 )
-from roster_service.db.vocabulary import Vocabulary
+from roster_service.roster import vocabulary
+from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.cells import (
     DAY,
     FIRST_OF_IDS,

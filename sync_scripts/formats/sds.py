@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from sqlalchemy import Table
 
-from roster_service.db import tables, vocabulary
+from roster_service.db import tables
+from roster_service.roster import vocabulary
 from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
 from sync_scripts.formats.cells import (

@@ -12,9 +12,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, case, func, literal, null, select, union_all
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from roster_service.db import tables, vocabulary
+from roster_service.db import tables
 from roster_service.db.tables import CText
-from roster_service.db.vocabulary import Vocabulary
+from roster_service.roster import vocabulary
+from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.cells import TEXT, is_blank, to_list
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import Staged, StagedFile

@@ -9,8 +9,8 @@ import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from roster_service.db.held_runs import HELD
-from roster_service.db.run_outcomes import OUTCOMES
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.run_outcomes import OUTCOMES
 
 
 class Kind(enum.StrEnum):

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TextIO
 
-from roster_service.db.rejected_rows import KEPT, NamedRecord, list_names
 from roster_service.errors import RosterServiceError
-from roster_service.private_files import write_private_csv
+from roster_service.feeds.private_files import write_private_csv
+from roster_service.feeds.rejected_rows import KEPT, NamedRecord, list_names
 
 # How many reasons are printed. `KEPT` of them are kept for the database and for `--rejects`; the total counts all.
 SHOWN = 20

@@ -27,8 +27,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from roster_service.db.exclusions import ExcludedPeople
 from roster_service.db.tables import CText, CTexts, users
+from roster_service.feeds.exclusions import ExcludedPeople
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import Cell, Staged, StagedFile
 from sync_scripts.reading.rejections import Findings

@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access import feeds
 from roster_service.accounts import operator_link, operators, vendors
 from roster_service.accounts.operator_link import LINK_SECONDS, OperatorLink, sign_link
+from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.db import tables
-from roster_service.db.actors import Actor, ActorKind, OperatorRole
-from roster_service.db.changes import Verb
 from roster_service.db.roles import Role, find_role, quote_name
 from roster_service.errors import CommandError
+from roster_service.feeds import feeds
 from tests.actors import TESTER
 
 SECRET_KEY = "a secret key of the tests, long enough"

@@ -15,8 +15,8 @@ from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.accounts.parts import VENDOR_INTERFACE, list_received
 from roster_service.app import create_app
 from roster_service.auth.scopes import ScopeName, read_scopes
-from roster_service.db.vocabulary import GUARDIAN_ROLES
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from roster_service.access.roster_state import MIN_RESTORE_STEP, advance_state
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.upgrades import upgrade
+from roster_service.feeds.roster_state import MIN_RESTORE_STEP, advance_state
+from roster_service.roster.upgrades import upgrade
 from tests.conditions import wait_for
 from tests.postgres.databases import administer, copy_database, drop_databases
 

@@ -6,7 +6,7 @@ import pytest
 
 from roster_service.auth.scope_grants import describe_refused_scopes, grant_scopes
 from roster_service.auth.scopes import EXPLANATIONS, Scope, ScopeName, make_content_rights, read_scope, read_scopes
-from roster_service.db.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf
 
 LONG = "https://purl.imsglobal.org/spec/or/v1p1/scope/"
 

@@ -15,7 +15,7 @@ from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import KeyRing
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.labels import label_unlabelled
+from roster_service.roster.labels import label_unlabelled
 from roster_service.settings import Settings
 from tests.conftest import close_app
 from tests.contract.client import FULL, RosterClient

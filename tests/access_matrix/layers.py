@@ -1,7 +1,7 @@
 """Taking a layer away, to see that the other one holds by itself.
 
-The first layer is the query filter of a request (roster_service/db/visibility.py); the second is PostgreSQL's row-level
-security for the role that serves requests.
+The first layer is the query filter of a request (roster_service/roster/visibility.py); the second is PostgreSQL's
+row-level security for the role that serves requests.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import pytest
 from sqlalchemy import ColumnElement, Engine, select, text, true
 
 from roster_service import app
-from roster_service.db import tables, visibility
+from roster_service.db import tables
 from roster_service.db.roles import Role
 from roster_service.db.tables import visible_labels, visible_orgs
-from roster_service.db.visibility import ContentRights, Opened
+from roster_service.roster import visibility
+from roster_service.roster.visibility import ContentRights, Opened
 from roster_service.settings import Settings
 
 

@@ -28,7 +28,7 @@ from roster_service.auth.access_log.reports import AccessLogFilter, read_access_
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import HASH_BYTES, audit_people
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 
 DAYS = int(os.environ.get("DAYS", "400"))
 VENDORS = int(os.environ.get("VENDORS", "20"))

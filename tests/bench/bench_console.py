@@ -18,10 +18,10 @@ from flask.testing import FlaskClient
 
 from roster_service.accounts import operators
 from roster_service.app import create_app
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
-from roster_service.db.actors import OperatorRole
-from roster_service.db.data_quality import store_counts
+from roster_service.feeds.data_quality import store_counts
 from roster_service.settings import CONSOLE_SAME
 from tests.actors import TESTER
 from tests.bench.place import Place, open_place

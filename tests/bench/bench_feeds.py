@@ -20,7 +20,7 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import feeds, orgs
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from roster_service.settings import Settings
 from sync_scripts.districts.drift import Drift
 from sync_scripts.engine.exit_codes import ExitCode

@@ -26,12 +26,12 @@ from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
-from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
-from roster_service.db.upgrades import upgrade
+from roster_service.feeds.feed_states import list_feed_ids
 from roster_service.publication import LISTINGS, publish
+from roster_service.roster.upgrades import upgrade
 from roster_service.serving.orderings import Orderings
 from roster_service.serving.reader import Reader
 from roster_service.serving.request import AuthorizedRequest

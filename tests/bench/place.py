@@ -25,7 +25,7 @@ from roster_service.cli.demo import DemoAccount, add_demo_account
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine
 from roster_service.db.roles import Role, find_role, make_role_url
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from roster_service.schemas.versions import V1P1
 from roster_service.server.gunicorn_process import make_options, start, stop
 from roster_service.settings import Settings

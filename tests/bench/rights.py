@@ -23,7 +23,7 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from sync_scripts.generate_district import main as generate
 from tests.actors import TESTER
 from tests.bench.bench_sync import NEXT_DAY

@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, cast, func, make_url, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.access.roster_state import read_state
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
@@ -22,6 +21,7 @@ from roster_service.db.engine import make_engine, make_ordering_engine, make_rea
 from roster_service.db.prepared_statements import DIALECT, Statement
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import Call, RoundTrips
+from roster_service.feeds.roster_state import read_state
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import V1P2

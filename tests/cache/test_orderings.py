@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access.roster_state import advance_state
 from roster_service.accounts import vendor_rights
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.db import tables
-from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.tables import ordering_chunks, orderings, pulls
-from roster_service.db.visible_orgs import refresh_vendors_of
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.feeds.feed_states import list_feed_ids
+from roster_service.feeds.roster_state import advance_state
+from roster_service.roster.visible_orgs import refresh_vendors_of
 from roster_service.serving.orderings import Orderings, evict_orderings
 from tests.actors import TESTER
 from tests.extent import examples

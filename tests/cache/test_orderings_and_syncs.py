@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.roster_state import read_state
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.feeds.roster_state import read_state
 from roster_service.serving.reader import ReadPage
 from sync_scripts.engine.load import Options, load
 from tests.extent import examples

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, Phase, event, example, given, note, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, and_, func, select, update
 
-from roster_service.access.roster_state import RosterState, read_state
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.feeds.roster_state import RosterState, read_state
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from tests.contract.conftest import EXPORTS, FEEDS

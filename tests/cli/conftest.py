@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from roster_service.access import scripts
 from roster_service.cli import main
+from roster_service.feeds import scripts
 from roster_service.settings import PREFIX
 
 Roster = Callable[..., Result]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, update
 
-from roster_service.access.roster_state import read_database_id
 from roster_service.auth.access_log.entries import Disclosure, Entry
 from roster_service.auth.access_log.people import HASH_BYTES, PersonHasher
 from roster_service.auth.access_log.writer import write_entries, write_rows
 from roster_service.db.tables import audit
 from roster_service.errors import Problem
+from roster_service.feeds.roster_state import read_database_id
 from sync_scripts.access_log_days import fold_days
 from tests.access.test_access_log import kill_worker
 from tests.cli.conftest import Roster

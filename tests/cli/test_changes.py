@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.change_log.actors import find_system_user
 from roster_service.cli import main
 from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FOLDER
 from roster_service.cli.terminal import open_connection
-from roster_service.db.actors import find_system_user
 from roster_service.db.tables import changes, vendors
 from roster_service.settings import Settings
 from sync_scripts import load_oneroster

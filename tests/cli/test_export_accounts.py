@@ -16,7 +16,7 @@ from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.embedded_server import SERVER_OPTIONS, SUPERUSER, to_url
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import Programs, find_programs
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from tests.cli.conftest import Roster, run_roster
 from tests.faults.services import fill
 

@@ -18,9 +18,9 @@ from sqlalchemy import Column, Engine, Index, select, text
 
 import roster_service
 from roster_service.cli import main
-from roster_service.db.sync_lock import SYNC_LOCK
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, api_keys, roster_state
-from roster_service.db.upgrades import GENERATION, read_revisions
+from roster_service.feeds.sync_lock import SYNC_LOCK
+from roster_service.roster.upgrades import GENERATION, read_revisions
 from sync_scripts import load_oneroster
 from sync_scripts.applying.indexes import make_missing_indexes
 from tests.cli.conftest import Roster, make_environment

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from roster_service.accounts import operators
 from roster_service.accounts.operator_link import LINK_PATH
+from roster_service.change_log.actors import OperatorRole
 from roster_service.cli.first_operator import invite_first
-from roster_service.db.actors import OperatorRole
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from tests.actors import TESTER

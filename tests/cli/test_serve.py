@@ -25,8 +25,8 @@ from roster_service.auth.credentials.signing_keys import add_signing_key
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import EXTRA
-from roster_service.db.upgrades import upgrade
 from roster_service.http.request_facts import READY_PATH
+from roster_service.roster.upgrades import upgrade
 from tests.cli.conftest import make_environment
 from tests.conditions import wait_for
 from tests.extent import long

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete, insert
 
-from roster_service.db.run_history import COUNTS, STEPS
 from roster_service.db.tables import feeds, sync_refusals
+from roster_service.feeds.run_history import COUNTS, STEPS
 from roster_service.settings import PREFIX
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load

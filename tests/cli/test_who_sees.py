@@ -16,7 +16,7 @@ from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.app import create_app
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load

@@ -18,9 +18,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine
 from werkzeug.test import TestResponse
 
-from roster_service.access import scripts
 from roster_service.accounts import operators
-from roster_service.db.actors import OperatorRole
+from roster_service.change_log.actors import OperatorRole
+from roster_service.feeds import scripts
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.client import RosterClient

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Engine, insert, select
 
-from roster_service.db.labels import label_unlabelled
 from roster_service.db.tables import feeds, user_roles, users
+from roster_service.roster.labels import label_unlabelled
 
 SCRIPT = "<script>alert('x')</script>"
 TEXTS = (

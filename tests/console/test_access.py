@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import func, select, update
 
 from roster_service.accounts.operators import set_operator_enabled
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.screens import FORMS, SCREENS
-from roster_service.db.actors import OperatorRole
 from roster_service.db.tables import operator_sessions, operators
 from tests.actors import TESTER
 from tests.console.conftest import PASSWORD, ROOT, SECRET, Browser, Console, add_operator, name_operator

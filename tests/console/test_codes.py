@@ -10,7 +10,7 @@ import pyotp
 import pytest
 
 from roster_service.accounts import one_time_codes
-from roster_service.db.actors import OperatorRole
+from roster_service.change_log.actors import OperatorRole
 from tests.console.conftest import PASSWORD, SECRET, Browser, Console, add_operator
 
 STEP = 30

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import insert
 
 from roster_service.console.day_charts import MOST_BARS, RANGES, find_first, make_chart
-from roster_service.db.data_quality import store_counts
 from roster_service.db.tables import usage
+from roster_service.feeds.data_quality import store_counts
 from tests.console.conftest import Console
 
 LAST = date(2026, 11, 23)

@@ -17,7 +17,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
-from roster_service.db.actors import OperatorRole
+from roster_service.change_log.actors import OperatorRole
 from roster_service.errors import SettingError
 from tests.console.conftest import ROOT, SECRET, Browser, Console, add_operator
 from tests.contract.conftest import Served

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from roster_service.access import export_previews, scripts
-from roster_service.access.feeds import add_feed
-from roster_service.access.scripts import Bounds
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import from_segment, to_segment
-from roster_service.db.actors import OperatorRole
-from roster_service.db.feed_names import FEED_NAME_LENGTH
 from roster_service.db.tables import changes, feeds, sync_runs
+from roster_service.feeds import export_previews, scripts
+from roster_service.feeds.feed_names import FEED_NAME_LENGTH
+from roster_service.feeds.feeds import add_feed
+from roster_service.feeds.scripts import Bounds
 from sync_scripts.engine.exit_codes import ExitCode
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console

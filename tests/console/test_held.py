@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from roster_service.access.runs import read_approval
-from roster_service.access.scripts import OUTPUT, name_folder
-from roster_service.db.actors import Actor, ActorKind, OperatorRole
+from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db.tables import changes, feeds, sync_runs
+from roster_service.feeds.runs import read_approval
+from roster_service.feeds.scripts import OUTPUT, name_folder
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.run_record import Approval

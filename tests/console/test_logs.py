@@ -10,14 +10,14 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import insert
 
-from roster_service.access.change_log import list_changes
-from roster_service.access.roster_state import read_database_id
 from roster_service.accounts import clients, vendors
 from roster_service.auth.access_log.people import PersonHasher
 from roster_service.auth.scopes import Scope, ScopeName
-from roster_service.db.actors import Actor, ActorKind
+from roster_service.change_log.actors import Actor, ActorKind
+from roster_service.change_log.log import list_changes
 from roster_service.db.tables import audit
 from roster_service.errors import Problem
+from roster_service.feeds.roster_state import read_database_id
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
 from tests.access.test_access_log import kill_worker

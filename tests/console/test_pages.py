@@ -12,7 +12,7 @@ from roster_service.console.filters import FILTERS, to_instant
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.console.views.runs import STEP_WORDS
-from roster_service.db.run_history import STEPS
+from roster_service.feeds.run_history import STEPS
 from roster_service.settings import Settings
 from sync_scripts.nightly import run_nightly
 from tests.console.conftest import Console

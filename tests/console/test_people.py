@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roster_service.db.actors import OperatorRole
+from roster_service.change_log.actors import OperatorRole
 from tests.console.conftest import Browser, Console
 from tests.console.test_statements import read
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from sqlalchemy import func, insert, select, text
 
-from roster_service.access.runs import discard_run
 from roster_service.console.filters import to_segment
-from roster_service.db.run_outcomes import OUTCOMES
 from roster_service.db.tables import feeds, sync_runs, users
+from roster_service.feeds.run_outcomes import OUTCOMES
+from roster_service.feeds.runs import discard_run
 from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
 from sync_scripts.engine.load import Options, load

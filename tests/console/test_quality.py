@@ -10,12 +10,12 @@ import pytest
 from oneroster_filter.folding import fold
 from sqlalchemy import Connection, Engine, select, text
 
+from roster_service.change_log.actors import OperatorRole
 from roster_service.db import tables
-from roster_service.db.actors import OperatorRole
-from roster_service.db.data_quality import KEPT, NO_SCHOOL, read_findings, read_quality, store_counts
-from roster_service.db.quality_checks import CHECKS
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts
+from roster_service.feeds.data_quality import KEPT, NO_SCHOOL, read_findings, read_quality, store_counts
+from roster_service.feeds.quality_checks import CHECKS
+from roster_service.feeds.run_history import TYPES
 from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT, TEXTS, add_people
 

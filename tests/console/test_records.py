@@ -18,13 +18,13 @@ from roster_service.accounts.vendor_rights import grant
 from roster_service.accounts.vendors import add_vendor
 from roster_service.app import make_serving_engine
 from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_segment
-from roster_service.db.actors import OperatorRole
 from roster_service.db.roles import Role, make_role_urls
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES, changes, courses, sync_runs
 from roster_service.explore.record_access import STUDENTS, list_verdicts
 from roster_service.explore.vendor_view import show_as
+from roster_service.feeds.run_history import TYPES
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load

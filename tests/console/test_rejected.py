@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import update
 
 from roster_service.console.filters import to_segment
-from roster_service.db.held_runs import HELD
 from roster_service.db.tables import sync_refusals
+from roster_service.feeds.held_runs import HELD
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.console.conftest import Browser, Console

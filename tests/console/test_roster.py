@@ -13,7 +13,7 @@ from oneroster_filter.folding import fold
 from sqlalchemy import func, select
 
 from roster_service.accounts.clients import list_clients
-from roster_service.db.actors import OperatorRole
+from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import changes, pulls, users
 from roster_service.explore.known_people import find_people
 from tests.console.conftest import SECRET, Browser, Console

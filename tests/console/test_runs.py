@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, insert, select
 
-from roster_service.db.change_history import find_changes
-from roster_service.db.run_history import STEPS
 from roster_service.db.tables import feeds, sync_runs
+from roster_service.feeds.change_history import find_changes
+from roster_service.feeds.run_history import STEPS
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import begin_run, hold_lock, name_session

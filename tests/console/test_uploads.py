@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from roster_service.accounts.operators import set_operator_enabled
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.blueprint import MAX_FORM_BYTES, MAX_UPLOAD_BYTES
-from roster_service.db.actors import OperatorRole
 from roster_service.server.late_app import LateApp
 from roster_service.settings import Settings
 from tests.actors import TESTER

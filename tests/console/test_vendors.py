@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from roster_service.accounts import clients, vendors
 from roster_service.accounts.vendors import find_vendor
-from roster_service.db.actors import OperatorRole
+from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import changes
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console, name_operator

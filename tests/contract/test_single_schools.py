@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text, update
 
-from roster_service.db.labels import label_unlabelled
 from roster_service.db.tables import LABELLED, vendors
-from roster_service.db.visible_orgs import refresh_visible_orgs
+from roster_service.roster.labels import label_unlabelled
+from roster_service.roster.visible_orgs import refresh_visible_orgs
 
 from .client import FULL, SCOPES, VERSIONS, RosterClient
 from .conftest import Served

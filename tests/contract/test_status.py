@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from roster_service.db.run_outcomes import OUTCOMES
+from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.schemas.roster_status import FEED_STATES
 from tests.vendor.client import VendorClient, add_account
 

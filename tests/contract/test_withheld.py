@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from roster_service.accounts import vendor_rights, vendors, withheld
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from tests.access_matrix.record_json import HIDDEN_OF_DEMOGRAPHICS, HIDDEN_OF_USERS, list_hidden
 from tests.actors import TESTER

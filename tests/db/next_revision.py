@@ -7,7 +7,8 @@ from pathlib import Path
 
 from alembic.config import Config
 
-from roster_service.db import upgrades
+from roster_service.db import migrations
+from roster_service.roster import upgrades
 
 REVISION = '''"""A revision of the tests."""
 
@@ -32,7 +33,7 @@ def add_revision(folder: Path, before: str) -> Callable[[], Config]:
 
     def make_both() -> Config:
         config = make_config()
-        config.set_main_option("version_locations", f"{Path(upgrades.__file__).parent}/migrations/versions:{folder}")
+        config.set_main_option("version_locations", f"{Path(migrations.__file__).parent}/versions:{folder}")
         return config
 
     return make_both

@@ -15,7 +15,7 @@ from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
 from roster_service.db.roles import Role, find_role, quote_name
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 
 SNAPSHOT = Path(__file__).with_name("schema.sql")
 PG_DUMP = Path(str(distribution(WHEEL).locate_file(INSTALLATION)), "bin", "pg_dump")

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, make_url, text
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, find_role, make_role_base, make_role_url, name_role
 from roster_service.db.sql_objects import FUNCTIONS, SQL, read_function
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from tests.grammar.test_folding import CHARACTERS
 from tests.postgres.databases import administer, url_of
 

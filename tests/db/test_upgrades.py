@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import Connection, Engine, Table, text
 
-from roster_service.db import upgrades
-from roster_service.db.label_check import find_wrong_labels
 from roster_service.db.tables import LABELLED
-from roster_service.db.upgrades import read_revisions, upgrade
 from roster_service.errors import DatabaseUnavailableError
+from roster_service.roster import upgrades
+from roster_service.roster.label_check import find_wrong_labels
+from roster_service.roster.upgrades import read_revisions, upgrade
 from sync_scripts.engine.load import load
 from tests.db.next_revision import add_revision
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from roster_service.auth.scopes import ScopeName
-from roster_service.db.exclusions import ExclusionKind
-from roster_service.db.withheld import WithheldField
+from roster_service.feeds.exclusions import ExclusionKind
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from tests.sync.export_changes import column
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, Table, select, text
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.visibility import ContentRights, row_is_visible
+from roster_service.roster.visibility import ContentRights, row_is_visible
 from tests.conftest import Tally
 from tests.extent import examples
 

@@ -12,8 +12,8 @@ from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db import tables
 from roster_service.db.engine import make_reading_engine
 from roster_service.db.roles import Role, find_role, make_role_url
-from roster_service.db.stamps import make_next_stamp
-from roster_service.db.visible_orgs import refresh_vendors_of
+from roster_service.roster.stamps import make_next_stamp
+from roster_service.roster.visible_orgs import refresh_vendors_of
 from roster_service.schemas.versions import V1P2
 from roster_service.serving.departures import select_departures
 from roster_service.serving.path_filters import everything, users_with_role

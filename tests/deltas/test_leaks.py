@@ -16,7 +16,7 @@ from sqlalchemy import Engine, select
 from roster_service.auth.scopes import ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.visibility import ContentRights, row_is_visible
+from roster_service.roster.visibility import ContentRights, row_is_visible
 from tests.contract.client import RosterClient
 from tests.extent import examples
 

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, text
 
 from roster_service.auth.scopes import ScopeName
 from roster_service.db.engine import make_engine
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from tests.access_matrix.cells import RESOURCES
 from tests.access_matrix.path_collections import COLLECTIONS

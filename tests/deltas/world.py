@@ -10,17 +10,17 @@ from random import Random
 from flask import Flask
 from sqlalchemy import Engine, select, update
 
-from roster_service.access.roster_state import advance_restored_state
 from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.db import tables
-from roster_service.db.exclusions import ExclusionKind
-from roster_service.db.feed_states import FeedState
-from roster_service.db.withheld import WithheldField
+from roster_service.feeds.exclusions import ExclusionKind
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.roster_state import advance_restored_state
 from roster_service.people import end_exclusion, exclude_person, sweep
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
 from sync_scripts.engine.feed_removal import remove_feed

@@ -18,7 +18,7 @@ BASES = (ROOT, *(ROOT / name for name in PACKAGES))
 FILE = re.compile(r"[\w./-]+\.(?:py|sql|md|lark|cfg|toml|sh|yml|svg)")
 TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 MODULE = re.compile(r"\b((?:roster_service|sync_scripts|tests|oneroster_filter)(?:\.\w+)+)")
-# Folders that a path may begin with, so that `queries/plan.py` and `cache/orders` are paths, and `v1p1/NAME` is none.
+# Folders that a path may begin with, so that `serving/plans.py` and `roster/labels` are paths, and `v1p1/NAME` is none.
 FOLDERS = {path.name for base in BASES for path in base.iterdir() if path.is_dir()}
 
 
@@ -133,9 +133,9 @@ def test_enough_is_found() -> None:
         ("sync_scripts/engine/load.py", True),
         ("schema.sql", True),
         ("db/sql/policies", True),
-        ("query/wish.py", False),
+        ("serving/wish.py", False),
         ("tests/contract/test_nothing.py", False),
-        ("cache/shelf", False),
+        ("roster/shelf", False),
         ("tests/nothing/", False),
     ],
 )

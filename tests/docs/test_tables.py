@@ -14,11 +14,12 @@ from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.scopes import EXPLANATIONS, ScopeName, make_content_rights
 from roster_service.auth.throttling.counters import THROTTLES
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
-from roster_service.db import tables, visibility
-from roster_service.db.figures import FeedHealth, Figures
+from roster_service.db import tables
 from roster_service.db.roles import READABLE, WRITABLE
-from roster_service.db.run_history import STEPS
-from roster_service.db.withheld import WithheldField
+from roster_service.feeds.figures import FeedHealth, Figures
+from roster_service.feeds.run_history import STEPS
+from roster_service.roster import visibility
+from roster_service.roster.withheld import WithheldField
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.rostering.status_info import STATUS_INFO
 from roster_service.schemas.kinds import list_hidden, list_roster_fields

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, Table, select, text
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.label_check import find_wrong_labels
+from roster_service.roster.label_check import find_wrong_labels
 from sync_scripts.engine.load import load
 from tests.sync.conftest import EXPORTS, PARTS, SPRINGFIELD
 from tests.sync.export_changes import both, cell_of, column, with_row, without_rows

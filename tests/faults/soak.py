@@ -30,8 +30,8 @@ from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.upgrades import upgrade
-from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.upgrades import upgrade
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.schemas.versions import VERSIONS
 from sync_scripts.districts.drift import Drift
 from sync_scripts.engine.load import Options, load

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, text
 
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, find_role, quote_name
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from tests.conditions import PATIENCE_SECONDS, wait_for
 from tests.postgres.databases import administer, url_of
 

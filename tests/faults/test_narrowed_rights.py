@@ -18,7 +18,7 @@ from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.auth.credentials import signing_keys
 from roster_service.auth.credentials.api_keys import Allowance, rotate_key
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.withheld import WithheldField
 from tests.actors import TESTER
 from tests.conditions import wait_for
 from tests.contract.conftest import SECRET_KEY

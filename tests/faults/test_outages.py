@@ -21,7 +21,7 @@ from sqlalchemy import text
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import find_programs
 from roster_service.db.roles import Role, find_role, quote_name
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from tests.conftest import Tally
 from tests.docs.pages import read_section
 from tests.postgres.databases import administer, url_of

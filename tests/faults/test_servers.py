@@ -20,7 +20,7 @@ from sqlalchemy import Engine, select
 from roster_service.db import tables
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from tests.conditions import PATIENCE_SECONDS

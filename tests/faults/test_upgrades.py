@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 
-from roster_service.db import tables, upgrades
-from roster_service.db.upgrades import read_revisions, upgrade
+from roster_service.db import tables
+from roster_service.roster import upgrades
+from roster_service.roster.upgrades import read_revisions, upgrade
 from tests.db.next_revision import add_revision
 
 from .services import Asking, Filled, assert_busy, assert_served, serving

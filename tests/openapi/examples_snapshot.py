@@ -27,7 +27,7 @@ from roster_service.auth.throttling.limits import RosteringAllowance
 from roster_service.cli import demo
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from roster_service.schemas.examples import EXAMPLE_ROOT, FILE
 from roster_service.schemas.students import INCLUDES
 from roster_service.schemas.versions import VERSIONS, Version

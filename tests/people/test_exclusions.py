@@ -16,10 +16,10 @@ import pytest
 from sqlalchemy import Engine, select, text
 
 from roster_service.accounts import operators
+from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db import tables
-from roster_service.db.actors import Actor, ActorKind, OperatorRole
-from roster_service.db.exclusions import ExclusionKind
 from roster_service.errors import CommandError, SettingError
+from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import end_exclusion, exclude_person, sweep
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load

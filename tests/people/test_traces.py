@@ -16,11 +16,11 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, text
 
-from roster_service.access.export_previews import drop_previews_with
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.feeds.export_previews import drop_previews_with
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings

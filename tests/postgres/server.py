@@ -21,7 +21,7 @@ import roster_service.db
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import WHEEL
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from tests.postgres import watchdog
 from tests.postgres.databases import administer, url_of
 

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 from oneroster_filter import And, Or
 
-from roster_service.db.visibility import ContentRights, MetadataOf
-from roster_service.db.withheld import WithheldField
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.kinds import list_roster_fields
 from roster_service.schemas.records import Record

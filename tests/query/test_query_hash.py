@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from roster_service.db.round_trip import Call
-from roster_service.db.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf
 from roster_service.schemas import v1p1, v1p2
 from roster_service.serving.path_filters import everything, users_with_role
 from roster_service.serving.plan import make_plan

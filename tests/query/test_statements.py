@@ -11,7 +11,7 @@ from oneroster_filter import Kind
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
-from roster_service.db.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.instants import format_instant
-from roster_service.db.withheld import WithheldField
+from roster_service.feeds.roster_state import RosterState, make_state_headers
+from roster_service.roster.withheld import WithheldField
 from roster_service.rostering.headers import make_etag, make_links
 
 ADDRESS = "https://h/orgs"

@@ -10,8 +10,8 @@ from sqlalchemy import Table, column, true
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db import tables
-from roster_service.db.visibility import ContentRights, MetadataOf
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.kinds import (
     ORG,

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, column, select, values
 from sqlalchemy.types import Text
 
-from roster_service.db import vocabulary
-from roster_service.db.vocabulary import Narrowing, Vocabulary
+from roster_service.roster import vocabulary
+from roster_service.roster.vocabulary import Narrowing, Vocabulary
 
 # What is stored -> what 1.1 says (None: left out).
 NARROWED = {

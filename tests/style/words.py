@@ -49,7 +49,9 @@ RETIRED: Mapping[str, str] = {
 # Names that say a retired word in its plain sense: a consumer walks through pages.
 CONSUMER_NAMES = frozenset({"walk", "measure_walk", "WALK_TARGET", "walk_raw"})
 # Modules are nouns; these are called by the steps of a run, by what the service is, or by a term of Unicode or Python.
-ROOMS = frozenset({"applying", "checking", "reading", "staging", "throttling", "rostering", "folding", "typing"})
+ROOMS = frozenset(
+    {"serving", "applying", "checking", "reading", "staging", "throttling", "rostering", "folding", "typing"}
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, Table, func, select, text, update
 
-from roster_service.db import roster_engine
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import (
     PART_TABLES,
@@ -24,6 +23,7 @@ from roster_service.db.tables import (
     user_roles,
     vendor_defaults,
 )
+from roster_service.roster import roster_engine
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.rejections import Findings, RefusedExportError, cut_value
 

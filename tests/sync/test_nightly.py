@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from sqlalchemy import Connection, Engine, insert, update
 
 import sync_scripts
-from roster_service.access.feeds import FORMATS
 from roster_service.db import tables
-from roster_service.db.run_history import STEPS
+from roster_service.feeds.feeds import FORMATS
+from roster_service.feeds.run_history import STEPS
 from sync_scripts.applying.feed_district import FeedDistrict, add_district
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.runs import hold_lock

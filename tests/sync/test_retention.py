@@ -25,7 +25,7 @@ from roster_service.db.tables import (
     sync_runs,
     usage,
 )
-from roster_service.db.upgrades import upgrade
+from roster_service.roster.upgrades import upgrade
 from roster_service.settings import Settings
 from sync_scripts import nightly, purge
 from sync_scripts.engine.load import Options, load

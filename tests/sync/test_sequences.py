@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, Table, select, update
 
 from roster_service.db import tables
-from roster_service.db.feed_states import FeedState
-from roster_service.db.held_runs import close_held, drop_export
-from roster_service.db.run_history import TYPES as NAMES
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.held_runs import close_held, drop_export
+from roster_service.feeds.run_history import TYPES as NAMES
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.feed_removal import remove_feed

@@ -22,16 +22,16 @@ from sqlalchemy import JSON, Connection, Engine, Text, bindparam, case, cast, co
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
-from roster_service.access.roster_state import read_database_id
 from roster_service.auth.access_log.entries import Disclosure, Entry
 from roster_service.auth.access_log.spool import Spool, SpoolFile
 from roster_service.auth.credentials.nonces import delete_old_nonces
 from roster_service.auth.throttling.storage import delete_old_windows
 from roster_service.db.deadline import limit_time
+from roster_service.db.outages import Outage
 from roster_service.db.tables import NOBODY, UNKNOWN, api_keys, audit, last_uses, oauth_clients, refused_requests, usage
 from roster_service.errors import Problem, RefusedRequestError, name_fault
+from roster_service.feeds.roster_state import read_database_id
 from roster_service.metrics import REFUSED_ROWS, WAITING
-from roster_service.outages import Outage
 
 FLUSH_SECONDS = 0.8
 ADOPT_EVERY = timedelta(minutes=1)

@@ -15,9 +15,9 @@ from sqlalchemy import Text, bindparam, text
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.auth.scopes import TOKEN_PATH, Scope, ScopeName, make_content_rights, read_scopes
 from roster_service.db.round_trip import Call
-from roster_service.db.visibility import ContentRights
-from roster_service.db.withheld import WithheldField
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.roster.visibility import ContentRights
+from roster_service.roster.withheld import WithheldField
 
 TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: the `typ` of an access token)
 # The clocks of two machines may differ by this much.

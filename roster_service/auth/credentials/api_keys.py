@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, LargeBinary, bindparam, func, insert, or_, select, text, update
 
-from roster_service.access.roster_state import RosterState
 from roster_service.auth.credentials.secrets import hash_secret, make_api_key
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import api_keys
-from roster_service.db.withheld import WithheldField
+from roster_service.feeds.roster_state import RosterState
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import find_withheld
 
 _KEY = re.compile(r"(?P<prefix>key-[0-9a-f]{8})-[A-Za-z0-9_-]{43}", re.ASCII)

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from joserfc.jwk import KeySet, RSAKey
 from sqlalchemy import ColumnElement, Connection, Engine, func, insert, or_, select, text, update
 
-from roster_service.db.actors import Actor
-from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import signing_keys
 from roster_service.errors import SettingError
 

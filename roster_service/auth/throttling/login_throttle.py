@@ -15,8 +15,8 @@ from ipaddress import ip_network
 
 from limits import RateLimitItem, RateLimitItemPerMinute
 
-from roster_service.access.email_address import normalize_email
 from roster_service.auth.throttling.counters import Counters
+from roster_service.change_log.email_address import normalize_email
 from roster_service.errors import TooManyTriesError
 
 VENDOR_ACCOUNT = RateLimitItemPerMinute(5, namespace="login-account")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from roster_service.accounts.org_list import SCHOOL
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendors import list_vendors
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.record_cells import RecordRow
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views.roster import search_roster
 from roster_service.console.visit import Visit
-from roster_service.db.actors import OperatorRole
 from roster_service.errors import CommandError
 from roster_service.explore.access_list import Access, list_access
 from roster_service.explore.record_access import explain_unseen

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roster_service.access.change_log import list_changes
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.log import list_changes
 from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
-from roster_service.db.actors import OperatorRole
 
 
 @dataclass(frozen=True)

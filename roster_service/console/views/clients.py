@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from roster_service.accounts import clients
 from roster_service.accounts.clients import Client
 from roster_service.auth.scopes import PRESETS, Scope, ScopeName, read_scopes
+from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, read_grace, show_secret
 from roster_service.console.visit import Moved, Outcome, Submission
-from roster_service.db.changes import Verb
 from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS
 

@@ -23,11 +23,11 @@ from roster_service.auth.access_log.reports import (
     sum_usage,
 )
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
 from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
-from roster_service.db.actors import OperatorRole
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.known_people import KnownPerson, find_people
 

@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from roster_service.access.export_previews import (
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
+from roster_service.console.filters import to_segment
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.feeds.export_previews import (
     Preview,
     add_previewed_feed,
     drop_preview,
@@ -14,12 +19,7 @@ from roster_service.access.export_previews import (
     load_preview,
     read_dry_run,
 )
-from roster_service.access.scripts import Background
-from roster_service.console.filters import to_segment
-from roster_service.console.screen import Form, Screen
-from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
+from roster_service.feeds.scripts import Background
 
 
 @dataclass(frozen=True)

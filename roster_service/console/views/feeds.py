@@ -10,24 +10,24 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from roster_service.access import feeds
-from roster_service.access.export_previews import preview_path, preview_upload
-from roster_service.access.feed_conditions import Condition, list_conditions
-from roster_service.access.feeds import FORMATS, Feed
-from roster_service.access.runs import read_load, start_load
-from roster_service.access.scripts import Background
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views.held import LIMITS, Limit, list_limits, read_limit
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
-from roster_service.db.feed_grants import list_feed_grants
-from roster_service.db.feed_states import FeedState, find_listed_feed
-from roster_service.db.pauses import Pause, find_today
-from roster_service.db.run_history import FinishedRun, Run, list_latest_runs, list_run_page
 from roster_service.errors import CommandError
+from roster_service.feeds import feeds
+from roster_service.feeds.export_previews import preview_path, preview_upload
+from roster_service.feeds.feed_conditions import Condition, list_conditions
+from roster_service.feeds.feed_states import FeedState, find_listed_feed
+from roster_service.feeds.feeds import FORMATS, Feed
+from roster_service.feeds.pauses import Pause, find_today
+from roster_service.feeds.run_history import FinishedRun, Run, list_latest_runs, list_run_page
+from roster_service.feeds.runs import read_load, start_load
+from roster_service.feeds.scripts import Background
+from roster_service.roster.feed_grants import list_feed_grants
 
 # The runs that the page of a feed shows.
 SHOWN_RUNS = 10

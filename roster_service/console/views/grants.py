@@ -9,13 +9,13 @@ from urllib.parse import quote, urlencode
 from roster_service.accounts import vendor_rights
 from roster_service.accounts.org_list import count_schools, count_students, list_district_names, list_school_names
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor
 from roster_service.console.vendor_words import list_district_access
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
 from roster_service.errors import CommandError
 
 # What the checkboxes of the grants send.

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from roster_service.access.feeds import Feed, change_feed, find_listed
-from roster_service.access.runs import Decision, discard_run, read_decision, start_approval
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.change_history import find_changes
-from roster_service.db.changes import Verb
-from roster_service.db.held_runs import HELD, drop_export
-from roster_service.db.run_history import RunDetails, find_run
 from roster_service.errors import CommandError
+from roster_service.feeds.change_history import find_changes
+from roster_service.feeds.feeds import Feed, change_feed, find_listed
+from roster_service.feeds.held_runs import HELD, drop_export
+from roster_service.feeds.run_history import RunDetails, find_run
+from roster_service.feeds.runs import Decision, discard_run, read_decision, start_approval
 from roster_service.settings import Settings
 
 LIMITS = {

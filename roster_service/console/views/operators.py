@@ -13,11 +13,11 @@ from roster_service.accounts.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.accounts.operator_sessions import OpenSession
 from roster_service.accounts.operators import Operator
 from roster_service.auth.throttling.login_throttle import LoginAttempt
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.filters import to_counted
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
 from roster_service.errors import CommandError
 
 

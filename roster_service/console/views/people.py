@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.filters import to_sentence
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
-from roster_service.db.exclusions import ExclusionKind, list_exclusions
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import KnownPerson, find_person
+from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
 
 # In seconds, for requests that began before a removal.

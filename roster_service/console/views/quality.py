@@ -9,20 +9,20 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
 from roster_service.console.list_pages import Paged, cut_page, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db import tables
-from roster_service.db.actors import OperatorRole
-from roster_service.db.data_quality import NO_SCHOOL, FeedQuality, read_findings, read_quality, read_trend
-from roster_service.db.quality_checks import CHECKS, CHECKS_BY_NAME
-from roster_service.db.rejected_rows import find_loading_run
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 from roster_service.explore.references import read_labels
 from roster_service.explore.rejected_rows import count_naming_rows
+from roster_service.feeds.data_quality import NO_SCHOOL, FeedQuality, read_findings, read_quality, read_trend
+from roster_service.feeds.quality_checks import CHECKS, CHECKS_BY_NAME
+from roster_service.feeds.rejected_rows import find_loading_run
+from roster_service.feeds.run_history import TYPES
 
 _TABLES = {TYPES[table.name]: table for table in ROSTER_TABLES}
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment
 from roster_service.console.record_cells import name_record
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views.roster import LONGEST
 from roster_service.console.visit import Outcome, Shown, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.change_history import RecordChange, read_record_history
-from roster_service.db.changes import Verb
 from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import find_person
@@ -24,6 +23,7 @@ from roster_service.explore.references import References, read_references
 from roster_service.explore.rejected_rows import Explanation, explain_record
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, show_as
 from roster_service.explore.whole_roster import RIGHTS, read_body, read_records, read_student
+from roster_service.feeds.change_history import RecordChange, read_record_history
 from roster_service.schemas.versions import CLASSES, COURSES, USERS, V1P2, VERSIONS, Resource
 from roster_service.serving.plan import make_resource_view
 

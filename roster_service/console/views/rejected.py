@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.rejected_rows import (
+from roster_service.errors import CommandError
+from roster_service.explore.rejected_rows import LabelledRecord, label_records, label_rows, make_row_search
+from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
+from roster_service.feeds.rejected_rows import (
     NamedRecord,
     count_rejected_rows,
     explain_missing,
@@ -19,10 +22,7 @@ from roster_service.db.rejected_rows import (
     names_record,
     read_rejected_rows,
 )
-from roster_service.db.run_history import TYPES, Cause, RunDetails, find_run
-from roster_service.errors import CommandError
-from roster_service.explore.rejected_rows import LabelledRecord, label_records, label_rows, make_row_search
-from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
+from roster_service.feeds.run_history import TYPES, Cause, RunDetails, find_run
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,12 @@ from urllib.parse import urlencode
 from oneroster_filter import FieldType, Kind
 from sqlalchemy import Connection
 
-from roster_service.access.feeds import list_feeds
 from roster_service.accounts.clients import Client, list_clients
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.record_cells import COLUMNS, Item, RecordRow, make_rows, name_record
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Outcome, Shown, Submission, Visit, read_number
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
-from roster_service.db.feed_states import FeedState
-from roster_service.db.rejected_rows import list_rejecting_runs
 from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError, RefusedRequestError
 from roster_service.explore.references import read_labels
@@ -28,6 +25,9 @@ from roster_service.explore.roster_facets import FACETS
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
 from roster_service.explore.vendor_collection import CollectionView, show_collection_as
 from roster_service.explore.whole_roster import MOST_OFFSET, RIGHTS, Found, Wanted, find_records
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import list_feeds
+from roster_service.feeds.rejected_rows import list_rejecting_runs
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from roster_service.access.feeds import list_feeds
-from roster_service.access.runs import Decision, read_approval, read_decision
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.list_pages import MOST_ROWS, Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.change_history import Change, find_changes
-from roster_service.db.held_runs import HELD
-from roster_service.db.record_names import read_names
-from roster_service.db.rejected_rows import count_rejected_rows, explain_missing
-from roster_service.db.run_history import (
+from roster_service.db.tables import ROSTER_TABLES
+from roster_service.errors import CommandError
+from roster_service.feeds.change_history import Change, find_changes
+from roster_service.feeds.feeds import list_feeds
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.rejected_rows import count_rejected_rows, explain_missing
+from roster_service.feeds.run_history import (
     STEPS,
     TYPES,
     Run,
@@ -28,10 +28,10 @@ from roster_service.db.run_history import (
     find_run,
     list_run_page,
 )
-from roster_service.db.run_outcomes import OUTCOMES
-from roster_service.db.sync_lock import RUNNING, find_step
-from roster_service.db.tables import ROSTER_TABLES
-from roster_service.errors import CommandError
+from roster_service.feeds.run_outcomes import OUTCOMES
+from roster_service.feeds.runs import Decision, read_approval, read_decision
+from roster_service.feeds.sync_lock import RUNNING, find_step
+from roster_service.roster.record_names import read_names
 
 # Changes of a page.
 PAGE = 50

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roster_service import __version__
-from roster_service.access.roster_state import read_state
-from roster_service.access.scripts import run_script
 from roster_service.accounts.vendors import list_vendors
 from roster_service.accounts.withheld import change_default, read_default
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.figures import read_ordering_size, read_server, read_sync_channels
 from roster_service.db.instants import format_instant
-from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
 from roster_service.explore.listed_settings import ListedSetting, list_settings
+from roster_service.feeds.figures import read_ordering_size, read_server, read_sync_channels
+from roster_service.feeds.roster_state import read_state
+from roster_service.feeds.scripts import run_script
+from roster_service.roster.withheld import WithheldField
 
 
 @dataclass(frozen=True)

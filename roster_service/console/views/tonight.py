@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from roster_service.access.feed_conditions import Condition, list_conditions
-from roster_service.access.feeds import Feed, list_feeds
 from roster_service.auth.access_log.reports import UsageRow, read_usage
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.feed_states import FeedState
-from roster_service.db.figures import read_ordering_size
-from roster_service.db.held_runs import HELD
-from roster_service.db.run_history import FinishedRun, list_latest_runs
-from roster_service.db.run_outcomes import Colour
+from roster_service.feeds.feed_conditions import Condition, list_conditions
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import Feed, list_feeds
+from roster_service.feeds.figures import read_ordering_size
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.run_history import FinishedRun, list_latest_runs
+from roster_service.feeds.run_outcomes import Colour
 
 # The runs of a small chart.
 CHARTED_RUNS = 30

@@ -17,14 +17,14 @@ from roster_service.auth.access_log.reports import RefusedRow, read_refused, rea
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.scopes import EXPLANATIONS, PRESETS
 from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, read_grace, show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
-from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 

@@ -9,13 +9,13 @@ from roster_service.accounts import vendors
 from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.org_list import count_schools
 from roster_service.accounts.parts import PARTS, explain_nothing, list_received
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.visit import Outcome, Submission, Visit
-from roster_service.db.actors import OperatorRole
-from roster_service.db.changes import Verb
 from roster_service.errors import CommandError
 
 

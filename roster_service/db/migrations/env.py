@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the revisions on the connection that `roster_service.db.upgrades` passes."""
+"""Alembic's entry: runs the revisions on the connection that `roster_service.roster.upgrades` passes."""
 
 from alembic import context
 

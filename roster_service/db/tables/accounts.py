@@ -45,7 +45,7 @@ vendors = Table(
     Column("rostering_per_second", Integer),
     Column("rostering_burst", Integer),
     Column("rostering_at_once", Integer),
-    # The words of the fields that the service withholds from the vendor (roster_service/db/withheld.py); NULL: the
+    # The words of the fields that the service withholds from the vendor (roster_service/roster/withheld.py); NULL: the
     # default.
     Column("withheld", CTexts),
     # The instant of the last change of what the vendor may see. A copy of before cannot be kept by deltas.

@@ -12,7 +12,7 @@ exclusions = Table(
     metadata,
     # HMAC-SHA256 of the sourcedId, with a key that follows from the service's secret key.
     Column("id_hash", LargeBinary, primary_key=True),
-    # roster_service/db/exclusions.py
+    # roster_service/feeds/exclusions.py
     Column("kind", CText, nullable=False),
     # The hash of nothing with the same key: another key would match nobody.
     Column("key_check", LargeBinary, nullable=False),

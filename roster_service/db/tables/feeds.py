@@ -29,7 +29,7 @@ feeds = Table(
     Column("format", CText, nullable=False),
     Column("path", CText),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
-    # roster_service/db/feed_states.py
+    # roster_service/feeds/feed_states.py
     Column("state", CText, nullable=False, server_default=text("'added'")),
     # The limits beyond which a run is held, in percent of the records or rows of a type; NULL: the service's setting.
     Column("hold_tombstones_percent", SmallInteger),
@@ -123,7 +123,7 @@ sync_refusals = Table(
     Column("cause", Integer),
     # Whether the row is rejected only because it refers to a rejected row.
     Column("is_consequence", Boolean, nullable=False, server_default=text("false")),
-    # The records that the row names, as `NamedRecord` of roster_service/db/rejected_rows.py has them.
+    # The records that the row names, as `NamedRecord` of roster_service/feeds/rejected_rows.py has them.
     Column("records", JSONB, nullable=False, server_default=text("'[]'")),
 )
 
@@ -141,7 +141,7 @@ sync_changes = Table(
     Column("fields", JSONB),
 )
 
-# What the checks of roster_service/db/quality_checks.py have counted of a feed at a revision. `totals`: {check:
+# What the checks of roster_service/feeds/quality_checks.py have counted of a feed at a revision. `totals`: {check:
 # number}, `schools`: {check: {school: number}}, NULL for the revisions before the present one; a number that took too
 # long to count is null.
 quality_counts = Table(

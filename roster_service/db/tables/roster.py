@@ -270,9 +270,9 @@ roster_state = Table(
     Column("role_base", CText),
     # Over which channels the last nightly sync announces; NULL before the first.
     Column("sync_channels", CTexts),
-    # Determines which versions of the service can serve the tables (roster_service/db/upgrades.py).
+    # Determines which versions of the service can serve the tables (roster_service/roster/upgrades.py).
     Column("generation", Integer, nullable=False, server_default=text("1")),
-    # Where the present revision was published (roster_service/access/roster_state.py); NULL where no version noted it.
+    # Where the present revision was published (roster_service/feeds/roster_state.py); NULL where no version noted it.
     Column("server", CText),
     CheckConstraint("singleton", name="singleton"),
 )

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, text
 
-from roster_service.db.label_check import WrongLabelsError, find_wrong_labels
+from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
 from sync_scripts.applying.labels import RunLabels
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, Table, update
 
 from roster_service.db import tables
-from roster_service.db.run_history import STEPS
+from roster_service.feeds.run_history import STEPS
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import load
 from sync_scripts.engine.report import Report

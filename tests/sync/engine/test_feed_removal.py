@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select, update
 
-from roster_service.db.change_history import find_changes
-from roster_service.db.run_history import TYPES, RunDetails, find_run
 from roster_service.db.tables import (
     ROSTER_TABLES,
     feeds,
@@ -19,6 +17,8 @@ from roster_service.db.tables import (
     sync_runs,
 )
 from roster_service.errors import CommandError
+from roster_service.feeds.change_history import find_changes
+from roster_service.feeds.run_history import TYPES, RunDetails, find_run
 from roster_service.settings import Settings
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.access.feeds import change_feed, list_feeds
-from roster_service.db.held_runs import HELD
 from roster_service.db.tables import changes
+from roster_service.feeds.feeds import change_feed, list_feeds
+from roster_service.feeds.held_runs import HELD
 from roster_service.settings import Settings
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load

@@ -16,11 +16,11 @@ from click.testing import CliRunner, Result
 from sqlalchemy import Engine, text, update
 
 from roster_service.cli import main as roster
-from roster_service.db.change_history import find_changes
-from roster_service.db.held_runs import OTHER_IDS
-from roster_service.db.run_history import ReadFile
 from roster_service.db.tables import demographics, feeds, sync_changes, sync_runs, users
 from roster_service.errors import StorageError
+from roster_service.feeds.change_history import find_changes
+from roster_service.feeds.held_runs import OTHER_IDS
+from roster_service.feeds.run_history import ReadFile
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.exit_codes import ExitCode

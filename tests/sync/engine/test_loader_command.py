@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
-from roster_service.db.run_history import STEPS
 from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
+from roster_service.feeds.run_history import STEPS
 from sync_scripts.engine.exit_codes import CODES, MEANINGS, ExitCode
 from sync_scripts.engine.runs import hold_lock
 from sync_scripts.load_oneroster import main

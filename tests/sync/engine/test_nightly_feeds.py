@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, insert, select, text, update
 
-from roster_service.access.runs import discard_run
-from roster_service.db.pauses import Pause, store_pause
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.pauses import Pause, store_pause
+from roster_service.feeds.runs import discard_run
 from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
 from sync_scripts.engine.exit_codes import ExitCode

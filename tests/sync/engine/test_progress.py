@@ -10,7 +10,7 @@ import pytest
 from rich.progress import Progress
 from sqlalchemy import Engine
 
-from roster_service.db.run_history import STEPS
+from roster_service.feeds.run_history import STEPS
 from sync_scripts.engine import stopwatch
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.progress import Bars, notify_steps, print_line

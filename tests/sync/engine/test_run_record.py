@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, insert, text
 
-from roster_service.db.run_history import STEPS, ReadFile, Run, find_run, list_runs
-from roster_service.db.sync_lock import INTERRUPTED, RUNNING
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError, StorageError
+from roster_service.feeds.run_history import STEPS, ReadFile, Run, find_run, list_runs
+from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING
 from roster_service.settings import Settings
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load

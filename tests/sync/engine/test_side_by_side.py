@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, func, insert, select, text, update
 
-from roster_service.access.feeds import list_feeds
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.db import tables
-from roster_service.db.sync_lock import INTERRUPTED, RUNNING, try_sync_lock
 from roster_service.db.tables import WHOLE, orgs, sync_runs, users, visible_feeds, visible_orgs
+from roster_service.feeds.feeds import list_feeds
+from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING, try_sync_lock
 from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.indexes import TABLES, make_missing_indexes

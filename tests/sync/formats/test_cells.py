@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, column, literal, select, values
 from sqlalchemy.types import Text
 
-from roster_service.db import vocabulary
+from roster_service.roster import vocabulary
 from sync_scripts.formats import cells
 from sync_scripts.formats.cells import Kind, make_word_kind
 

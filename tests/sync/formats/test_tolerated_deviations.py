@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, literal, select, update
 
-from roster_service.db import tables, vocabulary
+from roster_service.db import tables
 from roster_service.db.tables import CText
+from roster_service.roster import vocabulary
 from sync_scripts.engine.load import KNOWN, Options, load
 from sync_scripts.formats import cells
 from sync_scripts.formats.cells import Kind, make_word_kind

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from click.testing import CliRunner
 
-from roster_service.db.run_outcomes import OUTCOMES
+from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.settings import Settings
 from sync_scripts.announce import main
 from sync_scripts.engine.exit_codes import ExitCode

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.db.rejected_rows import NamedRecord, read_rejected_rows
+from roster_service.feeds.rejected_rows import NamedRecord, read_rejected_rows
 from sync_scripts.engine.load import load
 from sync_scripts.formats.cells import ID_LENGTH
 from sync_scripts.reading.registry import CLEVER, ONEROSTER, Family

@@ -1,7 +1,7 @@
 """Adds visibility labels and departures, the floors of vendors and clients, and the stamps of what left a student's
 record. Drops the metadata that no interface shows. Pulls that have ended are kept for a day.
 
-The labels of the records are made after the migrations (roster_service/db/upgrades.py).
+The labels of the records are made after the migrations (roster_service/roster/upgrades.py).
 """
 
 from alembic import op

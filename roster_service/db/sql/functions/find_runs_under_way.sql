@@ -1,5 +1,5 @@
 -- The runs of the sync that are under way, with the stamp of their changes, if they have taken one. The process of a run
--- holds the lock of its feed until it has stored the end of the run (roster_service/db/sync_lock.py has the numbers of
+-- holds the lock of its feed until it has stored the end of the run (roster_service/feeds/sync_lock.py has the numbers of
 -- the lock), so a run whose lock is free was interrupted and will not announce its stamp.
 CREATE OR REPLACE FUNCTION find_runs_under_way() RETURNS TABLE (run_id bigint, feed_id integer, stamp timestamptz)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$

@@ -1,5 +1,5 @@
 -- Returns an id as one segment of a URL: every byte outside the unreserved characters of RFC 3986 becomes %XX. Nearly
--- all ids need no escaping, and statements do not call it for them (roster_service/db/json_text.py).
+-- all ids need no escaping, and statements do not call it for them (roster_service/roster/json_text.py).
 CREATE OR REPLACE FUNCTION href_escape(id text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT string_agg(

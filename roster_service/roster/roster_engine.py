@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.upgrades import require_current
+from roster_service.roster.upgrades import require_current
 from roster_service.settings import Settings
 
 

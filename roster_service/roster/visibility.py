@@ -7,7 +7,7 @@ label that these orgs open, and `visible_feeds` one for each feed of these; ever
 - an org, if it lies in a granted district, is a granted school, or is the district of a granted school;
 - a class, if its school is granted;
 - a course, a user, demographics and an enrollment, if their label is open; it is the sync that knows what a label
-  follows from (roster_service/db/labels.py);
+  follows from (roster_service/roster/labels.py);
 - a role of a user, if its org is granted, and guardians' roles only with the right to see guardians;
 - an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster.
 
@@ -46,8 +46,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.db import tables
 from roster_service.db.tables import CText, Stamp, visible_feeds, visible_labels, visible_orgs
-from roster_service.db.vocabulary import GUARDIAN_ROLES
-from roster_service.db.withheld import WithheldField
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.withheld import WithheldField
 
 
 class MetadataOf(Enum):

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from roster_service.access.feeds import Feed
-from roster_service.access.runs import read_approval
-from roster_service.db.feed_states import FeedState
-from roster_service.db.held_runs import APPROVED, HELD
-from roster_service.db.run_outcomes import OUTCOMES, PARTIAL, Colour
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import Feed
+from roster_service.feeds.held_runs import APPROVED, HELD
+from roster_service.feeds.run_outcomes import OUTCOMES, PARTIAL, Colour
+from roster_service.feeds.runs import read_approval
 from roster_service.settings import Settings
 
 

@@ -21,13 +21,13 @@ from typing import IO
 
 from sqlalchemy import Connection
 
-from roster_service.access.feeds import FORMATS, add_feed, list_feeds
-from roster_service.access.runs import start_load
-from roster_service.access.scripts import Background, Bounds, read_background, start_script
-from roster_service.db.actors import Actor
-from roster_service.db.feed_names import require_feed_name
-from roster_service.db.feed_states import FeedState
+from roster_service.change_log.actors import Actor
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_names import require_feed_name
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import FORMATS, add_feed, list_feeds
+from roster_service.feeds.runs import start_load
+from roster_service.feeds.scripts import Background, Bounds, read_background, start_script
 
 FOLDER, FACTS, EXPORT = "previews", "preview.json", "export"
 # A preview that nobody has loaded is deleted after this time, by the next one.

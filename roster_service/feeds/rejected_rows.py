@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
-from roster_service.db.held_runs import HELD
-from roster_service.db.run_outcomes import LOADED_OUTCOMES, REFUSED
 from roster_service.db.tables import feeds, sync_refusals, sync_runs
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, REFUSED
 
 # The rejected rows that are kept of a run.
 KEPT = 10_000

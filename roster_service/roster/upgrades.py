@@ -18,12 +18,13 @@ from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.exc import OperationalError
 
-from roster_service.db.labels import FollowParts, label_unlabelled
+from roster_service.db import migrations
 from roster_service.db.roles import ensure_roles
 from roster_service.db.sql_objects import apply_objects
 from roster_service.db.tables import roster_state, vendors
-from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import DatabaseUnavailableError, SchemaError
+from roster_service.roster.labels import FollowParts, label_unlabelled
+from roster_service.roster.visible_orgs import refresh_visible_orgs
 
 # An advisory lock, so that two commands at once do not both create the first table.
 MIGRATION_LOCK = 0x526F7374
@@ -40,7 +41,7 @@ ATTEMPTS = 20
 def make_config() -> Config:
     """Returns Alembic's configuration. It needs no file, because the package contains the revisions."""
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
     config.set_main_option("path_separator", "os")
     return config
 

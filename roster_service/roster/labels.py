@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.db import tables
 from roster_service.db.tables import LABELLED, CText, CTexts, Stamp, visibility_labels
-from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 LISTS = ("all_orgs", "any_orgs", "guardian_orgs", "listed_orgs", "student_orgs", "teacher_orgs")
 # The person whose record a row is.

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from roster_service.db.actors import Actor, OperatorRole, require_role
+from roster_service.change_log.actors import Actor, OperatorRole, require_role
 from roster_service.db.tables import changes
 
 # What can be told of a subject: plain JSON without secrets. None: the subject does not exist.

@@ -28,9 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES, CText, sync_changes, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.run_history import TYPES
 
 ADDED = "added"
 # The kinds of change, in the order of lists.

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from roster_service.access.email_address import normalize_email
-from roster_service.db.changes import Subject, Verb
+from roster_service.change_log.changes import Subject, Verb
+from roster_service.change_log.email_address import normalize_email
 from roster_service.db.instants import format_instant
 from roster_service.db.log_order import order_rows
 from roster_service.db.tables import changes

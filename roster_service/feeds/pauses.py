@@ -10,9 +10,9 @@ from datetime import date, datetime, timedelta
 
 from sqlalchemy import Connection, select, update
 
-from roster_service.db.feed_states import find_feed
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import find_feed
 
 
 @dataclass(frozen=True)

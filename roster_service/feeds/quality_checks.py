@@ -14,9 +14,9 @@ from sqlalchemy import Column, ColumnElement, Select, Table, func, literal, null
 
 from roster_service.db import tables
 from roster_service.db.folding import fold_column
-from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText
-from roster_service.db.visibility import has_row
+from roster_service.feeds.run_history import TYPES
+from roster_service.roster.visibility import has_row
 
 _users, _classes, _enrollments = tables.users.c, tables.classes.c, tables.enrollments.c
 ACTIVE = "active"

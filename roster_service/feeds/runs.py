@@ -10,17 +10,17 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from roster_service.access.change_log import Change, find_last_change
-from roster_service.access.scripts import Background, name_folder, read_background, run_script, start_script
-from roster_service.db.actors import Actor, require_role
-from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.exclusions import list_exclusions
-from roster_service.db.held_runs import APPROVED, HELD, OTHER_IDS, close_held, read_outcome
-from roster_service.db.run_history import Run, find_run_after
-from roster_service.db.run_outcomes import DISCARDED, LOADED_OUTCOMES
-from roster_service.db.sync_lock import RUNNING
+from roster_service.change_log.actors import Actor, require_role
+from roster_service.change_log.changes import Subject, Verb, recorded
+from roster_service.change_log.log import Change, find_last_change
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.exclusions import list_exclusions
+from roster_service.feeds.held_runs import APPROVED, HELD, OTHER_IDS, close_held, read_outcome
+from roster_service.feeds.run_history import Run, find_run_after
+from roster_service.feeds.run_outcomes import DISCARDED, LOADED_OUTCOMES
+from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
+from roster_service.feeds.sync_lock import RUNNING
 
 
 def approve_run(

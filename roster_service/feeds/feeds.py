@@ -17,18 +17,18 @@ from typing import Any
 from sqlalchemy import Connection, exists, func, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.access.scripts import Background, name_folder, read_background, run_script, start_script
-from roster_service.db.actors import Actor, require_role
-from roster_service.db.changes import State, Subject, Verb, recorded
-from roster_service.db.feed_names import require_feed_name
-from roster_service.db.feed_states import FeedState, find_feed, read_added_feed, read_feed_settings
-from roster_service.db.held_runs import HELD
-from roster_service.db.pauses import Pause, find_today, make_pause, store_pause
-from roster_service.db.run_history import TYPES
-from roster_service.db.run_outcomes import LOADED_OUTCOMES, find_rejected_percent
-from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted, try_sync_lock
+from roster_service.change_log.actors import Actor, require_role
+from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_names import require_feed_name
+from roster_service.feeds.feed_states import FeedState, find_feed, read_added_feed, read_feed_settings
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.pauses import Pause, find_today, make_pause, store_pause
+from roster_service.feeds.run_history import TYPES
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, find_rejected_percent
+from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
+from roster_service.feeds.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted, try_sync_lock
 
 # Each format has a script `sync_scripts.load_NAME`. A test compares this list with the formats there.
 FORMATS = ("oneroster", "clever", "sds")

@@ -12,12 +12,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, Text, case, func, literal, literal_column, select, update
 
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db import tables
-from roster_service.db.actors import Actor
-from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import format_instant
-from roster_service.db.sync_lock import try_sync_lock
 from roster_service.errors import CommandError
+from roster_service.feeds.sync_lock import try_sync_lock
 
 # The bounds of the random number that is added to the revision of a restored roster. It is larger than the number of
 # syncs since the backup can be, and random, so that two restores of one backup get different revisions.

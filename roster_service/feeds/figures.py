@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Table, func, literal, select
 
-from roster_service.db.feed_states import FeedState
-from roster_service.db.run_outcomes import LOADED_OUTCOMES
 from roster_service.db.tables import feeds, ordering_chunks, orderings, roster_state, sync_runs
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from roster_service.db.held_runs import APPROVED, HELD
-from roster_service.db.sync_lock import INTERRUPTED, RUNNING
+from roster_service.feeds.held_runs import APPROVED, HELD
+from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING
 
 DONE, UNCHANGED, PARTIAL, STALE = "done", "unchanged", "partial", "stale"
 DISCARDED, REFUSED, MISSING, INCOMPLETE, FAILED = "discarded", "refused", "missing", "incomplete", "failed"

@@ -24,10 +24,6 @@ from sqlalchemy import (
     update,
 )
 
-from roster_service.db.held_runs import HELD
-from roster_service.db.rejected_rows import names_record
-from roster_service.db.run_outcomes import LOADED_OUTCOMES
-from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
 from roster_service.db.tables import (
     ROSTER_TABLES,
     CTexts,
@@ -40,6 +36,10 @@ from roster_service.db.tables import (
     users,
 )
 from roster_service.errors import CommandError
+from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.rejected_rows import names_record
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
+from roster_service.feeds.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
 
 # The steps of a run, as progress shows them. A run without changes ends after the fifth, a run of the last export after
 # the first.

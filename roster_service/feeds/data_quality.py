@@ -21,11 +21,11 @@ from sqlalchemy import (
 )
 
 from roster_service.db import tables
-from roster_service.db.feed_states import FeedState
-from roster_service.db.quality_checks import CHECKS, Check
 from roster_service.db.statement_time import limit_statements
 from roster_service.db.tables import feeds, quality_counts
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.quality_checks import CHECKS, Check
 
 # The revisions of a feed whose counts are kept.
 KEPT = 60

@@ -13,10 +13,10 @@ from functools import partial
 
 from sqlalchemy import Connection, case, delete, func, select, update
 
-from roster_service.db.actors import Actor
-from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import orgs, vendor_grants, vendors
-from roster_service.db.visible_orgs import refresh_visible_orgs
+from roster_service.roster.visible_orgs import refresh_visible_orgs
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """Checks visibility labels: for each table, a statement finds the records whose label is not what follows from the
-tables. It is written apart from the statements that make the labels (roster_service/db/labels.py).
+tables. It is written apart from the statements that make the labels (roster_service/roster/labels.py).
 
 The labels of what a run has changed, and of what hangs on it, are checked before the run commits; those of all records
 each night, and by `roster db check`.

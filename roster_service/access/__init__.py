@@ -1,1 +1,0 @@
-"""Authentication and authorization: vendors, grants, clients, scopes, signing keys and tokens. Independent of Flask."""

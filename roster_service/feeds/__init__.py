@@ -1,0 +1,1 @@
+"""Feeds as operators know them: runs, held runs, pauses, histories, rejected rows, quality, previews, exclusions."""
