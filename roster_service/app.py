@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
+import sqlalchemy as sa
 from flask import Flask, Response, redirect
-from sqlalchemy import Engine, event
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from roster_service.auth.access_log.districts import GrantedDistricts
@@ -256,7 +256,7 @@ def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str
     return urls
 
 
-def make_serving_engine(url: str, settings: Settings) -> Engine:
+def make_serving_engine(url: str, settings: Settings) -> sa.Engine:
     """Makes the engine that reads the roster. `url`: of the serving role.
 
     Raises SettingError if the sessions of the database ignore the settings that the engine asks for.
@@ -270,7 +270,7 @@ def make_serving_engine(url: str, settings: Settings) -> Engine:
     return engine
 
 
-def _make_roster_engine(url: str, settings: Settings) -> Engine:
+def _make_roster_engine(url: str, settings: Settings) -> sa.Engine:
     return make_reading_engine(
         url,
         statement_seconds=settings.request_seconds,
@@ -279,7 +279,7 @@ def _make_roster_engine(url: str, settings: Settings) -> Engine:
     )
 
 
-def open_standby(serving: Engine, settings: Settings) -> Standby | None:
+def open_standby(serving: sa.Engine, settings: Settings) -> Standby | None:
     """Opens the standby that the settings name; None if they name none. It may be away. `serving`: of the primary.
 
     Raises SettingError as `make_serving_engine`.
@@ -292,15 +292,15 @@ def open_standby(serving: Engine, settings: Settings) -> Standby | None:
     return standby
 
 
-def count_connections(engine: Engine, role: Role) -> None:
+def count_connections(engine: sa.Engine, role: Role) -> None:
     """Counts the open connections of an engine in the metrics."""
     number = CONNECTIONS.labels(role.value)
-    event.listen(engine, "connect", lambda *_: number.inc())
+    sa.event.listen(engine, "connect", lambda *_: number.inc())
     for ending in ("close", "close_detached"):
-        event.listen(engine, ending, lambda *_: number.dec())
+        sa.event.listen(engine, ending, lambda *_: number.dec())
 
 
-def list_checks(serving: Engine, keys: KeyRing) -> Mapping[Need, Check]:
+def list_checks(serving: sa.Engine, keys: KeyRing) -> Mapping[Need, Check]:
     """Returns the checks of `/readyz`, in the order in which one depends on another. This version can serve the schema,
     or the application would not exist."""
     return {Need.DATABASE: partial(require_reachable, serving), Need.SIGNING_KEY: keys.read_private}

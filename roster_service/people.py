@@ -17,15 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    delete,
-    literal,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
@@ -89,7 +81,7 @@ class Removal:
 
 
 def exclude_person(
-    connection: Connection,
+    connection: sa.Connection,
     actor: Actor,
     kind: ExclusionKind,
     sourced_id: str,
@@ -107,11 +99,11 @@ def exclude_person(
     with _recorded(connection, actor, _VERBS[kind], hasher.name_id(sourced_id)):
         take_sync_lock(connection, "takes a person out", say)
         require_person(connection, sourced_id, settings.read_secret_key())
-        person = connection.execute(select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
+        person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
         naming = _list_names(sourced_id, person)
         if re.search(naming, actor.reason or "", re.IGNORECASE):
             raise CommandError("the reason names the person, and the change log would keep it; give another reason")
-        own = select(enrollments.c.sourced_id).where(enrollments.c.user_id == sourced_id)
+        own = sa.select(enrollments.c.sourced_id).where(enrollments.c.user_id == sourced_id)
         ids = (sourced_id, *connection.scalars(own))
         held: Sequence[str] = ()
         feed_ids = list_feed_ids(connection) if person is None else [person.feed_id]
@@ -120,11 +112,11 @@ def exclude_person(
             rare = _list_names(sourced_id, person, LEAST_NAMING)
             delete_person_values(connection, ids, rare)
             named = changes.c.reason.regexp_match(naming, flags="i")
-            connection.execute(update(changes).where(named).values(reason=None))
+            connection.execute(sa.update(changes).where(named).values(reason=None))
             held = _discard_held(connection, feed_ids, sourced_id)
         stamp = make_next_stamp(connection)
         records = _delete_records(connection, sourced_id, stamp)
-        departed = connection.execute(delete(departures).where(departures.c.person_id == sourced_id)).rowcount
+        departed = connection.execute(sa.delete(departures).where(departures.c.person_id == sourced_id)).rowcount
         store_exclusion(connection, hasher, kind, sourced_id)
         _delete_orderings(connection, ids)
         if records or departed:
@@ -132,7 +124,7 @@ def exclude_person(
     return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held))
 
 
-def finish(engine: Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
+def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
     """Does what follows the commit of a removal: deletes the exports that have an erased person from the data folder,
     and sweeps. `seconds`: to wait at most; it says so. Returns whether the requests that began before the removal have
     ended."""
@@ -156,7 +148,7 @@ def describe_removal(removal: Removal, *, has_ended: bool, dry_run: bool) -> str
 
 
 def add_new_ids(
-    connection: Connection, actor: Actor, named: Mapping[str, str], settings: Settings, *, others_gone: bool
+    connection: sa.Connection, actor: Actor, named: Mapping[str, str], settings: Settings, *, others_gone: bool
 ) -> None:
     """Keeps excluded people out under their new ids too. `named`: the new ids by the former ids or references;
     `others_gone`: all others are in no export. Raises CommandError for a person who is not excluded, and for one of
@@ -177,7 +169,7 @@ def add_new_ids(
 
 
 def end_exclusion(
-    connection: Connection, actor: Actor, kind: ExclusionKind, person: str, settings: Settings
+    connection: sa.Connection, actor: Actor, kind: ExclusionKind, person: str, settings: Settings
 ) -> Exclusion:
     """Ends an exclusion; the next sync brings the person back. `person`: a sourcedId, or a reference of
     `list_exclusions`. Raises CommandError if the person is not excluded in this way."""
@@ -191,13 +183,13 @@ def end_exclusion(
 
 
 # PostgreSQL shows these columns to every role; a transaction has a lock on its own number until it ends.
-_OPEN = text(
+_OPEN = sa.text(
     "SELECT l.virtualtransaction FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'virtualxid' "
     "AND a.datname = current_database() AND a.usename IS NOT NULL AND l.pid <> pg_backend_pid()"
 )
 
 
-def sweep(engine: Engine, removal: Removal, seconds: float) -> bool:
+def sweep(engine: sa.Engine, removal: Removal, seconds: float) -> bool:
     """Deletes what requests that began before the removal have stored of it since. Waits for them, for at most
     `seconds`. Returns whether all of them have ended."""
     with engine.begin() as connection:
@@ -212,7 +204,7 @@ def sweep(engine: Engine, removal: Removal, seconds: float) -> bool:
         time.sleep(_PAUSE)
 
 
-def _recorded(connection: Connection, actor: Actor, verb: Verb, reference: str) -> Any:
+def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, reference: str) -> Any:
     """Records the change of an exclusion that the block makes."""
 
     def read_state() -> State:
@@ -222,26 +214,28 @@ def _recorded(connection: Connection, actor: Actor, verb: Verb, reference: str) 
     return recorded(connection, actor, verb, Subject("person", reference), read_state)
 
 
-def _delete_records(connection: Connection, sourced_id: str, stamp: Any) -> dict[str, int]:
+def _delete_records(connection: sa.Connection, sourced_id: str, stamp: Any) -> dict[str, int]:
     """Deletes a user with all that belongs to it. Other users who named it as an agent are changed at the stamp."""
-    naming = select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id)
-    connection.execute(update(users).where(users.c.sourced_id.in_(naming)).values(date_last_modified=stamp))
+    naming = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id)
+    connection.execute(sa.update(users).where(users.c.sourced_id.in_(naming)).values(date_last_modified=stamp))
     parts = (user_roles.c.user_id, user_profiles.c.user_id, user_agents.c.user_id, user_agents.c.agent_id)
     for part in parts:
-        connection.execute(delete(part.table).where(part == sourced_id))
+        connection.execute(sa.delete(part.table).where(part == sourced_id))
     counts = {
-        column.table.name: connection.execute(delete(column.table).where(column == sourced_id)).rowcount
+        column.table.name: connection.execute(sa.delete(column.table).where(column == sourced_id)).rowcount
         for column in (enrollments.c.user_id, demographics.c.sourced_id, users.c.sourced_id)
     }
     return {name: count for name, count in counts.items() if count}
 
 
-def _delete_orderings(connection: Connection, ids: Sequence[str]) -> None:
+def _delete_orderings(connection: sa.Connection, ids: Sequence[str]) -> None:
     """Deletes the orderings that have one of the ids. A pull that reads one of them is refused."""
-    having = select(ordering_chunks.c.ordering_id).where(ordering_chunks.c.ids.overlap(literal(list(ids), CTexts)))
+    having = sa.select(ordering_chunks.c.ordering_id).where(
+        ordering_chunks.c.ids.overlap(sa.literal(list(ids), CTexts))
+    )
     found = connection.scalars(having.distinct()).all()
     for column in (ordering_chunks.c.ordering_id, orderings.c.id):
-        connection.execute(delete(column.table).where(column.in_(found)))
+        connection.execute(sa.delete(column.table).where(column.in_(found)))
 
 
 def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:
@@ -261,15 +255,15 @@ def export_has(export: Path, sourced_id: str) -> bool:
     return has_text(export, sourced_id.rpartition(":")[2].replace('"', '""'))
 
 
-def _discard_held(connection: Connection, feed_ids: Sequence[int], sourced_id: str) -> list[str]:
+def _discard_held(connection: sa.Connection, feed_ids: Sequence[int], sourced_id: str) -> list[str]:
     """Discards the held runs of feeds whose exports have the person, and their digests. Returns their exports."""
-    held = select(sync_runs.c.id, sync_runs.c.feed_id, sync_runs.c.kept_export).where(
+    held = sa.select(sync_runs.c.id, sync_runs.c.feed_id, sync_runs.c.kept_export).where(
         sync_runs.c.feed_id.in_(feed_ids), sync_runs.c.outcome == HELD
     )
     having = [row for row in connection.execute(held) if export_has(Path(row.kept_export), sourced_id)]
     own = sync_runs.c.id.in_([row.id for row in having])
     kept = close_held(connection, own, "discarded", "discarded, because its export has a person who was erased since")
-    connection.execute(update(sync_runs).where(own).values(kept_digest=None))
+    connection.execute(sa.update(sync_runs).where(own).values(kept_digest=None))
     of_feeds = feeds.c.id.in_([row.feed_id for row in having])
-    connection.execute(update(feeds).where(of_feeds).values(last_digest=None))
+    connection.execute(sa.update(feeds).where(of_feeds).values(last_digest=None))
     return kept

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Connection, Engine
+import sqlalchemy as sa
 
 from roster_service.db.engine import make_ordering_engine
 from roster_service.db.roles import Role, make_role_urls
@@ -24,7 +24,7 @@ LISTINGS = tuple(list_listings())
 
 
 def publish(
-    connection: Connection,
+    connection: sa.Connection,
     feed_ids: Collection[int],
     *,
     new_orgs: Collection[str] = (),
@@ -49,7 +49,7 @@ def publish(
     return revision
 
 
-def warm_up(engine: Engine, settings: Settings) -> WarmUp:
+def warm_up(engine: sa.Engine, settings: Settings) -> WarmUp:
     """Makes the orderings of whole collections for every client, for at most `warm_seconds`. `engine`: of the tables'
     owner.
 

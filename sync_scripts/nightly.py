@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 import click
+import sqlalchemy as sa
 from rich.console import Console
-from sqlalchemy import Engine, update
 
 from roster_service.db.tables import roster_state
 from roster_service.feeds.data_quality import store_counts
@@ -45,7 +45,7 @@ from sync_scripts.purge import purge
 from sync_scripts.retention import delete_expired, delete_old_orderings
 
 
-def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
+def run_nightly(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
     """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
     makes the rows of days of the access log, purges, checks the visibility labels of all records, makes the orderings
     of the new roster, and counts the findings of data quality. Returns the worst exit code.
@@ -71,15 +71,15 @@ def _announce_ends(sync: NightlySync) -> ExitCode:
     return ExitCode.LOADED
 
 
-def _note_channels(engine: Engine, settings: Settings) -> ExitCode:
+def _note_channels(engine: sa.Engine, settings: Settings) -> ExitCode:
     """Notes over which channels this sync announces: the console may have other settings."""
     names = [name for name, _ in list_channels(settings)]
     with engine.begin() as connection:
-        connection.execute(update(roster_state).values(sync_channels=names))
+        connection.execute(sa.update(roster_state).values(sync_channels=names))
     return ExitCode.LOADED
 
 
-def _check_labels(engine: Engine, notify: Notify) -> ExitCode:
+def _check_labels(engine: sa.Engine, notify: Notify) -> ExitCode:
     with engine.connect() as connection:
         wrong = find_wrong_labels(connection)
     if wrong:
@@ -88,13 +88,13 @@ def _check_labels(engine: Engine, notify: Notify) -> ExitCode:
     return ExitCode.LOADED
 
 
-def _warm_up(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
+def _warm_up(engine: sa.Engine, settings: Settings, notify: Notify) -> ExitCode:
     warmed = warm_up(engine, settings)
     notify({"step": "warm", "warmed": {"orderings": warmed.kept, "left": warmed.left}, "exit": ExitCode.LOADED})
     return ExitCode.LOADED
 
 
-def _store_counts(engine: Engine, notify: Notify) -> ExitCode:
+def _store_counts(engine: sa.Engine, notify: Notify) -> ExitCode:
     notify({"step": "quality", "counted": {"feeds": store_counts(engine)}, "exit": ExitCode.LOADED})
     return ExitCode.LOADED
 
@@ -110,19 +110,19 @@ def _take_turns(notify: Notify) -> Notify:
     return notify_alone
 
 
-def _delete_expired(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
+def _delete_expired(engine: sa.Engine, settings: Settings, notify: Notify) -> ExitCode:
     deleted = delete_expired(engine, settings)
     delete_old_orderings(engine)
     notify({"step": "retention", "deleted": deleted, "exit": ExitCode.LOADED})
     return ExitCode.LOADED
 
 
-def _fold_days(engine: Engine, notify: Notify) -> ExitCode:
+def _fold_days(engine: sa.Engine, notify: Notify) -> ExitCode:
     notify({"step": "access log", "folded": {"responses": fold_days(engine)}, "exit": ExitCode.LOADED})
     return ExitCode.LOADED
 
 
-def _purge(engine: Engine, settings: Settings, notify: Notify, *, wait: bool) -> ExitCode:
+def _purge(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: bool) -> ExitCode:
     notify(
         {
             "step": "purge",

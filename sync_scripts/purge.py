@@ -13,21 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import click
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Engine,
-    Row,
-    Table,
-    and_,
-    delete,
-    exists,
-    false,
-    or_,
-    select,
-    union,
-)
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import find_system_user
 from roster_service.db.tables import (
@@ -56,7 +42,7 @@ from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 DEFAULTS = Settings()
 
 
-def purge(engine: Engine, retention_days: int, *, wait: bool = False) -> dict[str, int]:
+def purge(engine: sa.Engine, retention_days: int, *, wait: bool = False) -> dict[str, int]:
     """Removes every tombstone older than `retention_days` that no remaining record refers to, and every departure of
     that age, feed by feed, each in one transaction.
 
@@ -65,7 +51,7 @@ def purge(engine: Engine, retention_days: int, *, wait: bool = False) -> dict[st
     pull may be. A feed with a run under way is left out, unless `wait`; then raises LockedError after the others.
     """
     with engine.begin() as connection:
-        cutoff = connection.execute(select(NOW - make_interval(retention_days))).scalar_one()
+        cutoff = connection.execute(sa.select(NOW - make_interval(retention_days))).scalar_one()
         found = _find_feeds(connection, cutoff)
     purged = dict.fromkeys((TYPES[step.table.name] for step in PURGE_ORDER), 0)
     locked: LockedError | None = None
@@ -82,61 +68,61 @@ def purge(engine: Engine, retention_days: int, *, wait: bool = False) -> dict[st
     return purged
 
 
-def _find_feeds(connection: Connection, cutoff: datetime) -> Sequence[Row[int, str]]:
+def _find_feeds(connection: sa.Connection, cutoff: datetime) -> Sequence[sa.Row[int, str]]:
     """Returns (`id`, `name`) of the feeds that have a tombstone or a departure from before `cutoff`."""
-    old = union(
-        *(select(step.table.c.feed_id).where(_is_expired(step.table, cutoff)) for step in PURGE_ORDER),
-        select(departures.c.feed_id).where(departures.c.departed_at < cutoff),
+    old = sa.union(
+        *(sa.select(step.table.c.feed_id).where(_is_expired(step.table, cutoff)) for step in PURGE_ORDER),
+        sa.select(departures.c.feed_id).where(departures.c.departed_at < cutoff),
     )
-    found = select(feeds.c.id, feeds.c.name).where(feeds.c.id.in_(old)).order_by(feeds.c.name)
+    found = sa.select(feeds.c.id, feeds.c.name).where(feeds.c.id.in_(old)).order_by(feeds.c.name)
     return connection.execute(found).all()
 
 
-def _is_expired(table: Table, cutoff: datetime) -> ColumnElement[bool]:
-    return and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
+def _is_expired(table: sa.Table, cutoff: datetime) -> sa.ColumnElement[bool]:
+    return sa.and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
 
 
-def _purge_feed(connection: Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
+def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
     """Purges a feed, and returns the number of removed records by type."""
     grants = list_feed_grants(connection, feed_id)
     removed = {TYPES[step.table.name]: _purge_table(connection, step, feed_id, cutoff) for step in PURGE_ORDER}
-    departed = delete(departures).where(departures.c.feed_id == feed_id, departures.c.departed_at < cutoff)
+    departed = sa.delete(departures).where(departures.c.feed_id == feed_id, departures.c.departed_at < cutoff)
     expired = connection.execute(departed).rowcount
     if any(removed.values()):
         record_purge(connection, feed_id, {name: count for name, count in removed.items() if count})
     if expired or any(removed.values()):
         delete_unused_labels(connection, feed_id)
         publish(connection, [feed_id], deletions_since=cutoff)
-        left = set(connection.scalars(select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
+        left = set(connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
         gone = [grant for grant in grants if grant.district_id not in left]
         end_grants(connection, find_system_user("the purge deleted the district"), gone)
     return removed
 
 
-def _purge_table(connection: Connection, step: PurgeStep, feed_id: int, cutoff: datetime) -> int:
+def _purge_table(connection: sa.Connection, step: PurgeStep, feed_id: int, cutoff: datetime) -> int:
     """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number."""
     table = step.table
-    doomed = create_temporary(connection, f"doomed_{table.name}", [Column("sourced_id", CText, primary_key=True)])
-    old = and_(table.c.feed_id == feed_id, _is_expired(table, cutoff))
-    connection.execute(doomed.insert().from_select(["sourced_id"], select(table.c.sourced_id).where(old)))
+    doomed = create_temporary(connection, f"doomed_{table.name}", [sa.Column("sourced_id", CText, primary_key=True)])
+    old = sa.and_(table.c.feed_id == feed_id, _is_expired(table, cutoff))
+    connection.execute(doomed.insert().from_select(["sourced_id"], sa.select(table.c.sourced_id).where(old)))
     analyze_temporary(connection, doomed)
     # A record to which a remaining record refers remains. Then the records it refers to remain too, and so on.
-    spare = delete(doomed).where(or_(false(), *(_is_named(doomed, referrer) for referrer in step.referring)))
+    spare = sa.delete(doomed).where(sa.or_(sa.false(), *(_is_named(doomed, referrer) for referrer in step.referring)))
     while step.referring and connection.execute(spare).rowcount:
         pass
-    ids = select(doomed.c.sourced_id)
+    ids = sa.select(doomed.c.sourced_id)
     for owner in step.parts:
-        connection.execute(delete(owner.table).where(owner.in_(ids)))
-    return connection.execute(delete(table).where(table.c.sourced_id.in_(ids))).rowcount
+        connection.execute(sa.delete(owner.table).where(owner.in_(ids)))
+    return connection.execute(sa.delete(table).where(table.c.sourced_id.in_(ids))).rowcount
 
 
-def _is_named(doomed: Table, referrer: ReferringColumn) -> ColumnElement[bool]:
+def _is_named(doomed: sa.Table, referrer: ReferringColumn) -> sa.ColumnElement[bool]:
     naming = referrer.column.table.alias()
     conditions = [naming.c[referrer.column.name] == doomed.c.sourced_id]
     if referrer.owner is not None:
         going = doomed.alias()
-        conditions.append(naming.c[referrer.owner.name].not_in(select(going.c.sourced_id)))
-    return exists().where(*conditions)
+        conditions.append(naming.c[referrer.owner.name].not_in(sa.select(going.c.sourced_id)))
+    return sa.exists().where(*conditions)
 
 
 @click.command(epilog=HELP)

@@ -11,22 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Date,
-    Engine,
-    and_,
-    cast,
-    delete,
-    func,
-    select,
-    true,
-    type_coerce,
-    union,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import INTERVAL
 
 from roster_service.db.tables import (
@@ -50,10 +35,10 @@ from roster_service.roster.stamps import NOW
 from roster_service.settings import Settings
 from sync_scripts.engine.runs import KNOWN
 
-Before = ColumnElement[datetime]
+Before = sa.ColumnElement[datetime]
 
 
-def delete_expired(engine: Engine, settings: Settings) -> dict[str, int]:
+def delete_expired(engine: sa.Engine, settings: Settings) -> dict[str, int]:
     """Deletes the rows whose days are over, each kind in one transaction. Returns the number of deleted rows by
     kind."""
     counts = {}
@@ -63,58 +48,60 @@ def delete_expired(engine: Engine, settings: Settings) -> dict[str, int]:
     return counts
 
 
-def delete_old_orderings(engine: Engine) -> None:
+def delete_old_orderings(engine: sa.Engine) -> None:
     """Deletes orderings that are older than a day: they may have ids of purged records, and a pull that is still under
     way has a younger one. The next request for a later page makes an ordering again."""
     old = orderings.c.made_at < NOW - make_interval(1)
     with engine.begin() as connection:
-        gone = connection.scalars(delete(orderings).where(old).returning(orderings.c.id)).all()
-        connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(gone)))
+        gone = connection.scalars(sa.delete(orderings).where(old).returning(orderings.c.id)).all()
+        connection.execute(sa.delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(gone)))
 
 
-def make_interval(days: int) -> ColumnElement[Any]:
+def make_interval(days: int) -> sa.ColumnElement[Any]:
     """Returns the expression of an interval."""
-    return type_coerce(func.make_interval(0, 0, 0, days), INTERVAL)
+    return sa.type_coerce(sa.func.make_interval(0, 0, 0, days), INTERVAL)
 
 
-def _delete_rejections(connection: Connection, before: Before) -> int:
+def _delete_rejections(connection: sa.Connection, before: Before) -> int:
     """Deletes the rejected rows of older runs, which have values of the exports."""
-    old = select(sync_runs.c.id).where(sync_runs.c.started_at < before)
-    return connection.execute(delete(sync_refusals).where(sync_refusals.c.run_id.in_(old))).rowcount
+    old = sa.select(sync_runs.c.id).where(sync_runs.c.started_at < before)
+    return connection.execute(sa.delete(sync_refusals).where(sync_refusals.c.run_id.in_(old))).rowcount
 
 
-def _delete_changes(connection: Connection, before: Before) -> int:
+def _delete_changes(connection: sa.Connection, before: Before) -> int:
     """Deletes the changes and the previews of older runs, which have values and ids of records. A held run keeps
     both."""
-    ended = and_(sync_runs.c.outcome != HELD, sync_runs.c.started_at < before)
-    old = and_(sync_runs.c.has_changes, ended)
-    forgotten = connection.scalars(update(sync_runs).where(old).values(has_changes=False).returning(sync_runs.c.id))
-    count = connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_(forgotten.all()))).rowcount
-    connection.execute(update(sync_runs).where(ended, sync_runs.c.preview.is_not(None)).values(preview=None))
+    ended = sa.and_(sync_runs.c.outcome != HELD, sync_runs.c.started_at < before)
+    old = sa.and_(sync_runs.c.has_changes, ended)
+    forgotten = connection.scalars(sa.update(sync_runs).where(old).values(has_changes=False).returning(sync_runs.c.id))
+    count = connection.execute(sa.delete(sync_changes).where(sync_changes.c.run_id.in_(forgotten.all()))).rowcount
+    connection.execute(sa.update(sync_runs).where(ended, sync_runs.c.preview.is_not(None)).values(preview=None))
     return count
 
 
-def _delete_runs(connection: Connection, before: Before) -> int:
+def _delete_runs(connection: sa.Connection, before: Before) -> int:
     """Deletes older runs, except those that show the state of their feed: the latest one, the latest good one, the
     latest one with a new export, and those that are held or under way."""
-    showing = (true(), sync_runs.c.outcome.in_(LOADED_OUTCOMES), ~sync_runs.c.notices.contains([KNOWN]))
-    kept = union(*(select(func.max(sync_runs.c.id)).where(one).group_by(sync_runs.c.feed_id) for one in showing))
+    showing = (sa.true(), sync_runs.c.outcome.in_(LOADED_OUTCOMES), ~sync_runs.c.notices.contains([KNOWN]))
+    kept = sa.union(
+        *(sa.select(sa.func.max(sync_runs.c.id)).where(one).group_by(sync_runs.c.feed_id) for one in showing)
+    )
     ended = sync_runs.c.outcome.not_in((HELD, RUNNING))
-    old = delete(sync_runs).where(sync_runs.c.started_at < before, ended, sync_runs.c.id.not_in(kept))
+    old = sa.delete(sync_runs).where(sync_runs.c.started_at < before, ended, sync_runs.c.id.not_in(kept))
     return connection.execute(old).rowcount
 
 
-def _delete_disclosures(connection: Connection, before: Before) -> int:
+def _delete_disclosures(connection: sa.Connection, before: Before) -> int:
     """Deletes the rows of the access log: that of a day once its last response is too old. The hashes of people go at
     most LAST_DAY_STEP days after their last row."""
-    ended = audit_people.c.last_day < cast(func.timezone("UTC", before), Date) - LAST_DAY_STEP
-    connection.execute(delete(audit_people).where(ended))
+    ended = audit_people.c.last_day < sa.cast(sa.func.timezone("UTC", before), sa.Date) - LAST_DAY_STEP
+    connection.execute(sa.delete(audit_people).where(ended))
     return sum(_delete_by(column)(connection, before) for column in (audit.c.at, audit_days.c.last_at))
 
 
-def _delete_by(column: Column[Any]) -> Callable[[Connection, Before], int]:
+def _delete_by(column: sa.Column[Any]) -> Callable[[sa.Connection, Before], int]:
     """Returns the function that deletes the rows of a table by the column of their time."""
-    return lambda connection, before: connection.execute(delete(column.table).where(column < before)).rowcount
+    return lambda connection, before: connection.execute(sa.delete(column.table).where(column < before)).rowcount
 
 
 @dataclass(frozen=True)
@@ -123,7 +110,7 @@ class Kind:
     many."""
 
     days: Callable[[Settings], int]
-    delete: Callable[[Connection, Before], int]
+    delete: Callable[[sa.Connection, Before], int]
 
 
 # By the name in the output of the nightly sync. The rows of a run go before the run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from sqlalchemy import Engine, text
+import sqlalchemy as sa
 
 PATIENCE_SECONDS = 60
 
@@ -18,9 +18,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def is_blocked(engine: Engine) -> bool:
+def is_blocked(engine: sa.Engine) -> bool:
     """Whether a session of this database waits for another one."""
-    waiting = text(
+    waiting = sa.text(
         "SELECT count(*) FROM pg_stat_activity "
         "WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
     )

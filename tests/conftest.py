@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from argon2 import PasswordHasher
 from flask import Flask
 from hypothesis import settings
-from sqlalchemy import Engine
 
 from roster_service.auth.credentials import passwords
+from roster_service.db import engine as engine_module
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, make_role_base, name_role
 from roster_service.settings import Settings
 from tests.extent import EXTENT, Extent
 from tests.postgres.databases import administer, copy_database, drop_databases
 from tests.postgres.server import TEMPLATE, make_template, open_server
-from tests.postgres.statements import CAPACITY, SharedStatements, make_sharing_engine
+from tests.postgres.statements import CAPACITY, SharedStatements, share_statements
 
 # A slow machine is no bug. In CI the same inputs every time: a find there would be nobody's change.
 settings.register_profile("here", deadline=None)
@@ -145,10 +146,8 @@ def shared_statements() -> Iterator[None]:
     """Every engine of the service finds what another one has compiled: compiling takes most of the time of a load, and
     tests open thousands of engines."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "roster_service.db.engine.create_engine",
-            functools.partial(make_sharing_engine, SharedStatements(CAPACITY)),
-        )
+        shared = functools.partial(share_statements, SharedStatements(CAPACITY), engine_module._make_engine)
+        patch.setattr(engine_module, "_make_engine", shared)
         yield
 
 
@@ -176,7 +175,7 @@ def access_log_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 
 @pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
+def engine(database_url: str) -> Iterator[sa.Engine]:
     """A writing engine on this test's own database."""
     made = make_engine(database_url)
     yield made
@@ -190,5 +189,5 @@ def close_app(app: Flask) -> None:
     if app.extensions["roster_standby"] is not None:
         app.extensions["roster_standby"].close()
     for extension in app.extensions.values():
-        if isinstance(extension, Engine):
+        if isinstance(extension, sa.Engine):
             extension.dispose()

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, text
+import sqlalchemy as sa
 
 
-def dump_tables(engine: Engine) -> dict[str, bytes]:
+def dump_tables(engine: sa.Engine) -> dict[str, bytes]:
     """The rows of every table of the database, as COPY writes them, by the name of the table."""
     found = {}
     with engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
-        names = connection.scalars(text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")).all()
+        names = connection.scalars(sa.text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")).all()
         for name in names:
             out = io.BytesIO()
             with driver.cursor() as cursor:

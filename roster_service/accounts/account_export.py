@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
-from sqlalchemy import Connection, Table
+import sqlalchemy as sa
 
 from roster_service.db.roles import quote_name
 from roster_service.db.tables import (
@@ -47,7 +47,7 @@ _DERIVED = frozenset(
 )
 
 
-def export_accounts(connection: Connection) -> Iterator[str]:
+def export_accounts(connection: sa.Connection) -> Iterator[str]:
     """Yields the SQL, in parts. `connection`: as the owner of the tables; its transaction should have one snapshot."""
     driver: Any = connection.connection.driver_connection
     yield "SET client_encoding = 'UTF8';\nBEGIN;\n"
@@ -66,7 +66,7 @@ def export_accounts(connection: Connection) -> Iterator[str]:
     yield "UPDATE vendors SET floor = next_stamp();\nSELECT refresh_visible_orgs(id) FROM vendors;\nCOMMIT;\n"
 
 
-def _continue_identity(table: Table) -> Iterator[str]:
+def _continue_identity(table: sa.Table) -> Iterator[str]:
     """Yields the statement after which new rows get ids that no exported row has."""
     for column in table.c:
         if column.identity is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+import sqlalchemy as sa
 
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.credentials.secrets import (
@@ -56,7 +56,7 @@ class Credentials:
 
 
 def add_client(
-    connection: Connection,
+    connection: sa.Connection,
     actor: Actor,
     email: str,
     name: str,
@@ -79,7 +79,9 @@ def add_client(
     with _recorded_client(connection, actor, Verb.CLIENT_ADD, client_id, normalize_email(email)):
         vendor = find_vendor(connection, email)
         row = {"client_id": client_id, "vendor_id": vendor.id, "name": name, "scopes": list(texts), **made.stored}
-        connection.execute(insert(oauth_clients).values(**row, secret_expires_at=expires_at, floor=func.next_stamp()))
+        connection.execute(
+            sa.insert(oauth_clients).values(**row, secret_expires_at=expires_at, floor=sa.func.next_stamp())
+        )
         refresh_visible_orgs(connection, vendor.id)
     return Credentials(client_id, made.secret, texts)
 
@@ -96,12 +98,12 @@ def _list_texts(scopes: Sequence[Scope], *, signs: bool) -> tuple[str, ...]:
 
 
 def _recorded_client(
-    connection: Connection, actor: Actor, verb: Verb, client_id: str, vendor: str
+    connection: sa.Connection, actor: Actor, verb: Verb, client_id: str, vendor: str
 ) -> AbstractContextManager[None]:
     """Records the change of a client that the block makes. `vendor`: the e-mail of its vendor."""
 
     def read_state() -> State:
-        row = connection.execute(select(oauth_clients).where(oauth_clients.c.client_id == client_id)).one_or_none()
+        row = connection.execute(sa.select(oauth_clients).where(oauth_clients.c.client_id == client_id)).one_or_none()
         return (
             None
             if row is None
@@ -135,18 +137,18 @@ def _make_client_secret(client_id: str, secret_key: str | None) -> _ClientSecret
     return _ClientSecret(secret, {"secret_hash": hash_secret(secret), "secret_salt": salt})
 
 
-def list_clients(connection: Connection) -> list[Client]:
+def list_clients(connection: sa.Connection) -> list[Client]:
     """Lists all clients, ordered by vendor and name."""
     columns = (vendors.c.email, oauth_clients)
     order = (vendors.c.email, oauth_clients.c.name, oauth_clients.c.client_id)
-    rows = connection.execute(select(*columns).select_from(oauth_clients.join(vendors)).order_by(*order))
+    rows = connection.execute(sa.select(*columns).select_from(oauth_clients.join(vendors)).order_by(*order))
     return [
         Client(row.client_id, row.email, row.name, tuple(row.scopes), row.enabled, row.secret_salt is not None)
         for row in rows
     ]
 
 
-def find_listed_client(connection: Connection, client_id: str) -> Client:
+def find_listed_client(connection: sa.Connection, client_id: str) -> Client:
     """Returns the client with this id, also a disabled one. Raises CommandError if there is none."""
     found = next((client for client in list_clients(connection) if client.client_id == client_id), None)
     if found is None:
@@ -154,14 +156,14 @@ def find_listed_client(connection: Connection, client_id: str) -> Client:
     return found
 
 
-def may_sign(connection: Connection, client_id: str) -> bool:
+def may_sign(connection: sa.Connection, client_id: str) -> bool:
     """Returns whether a client may sign requests; False for an unknown one."""
-    found = select(oauth_clients.c.secret_salt).where(oauth_clients.c.client_id == client_id)
+    found = sa.select(oauth_clients.c.secret_salt).where(oauth_clients.c.client_id == client_id)
     return connection.scalar(found) is not None
 
 
 def rotate_secret(
-    connection: Connection,
+    connection: sa.Connection,
     actor: Actor,
     client_id: str,
     grace: timedelta,
@@ -189,24 +191,24 @@ def rotate_secret(
             "previous_secret_hash": oauth_clients.c.secret_hash,
             "previous_secret_salt": oauth_clients.c.secret_salt,
             # LEAST leaves out NULL.
-            "previous_secret_ends_at": func.least(func.now() + grace, oauth_clients.c.secret_expires_at),
+            "previous_secret_ends_at": sa.func.least(sa.func.now() + grace, oauth_clients.c.secret_expires_at),
         }
     old["secret_expires_at"] = expires_at
     scopes = _change_client(connection, actor, Verb.CLIENT_ROTATE_SECRET, client_id, {**made.stored, **old})
     return Credentials(client_id, made.secret, scopes)
 
 
-def disable_client(connection: Connection, actor: Actor, client_id: str) -> None:
+def disable_client(connection: sa.Connection, actor: Actor, client_id: str) -> None:
     """Disables a client and ends its tokens. Raises CommandError for an unknown client."""
     _change_client(connection, actor, Verb.CLIENT_DISABLE, client_id, {"enabled": False, **_NEXT_VERSION})
 
 
-def enable_client(connection: Connection, actor: Actor, client_id: str) -> None:
+def enable_client(connection: sa.Connection, actor: Actor, client_id: str) -> None:
     """Enables a disabled client. Its older tokens stay ended. Raises CommandError for an unknown client."""
     _change_client(connection, actor, Verb.CLIENT_ENABLE, client_id, {"enabled": True, **_NEXT_VERSION})
 
 
-def change_scopes(connection: Connection, actor: Actor, client_id: str, scopes: Sequence[Scope]) -> None:
+def change_scopes(connection: sa.Connection, actor: Actor, client_id: str, scopes: Sequence[Scope]) -> None:
     """Replaces the scopes of a client and ends its tokens; their order matters, as for `add_client`. Raises
     CommandError for an unknown client or an empty list of scopes."""
     texts = _list_texts(scopes, signs=may_sign(connection, client_id))
@@ -214,17 +216,17 @@ def change_scopes(connection: Connection, actor: Actor, client_id: str, scopes: 
     changed: dict[str, Any] = {"scopes": list(texts), **_NEXT_VERSION}
     if {*texts} != {*client.scopes}:
         # Its copies are not kept right by deltas any more.
-        changed["floor"] = func.next_stamp()
+        changed["floor"] = sa.func.next_stamp()
     _change_client(connection, actor, Verb.CLIENT_SET_SCOPES, client_id, changed)
     refresh_visible_orgs(connection, find_vendor(connection, client.vendor).id)
 
 
-def remove_client(connection: Connection, actor: Actor, client_id: str) -> None:
+def remove_client(connection: sa.Connection, actor: Actor, client_id: str) -> None:
     """Deletes a client, and so ends its tokens. The access log stays. Raises CommandError for an unknown client."""
     found = find_listed_client(connection, client_id)
     with _recorded_client(connection, actor, Verb.CLIENT_REMOVE, client_id, found.vendor):
-        connection.execute(delete(oauth_clients).where(oauth_clients.c.client_id == client_id))
-        connection.execute(delete(last_uses).where(last_uses.c.caller == client_id))
+        connection.execute(sa.delete(oauth_clients).where(oauth_clients.c.client_id == client_id))
+        connection.execute(sa.delete(last_uses).where(last_uses.c.caller == client_id))
 
 
 # Tokens carry the client's version: a new version ends all of them.
@@ -232,10 +234,10 @@ _NEXT_VERSION = {"version": oauth_clients.c.version + 1}
 
 
 def _change_client(
-    connection: Connection, actor: Actor, verb: Verb, client_id: str, values: dict[str, Any]
+    connection: sa.Connection, actor: Actor, verb: Verb, client_id: str, values: dict[str, Any]
 ) -> tuple[str, ...]:
     """Changes columns of a client. Returns its scopes. Raises CommandError for an unknown client."""
     found = find_listed_client(connection, client_id)
     with _recorded_client(connection, actor, verb, client_id, found.vendor):
-        connection.execute(update(oauth_clients).where(oauth_clients.c.client_id == client_id).values(values))
+        connection.execute(sa.update(oauth_clients).where(oauth_clients.c.client_id == client_id).values(values))
     return found.scopes

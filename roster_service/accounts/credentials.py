@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import Connection, and_, literal, select, true, union_all
+import sqlalchemy as sa
 
 from roster_service.db.tables import api_keys, last_uses, oauth_clients, vendors
 
@@ -57,30 +57,30 @@ class ListedCredential:
         return f"the {self.kind} {self.name} of {self.vendor} is valid until {last}, UTC"
 
 
-def list_credentials(connection: Connection) -> list[ListedCredential]:
+def list_credentials(connection: sa.Connection) -> list[ListedCredential]:
     """Lists all credentials, also those that have ended and those of disabled vendors and clients, ordered by vendor.
     The end of a client secret is that of the newest one."""
-    keys = select(
-        literal(CredentialKind.API_KEY.value).label("kind"),
+    keys = sa.select(
+        sa.literal(CredentialKind.API_KEY.value).label("kind"),
         api_keys.c.vendor_id,
         api_keys.c.prefix.label("name"),
-        true().label("enabled"),
+        sa.true().label("enabled"),
         api_keys.c.created_at,
         api_keys.c.expires_at,
     )
-    secrets = select(
-        literal(CredentialKind.CLIENT_SECRET.value).label("kind"),
+    secrets = sa.select(
+        sa.literal(CredentialKind.CLIENT_SECRET.value).label("kind"),
         oauth_clients.c.vendor_id,
         oauth_clients.c.client_id.label("name"),
         oauth_clients.c.enabled,
         oauth_clients.c.created_at,
         oauth_clients.c.secret_expires_at.label("expires_at"),
     )
-    found = union_all(keys, secrets).subquery()
-    is_enabled = and_(found.c.enabled, vendors.c.enabled).label("is_enabled")
-    used = and_(last_uses.c.vendor_id == found.c.vendor_id, last_uses.c.caller == found.c.name)
+    found = sa.union_all(keys, secrets).subquery()
+    is_enabled = sa.and_(found.c.enabled, vendors.c.enabled).label("is_enabled")
+    used = sa.and_(last_uses.c.vendor_id == found.c.vendor_id, last_uses.c.caller == found.c.name)
     rows = (
-        select(found, vendors.c.email, is_enabled, last_uses.c.used_at, last_uses.c.address)
+        sa.select(found, vendors.c.email, is_enabled, last_uses.c.used_at, last_uses.c.address)
         .join(vendors, vendors.c.id == found.c.vendor_id)
         .outerjoin(last_uses, used)
         .order_by(vendors.c.email, found.c.kind, found.c.created_at, found.c.name)

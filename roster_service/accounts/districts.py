@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, or_, select
+import sqlalchemy as sa
 
 from roster_service.accounts.org_list import ACTIVE, DISTRICT
 from roster_service.accounts.vendors import invalidate_tokens
@@ -31,7 +31,7 @@ class EndedDistrict:
     vendors: tuple[str, ...]
 
 
-def end_district(connection: Connection, actor: Actor, district: str) -> EndedDistrict:
+def end_district(connection: sa.Connection, actor: Actor, district: str) -> EndedDistrict:
     """Ends all grants of a district and of its schools, so that no vendor sees it any more. Returns the feeds that the
     caller removes after the commit, with all their records: the removal is a run of the sync.
 
@@ -43,24 +43,24 @@ def end_district(connection: Connection, actor: Actor, district: str) -> EndedDi
     _require_own_feeds(connection, found)
     subject = Subject("district", found[0].sourced_id)
     of_district = vendor_grants.c.district_id.in_(ids)
-    holding = select(vendor_grants.c.vendor_id).where(of_district)
-    holders = connection.execute(select(vendors.c.id, vendors.c.email).where(vendors.c.id.in_(holding))).all()
+    holding = sa.select(vendor_grants.c.vendor_id).where(of_district)
+    holders = connection.execute(sa.select(vendors.c.id, vendors.c.email).where(vendors.c.id.in_(holding))).all()
     names = tuple(sorted({row.feed for row in found}))
 
     def read_state() -> State:
-        left = select(vendors.c.email).join(vendor_grants).where(of_district).distinct().order_by(vendors.c.email)
+        left = sa.select(vendors.c.email).join(vendor_grants).where(of_district).distinct().order_by(vendors.c.email)
         return {"feeds": list(names), "granted_to": list(connection.scalars(left))}
 
     with recorded(connection, actor, Verb.DISTRICT_REMOVE, subject, read_state):
-        connection.execute(delete(vendor_grants).where(of_district))
+        connection.execute(sa.delete(vendor_grants).where(of_district))
         for holder in holders:
             invalidate_tokens(connection, holder.id)
     return EndedDistrict(found[0].name, ids, names, tuple(sorted(holder.email for holder in holders)))
 
 
-def _find_districts(connection: Connection, name: str) -> Sequence[Any]:
+def _find_districts(connection: sa.Connection, name: str) -> Sequence[Any]:
     """Returns the rows of a district, one for each feed that brings it."""
-    named = _select(connection, or_(orgs.c.sourced_id == name, orgs.c.identifier == name))
+    named = _select(connection, sa.or_(orgs.c.sourced_id == name, orgs.c.identifier == name))
     named = named or _select(connection, orgs.c.name == name, orgs.c.status == ACTIVE)
     identifiers = {row.identifier for row in named if row.identifier}
     if not named or len(identifiers | {row.sourced_id for row in named if not row.identifier}) > 1:
@@ -70,14 +70,14 @@ def _find_districts(connection: Connection, name: str) -> Sequence[Any]:
     return _select(connection, orgs.c.identifier.in_(identifiers)) if identifiers else named
 
 
-def _select(connection: Connection, *conditions: ColumnElement[bool]) -> Sequence[Any]:
+def _select(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Sequence[Any]:
     columns = (orgs.c.sourced_id, orgs.c.name, orgs.c.identifier, orgs.c.feed_id, feeds.c.name.label("feed"))
     joined = orgs.join(feeds, feeds.c.id == orgs.c.feed_id)
-    wanted = select(*columns).select_from(joined).where(orgs.c.type == DISTRICT, *conditions)
+    wanted = sa.select(*columns).select_from(joined).where(orgs.c.type == DISTRICT, *conditions)
     return connection.execute(wanted.order_by(orgs.c.sourced_id)).all()
 
 
-def _require_own_feeds(connection: Connection, found: Sequence[Any]) -> None:
+def _require_own_feeds(connection: sa.Connection, found: Sequence[Any]) -> None:
     own = [row.sourced_id for row in found]
     others = _select(
         connection,

@@ -9,8 +9,8 @@ import re
 import time
 
 import pyotp
+import sqlalchemy as sa
 from cryptography.fernet import InvalidToken
-from sqlalchemy import Connection, select, update
 
 from roster_service.auth.credentials.signing_keys import make_seal
 from roster_service.db.tables import operators
@@ -42,17 +42,17 @@ def find_step(key: str, code: str) -> int | None:
     return next((step for step in steps if pyotp.utils.strings_equal(given, generator.generate_otp(step))), None)
 
 
-def store_code_key(connection: Connection, email: str, key: str | None, step: int | None, secret_key: str) -> None:
+def store_code_key(connection: sa.Connection, email: str, key: str | None, step: int | None, secret_key: str) -> None:
     """Stores the key of an operator, and the step of the code that was used last; None ends the codes."""
     sealed = None if key is None else make_seal(secret_key).encrypt(key.encode())
-    own = update(operators).where(operators.c.email == email)
+    own = sa.update(operators).where(operators.c.email == email)
     connection.execute(own.values(code_key_sealed=sealed, code_step=step))
 
 
-def use_code(connection: Connection, email: str, code: str, secret_key: str) -> bool:
+def use_code(connection: sa.Connection, email: str, code: str, secret_key: str) -> bool:
     """Returns whether an operator may log in with this code: it is one of now, and was not used; or the operator has
     none. The operator's row stays locked until the end of the transaction, so two logins cannot use one code."""
-    own = select(operators.c.code_key_sealed, operators.c.code_step).where(operators.c.email == email)
+    own = sa.select(operators.c.code_key_sealed, operators.c.code_step).where(operators.c.email == email)
     stored = connection.execute(own.with_for_update()).one()
     if stored.code_key_sealed is None:
         return True
@@ -64,5 +64,5 @@ def use_code(connection: Connection, email: str, code: str, secret_key: str) -> 
     step = find_step(key, code)
     if step is None or (stored.code_step is not None and step <= stored.code_step):
         return False
-    connection.execute(update(operators).where(operators.c.email == email).values(code_step=step))
+    connection.execute(sa.update(operators).where(operators.c.email == email).values(code_step=step))
     return True

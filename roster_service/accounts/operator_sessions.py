@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.instants import format_instant
@@ -28,10 +28,10 @@ class Lifetime:
     idle: timedelta
     most: timedelta
 
-    def is_live(self) -> ColumnElement[bool]:
+    def is_live(self) -> sa.ColumnElement[bool]:
         """The condition that a session has not ended."""
         own = operator_sessions.c
-        return and_(own.used_at > func.now() - self.idle, own.created_at > func.now() - self.most)
+        return sa.and_(own.used_at > sa.func.now() - self.idle, own.created_at > sa.func.now() - self.most)
 
 
 @dataclass(frozen=True)
@@ -58,28 +58,28 @@ class SignedIn:
 
 
 def begin_session(
-    connection: Connection, email: str, address: str | None, browser: str | None, lifetime: Lifetime
+    connection: sa.Connection, email: str, address: str | None, browser: str | None, lifetime: Lifetime
 ) -> str:
     """Begins a session of an operator who has just proved who they are, and returns its token. Deletes the sessions
     that have ended, of all operators."""
-    connection.execute(delete(operator_sessions).where(~lifetime.is_live()))
+    connection.execute(sa.delete(operator_sessions).where(~lifetime.is_live()))
     token = secrets.token_urlsafe(32)
-    own = select(operators.c.id).where(operators.c.email == email).scalar_subquery()
+    own = sa.select(operators.c.id).where(operators.c.email == email).scalar_subquery()
     row = {"operator_id": own, "token_hash": _hash(token), "address": address, "browser": browser and browser[:300]}
-    connection.execute(insert(operator_sessions).values(row))
+    connection.execute(sa.insert(operator_sessions).values(row))
     return token
 
 
-def find_session(connection: Connection, token: str, lifetime: Lifetime) -> SignedIn | None:
+def find_session(connection: sa.Connection, token: str, lifetime: Lifetime) -> SignedIn | None:
     """Returns the session with this token; None if there is none, if it has ended, or if its operator is disabled. The
     connection may write: the session was just used."""
     found = connection.execute(
-        select(
+        sa.select(
             operator_sessions.c.id,
             operators.c.email,
             operators.c.name,
             operators.c.role,
-            (operator_sessions.c.used_at < func.now() - _USE_STEP).label("is_older"),
+            (operator_sessions.c.used_at < sa.func.now() - _USE_STEP).label("is_older"),
         )
         .join(operators, operators.c.id == operator_sessions.c.operator_id)
         .where(operator_sessions.c.token_hash == _hash(token), operators.c.enabled, lifetime.is_live())
@@ -87,15 +87,15 @@ def find_session(connection: Connection, token: str, lifetime: Lifetime) -> Sign
     if found is None:
         return None
     if found.is_older:
-        used = update(operator_sessions).where(operator_sessions.c.id == found.id)
-        connection.execute(used.values(used_at=func.now()))
+        used = sa.update(operator_sessions).where(operator_sessions.c.id == found.id)
+        connection.execute(used.values(used_at=sa.func.now()))
     return SignedIn(found.id, found.email, found.name, OperatorRole(found.role))
 
 
-def list_sessions(connection: Connection, lifetime: Lifetime, email: str | None) -> list[OpenSession]:
+def list_sessions(connection: sa.Connection, lifetime: Lifetime, email: str | None) -> list[OpenSession]:
     """Lists the sessions that have not ended, the latest use first. `email`: only those of this operator."""
     rows = (
-        select(operator_sessions, operators.c.email)
+        sa.select(operator_sessions, operators.c.email)
         .join(operators, operators.c.id == operator_sessions.c.operator_id)
         .where(lifetime.is_live(), *([] if email is None else [operators.c.email == email]))
         .order_by(operator_sessions.c.used_at.desc(), operator_sessions.c.id)
@@ -108,21 +108,21 @@ def list_sessions(connection: Connection, lifetime: Lifetime, email: str | None)
     ]
 
 
-def end_session(connection: Connection, session_id: int, email: str | None) -> bool:
+def end_session(connection: sa.Connection, session_id: int, email: str | None) -> bool:
     """Ends a session. `email`: only if it is of this operator. Returns whether there was such a session."""
     own = [operator_sessions.c.id == session_id, *_of(email)]
-    return connection.execute(delete(operator_sessions).where(*own)).rowcount > 0
+    return connection.execute(sa.delete(operator_sessions).where(*own)).rowcount > 0
 
 
-def end_sessions(connection: Connection, email: str) -> int:
+def end_sessions(connection: sa.Connection, email: str) -> int:
     """Ends all sessions of an operator. Returns how many there were."""
-    return connection.execute(delete(operator_sessions).where(*_of(email))).rowcount
+    return connection.execute(sa.delete(operator_sessions).where(*_of(email))).rowcount
 
 
-def _of(email: str | None) -> list[ColumnElement[bool]]:
+def _of(email: str | None) -> list[sa.ColumnElement[bool]]:
     if email is None:
         return []
-    own = select(operators.c.id).where(operators.c.email == email)
+    own = sa.select(operators.c.id).where(operators.c.email == email)
     return [operator_sessions.c.operator_id.in_(own)]
 
 

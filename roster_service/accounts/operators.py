@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, delete, exists, insert, select, text, update
+import sqlalchemy as sa
 
 from roster_service.accounts.one_time_codes import find_step, store_code_key, use_code
 from roster_service.accounts.operator_link import OperatorLink, read_link, sign_link
@@ -39,7 +39,7 @@ class Operator:
     has_codes: bool
 
 
-def list_operators(connection: Connection) -> list[Operator]:
+def list_operators(connection: sa.Connection) -> list[Operator]:
     """Lists all operators, ordered by e-mail."""
     return [
         Operator(
@@ -51,11 +51,11 @@ def list_operators(connection: Connection) -> list[Operator]:
             has_link=row.link is not None,
             has_codes=row.code_key_sealed is not None,
         )
-        for row in connection.execute(select(operators).order_by(operators.c.email))
+        for row in connection.execute(sa.select(operators).order_by(operators.c.email))
     ]
 
 
-def find_operator(connection: Connection, email: str) -> Operator:
+def find_operator(connection: sa.Connection, email: str) -> Operator:
     """Returns the operator with this e-mail. Raises CommandError if there is none."""
     found = _find(connection, email)
     if found is None:
@@ -63,13 +63,13 @@ def find_operator(connection: Connection, email: str) -> Operator:
     return found
 
 
-def _find(connection: Connection, email: str) -> Operator | None:
+def _find(connection: sa.Connection, email: str) -> Operator | None:
     address = normalize_email(email)
     return next((item for item in list_operators(connection) if item.email == address), None)
 
 
 def add_operator(
-    connection: Connection, actor: Actor, email: str, name: str, role: OperatorRole, secret_key: str
+    connection: sa.Connection, actor: Actor, email: str, name: str, role: OperatorRole, secret_key: str
 ) -> str:
     """Adds an operator, who sets a password with a link. Returns the token of the link. Raises CommandError if the
     e-mail is not an address, or is taken."""
@@ -77,16 +77,16 @@ def add_operator(
     with _recorded(connection, actor, Verb.OPERATOR_ADD, address):
         if _find(connection, address) is not None:
             raise CommandError(f"there is an operator {address} already")
-        connection.execute(insert(operators).values(email=address, name=name, role=role))
+        connection.execute(sa.insert(operators).values(email=address, name=name, role=role))
         return _make_link(connection, address, secret_key)
 
 
-def set_role(connection: Connection, actor: Actor, email: str, role: OperatorRole) -> Operator:
+def set_role(connection: sa.Connection, actor: Actor, email: str, role: OperatorRole) -> Operator:
     """Gives an operator another role. Raises CommandError for an unknown operator and for the last owner."""
     return _change(connection, actor, Verb.OPERATOR_SET_ROLE, email, {"role": role})
 
 
-def set_operator_enabled(connection: Connection, actor: Actor, email: str, enabled: bool) -> Operator:
+def set_operator_enabled(connection: sa.Connection, actor: Actor, email: str, enabled: bool) -> Operator:
     """Enables or disables an operator, and ends an open link and all sessions. Raises CommandError for an unknown
     operator and for the last owner."""
     verb = Verb.OPERATOR_ENABLE if enabled else Verb.OPERATOR_DISABLE
@@ -94,39 +94,39 @@ def set_operator_enabled(connection: Connection, actor: Actor, email: str, enabl
     return _change(connection, actor, verb, email, {"enabled": enabled, "link": None})
 
 
-def reset_password(connection: Connection, actor: Actor, email: str, secret_key: str) -> str:
+def reset_password(connection: sa.Connection, actor: Actor, email: str, secret_key: str) -> str:
     """Ends the password of an operator, its one-time codes, its open link and its sessions, and returns the token of a
     new link. Raises CommandError for an unknown operator."""
     with _recorded(connection, actor, Verb.OPERATOR_RESET, email):
         found = find_operator(connection, email)
         end_sessions(connection, found.email)
         ended = {"password_hash": None, "code_key_sealed": None, "code_step": None, "directory_subject": None}
-        connection.execute(update(operators).where(operators.c.email == found.email).values(ended))
+        connection.execute(sa.update(operators).where(operators.c.email == found.email).values(ended))
         return _make_link(connection, found.email, secret_key)
 
 
-def remove_operator(connection: Connection, actor: Actor, email: str) -> None:
+def remove_operator(connection: sa.Connection, actor: Actor, email: str) -> None:
     """Deletes an operator; the change log keeps what the operator did. Raises CommandError for an unknown operator and
     for the last owner."""
     with _recorded(connection, actor, Verb.OPERATOR_REMOVE, email), _keeping_an_owner(connection):
         found = find_operator(connection, email)
-        connection.execute(delete(operators).where(operators.c.email == found.email))
+        connection.execute(sa.delete(operators).where(operators.c.email == found.email))
 
 
-def find_linked(connection: Connection, token: str, secret_key: str) -> Operator:
+def find_linked(connection: sa.Connection, token: str, secret_key: str) -> Operator:
     """Returns the operator whose link this is. Raises CommandError as `use_link`."""
     return _find_linked(connection, read_link(token, secret_key))
 
 
-def _find_linked(connection: Connection, said: OperatorLink) -> Operator:
+def _find_linked(connection: sa.Connection, said: OperatorLink) -> Operator:
     own = operators.c.id == said.operator_id, operators.c.link == said.link, operators.c.enabled
-    email = connection.scalar(select(operators.c.email).where(*own))
+    email = connection.scalar(sa.select(operators.c.email).where(*own))
     if email is None:
         raise CommandError("the link was used already, or a newer one was made; log in, or ask an owner for a new link")
     return find_operator(connection, email)
 
 
-def use_link(connection: Connection, token: str, password: str, secret_key: str) -> Operator:
+def use_link(connection: sa.Connection, token: str, password: str, secret_key: str) -> Operator:
     """Sets the password of the operator whose link this is, and ends the link and all sessions. The operator is the
     actor.
 
@@ -139,20 +139,20 @@ def use_link(connection: Connection, token: str, password: str, secret_key: str)
     email = _find_linked(connection, said).email
     with _recorded(connection, Actor(ActorKind.OPERATOR, email, None), Verb.OPERATOR_SET_PASSWORD, email):
         own = operators.c.email == email
-        connection.execute(update(operators).where(own).values(password_hash=hashed, link=None))
+        connection.execute(sa.update(operators).where(own).values(password_hash=hashed, link=None))
         end_sessions(connection, email)
     return find_operator(connection, email)
 
 
-def verify_password(connection: Connection, email: str, password: str) -> Operator | None:
+def verify_password(connection: sa.Connection, email: str, password: str) -> Operator | None:
     """Returns the enabled operator with this e-mail and this password; None if there is none. A login needs a one-time
     code too, if the operator has such codes. An unknown e-mail takes the same time as a wrong password."""
     address = normalize_email(email)
-    stored = select(operators.c.password_hash).where(operators.c.email == address, operators.c.enabled)
+    stored = sa.select(operators.c.password_hash).where(operators.c.email == address, operators.c.enabled)
     return _find(connection, address) if matches_password(connection.scalar(stored), password) else None
 
 
-def set_codes(connection: Connection, actor: Actor, key: str | None, code: str, secret_key: str) -> None:
+def set_codes(connection: sa.Connection, actor: Actor, key: str | None, code: str, secret_key: str) -> None:
     """Gives the actor, an operator, one-time codes with this key, which the first code proves; `key`: None ends them,
     with a code of the present key. Raises CommandError for a code that is wrong or was used, and for a key in place of
     a present one."""
@@ -166,35 +166,35 @@ def set_codes(connection: Connection, actor: Actor, key: str | None, code: str, 
         store_code_key(connection, actor.name, key, step, secret_key)
 
 
-def find_directory_operator(connection: Connection, subject: str, email: str) -> Operator | None:
+def find_directory_operator(connection: sa.Connection, subject: str, email: str) -> Operator | None:
     """Returns the enabled operator whose account in the directory this is: the one that has logged in with it, or, for
     its first login, the one with its e-mail, who has it from now on. None if there is none, and for an e-mail whose
     operator has another account."""
-    own = select(operators.c.email).where(operators.c.enabled)
+    own = sa.select(operators.c.email).where(operators.c.enabled)
     found = connection.scalar(own.where(operators.c.directory_subject == subject))
     if found is None:
         first = (operators.c.email == normalize_email(email), operators.c.directory_subject.is_(None))
-        claimed = update(operators).where(*first, operators.c.enabled).values(directory_subject=subject)
+        claimed = sa.update(operators).where(*first, operators.c.enabled).values(directory_subject=subject)
         found = connection.scalar(claimed.returning(operators.c.email))
     return None if found is None else _find(connection, found)
 
 
-def _make_link(connection: Connection, email: str, secret_key: str) -> str:
+def _make_link(connection: sa.Connection, email: str, secret_key: str) -> str:
     """Gives an operator a new link, which ends the one before it. Returns its token."""
     link = uuid4()
-    own = update(operators).where(operators.c.email == email).values(link=link)
+    own = sa.update(operators).where(operators.c.email == email).values(link=link)
     return sign_link(OperatorLink(connection.execute(own.returning(operators.c.id)).scalar_one(), link), secret_key)
 
 
-def _change(connection: Connection, actor: Actor, verb: Verb, email: str, values: dict[str, Any]) -> Operator:
+def _change(connection: sa.Connection, actor: Actor, verb: Verb, email: str, values: dict[str, Any]) -> Operator:
     with _recorded(connection, actor, verb, email), _keeping_an_owner(connection):
         found = find_operator(connection, email)
-        connection.execute(update(operators).where(operators.c.email == found.email).values(values))
+        connection.execute(sa.update(operators).where(operators.c.email == found.email).values(values))
     return find_operator(connection, email)
 
 
 @contextmanager
-def _recorded(connection: Connection, actor: Actor, verb: Verb, email: str) -> Iterator[None]:
+def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, email: str) -> Iterator[None]:
     """Records the change of an operator that the block makes."""
     address = normalize_email(email)
 
@@ -216,15 +216,15 @@ def _recorded(connection: Connection, actor: Actor, verb: Verb, email: str) -> I
         yield
 
 
-def _lock(connection: Connection) -> None:
+def _lock(connection: sa.Connection) -> None:
     """Waits for other changes of operators. It precedes the check of the actor's role, which may just be changing."""
-    connection.execute(text("LOCK TABLE operators IN SHARE ROW EXCLUSIVE MODE"))
+    connection.execute(sa.text("LOCK TABLE operators IN SHARE ROW EXCLUSIVE MODE"))
 
 
 @contextmanager
-def _keeping_an_owner(connection: Connection) -> Iterator[None]:
+def _keeping_an_owner(connection: sa.Connection) -> Iterator[None]:
     """Raises CommandError if the block leaves no enabled owner where there was one."""
-    owners = select(exists().where(operators.c.role == OperatorRole.OWNER, operators.c.enabled))
+    owners = sa.select(sa.exists().where(operators.c.role == OperatorRole.OWNER, operators.c.enabled))
     had_owner = connection.scalar(owners)
     yield
     if had_owner and not connection.scalar(owners):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, any_, distinct, func, literal, or_, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import CTexts, classes, enrollments, feeds, orgs, user_roles, users
 from roster_service.errors import CommandError
@@ -31,38 +31,42 @@ class ListedOrg:
     enrollments: int
 
 
-def list_districts(connection: Connection) -> list[ListedOrg]:
+def list_districts(connection: sa.Connection) -> list[ListedOrg]:
     """Lists the active districts by name."""
     return _list_orgs(connection, orgs.c.type == DISTRICT, orgs.c.district_id)
 
 
-def list_schools(connection: Connection, district_id: str | None) -> list[ListedOrg]:
+def list_schools(connection: sa.Connection, district_id: str | None) -> list[ListedOrg]:
     """Lists the active schools by name: all, or those of a district."""
     own = orgs.c.type == SCHOOL
-    return _list_orgs(connection, own if district_id is None else and_(own, orgs.c.district_id == district_id), None)
+    return _list_orgs(connection, own if district_id is None else sa.and_(own, orgs.c.district_id == district_id), None)
 
 
 def _list_orgs(
-    connection: Connection, wanted: ColumnElement[bool], district: ColumnElement[str] | None
+    connection: sa.Connection, wanted: sa.ColumnElement[bool], district: sa.ColumnElement[str] | None
 ) -> list[ListedOrg]:
     """`district`: the column by which records below a district count with it; None: records count with their own
     school."""
     key = orgs.c.sourced_id if district is None else district
     counts = [
-        _count(connection, key, orgs.c.sourced_id, select(orgs).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)),
-        _count(connection, key, classes.c.school_id, select(classes).where(classes.c.status == ACTIVE)),
+        _count(
+            connection, key, orgs.c.sourced_id, sa.select(orgs).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)
+        ),
+        _count(connection, key, classes.c.school_id, sa.select(classes).where(classes.c.status == ACTIVE)),
         _count(
             connection,
             key,
             user_roles.c.org_id,
-            select(user_roles).join(users, users.c.sourced_id == user_roles.c.user_id).where(users.c.status == ACTIVE),
-            distinct(user_roles.c.user_id),
+            sa.select(user_roles)
+            .join(users, users.c.sourced_id == user_roles.c.user_id)
+            .where(users.c.status == ACTIVE),
+            sa.distinct(user_roles.c.user_id),
         ),
-        _count(connection, key, enrollments.c.school_id, select(enrollments).where(enrollments.c.status == ACTIVE)),
+        _count(connection, key, enrollments.c.school_id, sa.select(enrollments).where(enrollments.c.status == ACTIVE)),
     ]
     above = orgs.alias()
     rows = (
-        select(orgs, above.c.name.label("district_name"), feeds.c.name.label("feed"))
+        sa.select(orgs, above.c.name.label("district_name"), feeds.c.name.label("feed"))
         .outerjoin(above, above.c.sourced_id == orgs.c.district_id)
         .join(feeds, feeds.c.id == orgs.c.feed_id)
         .where(wanted, orgs.c.status == ACTIVE)
@@ -81,25 +85,25 @@ def _list_orgs(
     ]
 
 
-def list_district_names(connection: Connection) -> list[tuple[str, str]]:
+def list_district_names(connection: sa.Connection) -> list[tuple[str, str]]:
     """Lists the active districts by name: sourcedId and name."""
-    rows = select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.type == DISTRICT, orgs.c.status == ACTIVE)
+    rows = sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.type == DISTRICT, orgs.c.status == ACTIVE)
     return [(row[0], row[1]) for row in connection.execute(rows.order_by(orgs.c.name, orgs.c.sourced_id))]
 
 
-def count_schools(connection: Connection) -> dict[str, int]:
+def count_schools(connection: sa.Connection) -> dict[str, int]:
     """Returns the number of active schools of each district."""
-    counted = select(orgs.c.district_id, func.count()).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)
+    counted = sa.select(orgs.c.district_id, sa.func.count()).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)
     return {row[0]: row[1] for row in connection.execute(counted.group_by(orgs.c.district_id))}
 
 
-def list_school_names(connection: Connection, district_id: str) -> list[tuple[str, str, int]]:
+def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple[str, str, int]]:
     """Lists the active schools of a district by name: sourcedId, name, number of active students with a role there."""
-    students = select(user_roles.c.org_id, func.count(distinct(user_roles.c.user_id)).label("students"))
+    students = sa.select(user_roles.c.org_id, sa.func.count(sa.distinct(user_roles.c.user_id)).label("students"))
     students = students.where(*_are_students(district_id)).group_by(user_roles.c.org_id)
     found = students.subquery()
     rows = (
-        select(orgs.c.sourced_id, orgs.c.name, func.coalesce(found.c.students, 0))
+        sa.select(orgs.c.sourced_id, orgs.c.name, sa.func.coalesce(found.c.students, 0))
         .outerjoin(found, found.c.org_id == orgs.c.sourced_id)
         .where(orgs.c.type == SCHOOL, orgs.c.district_id == district_id, orgs.c.status == ACTIVE)
         .order_by(orgs.c.name, orgs.c.sourced_id)
@@ -107,45 +111,47 @@ def list_school_names(connection: Connection, district_id: str) -> list[tuple[st
     return [(row[0], row[1], row[2]) for row in connection.execute(rows)]
 
 
-def count_students(connection: Connection, district_id: str, schools: Sequence[str] | None) -> int:
+def count_students(connection: sa.Connection, district_id: str, schools: Sequence[str] | None) -> int:
     """Returns the number of active students with a role at these schools of a district, or at any org of it (None)."""
-    counted = select(func.count(distinct(user_roles.c.user_id))).where(*_are_students(district_id))
+    counted = sa.select(sa.func.count(sa.distinct(user_roles.c.user_id))).where(*_are_students(district_id))
     if schools is not None:
-        counted = counted.where(user_roles.c.org_id == any_(literal(list(schools), CTexts)))
+        counted = counted.where(user_roles.c.org_id == sa.any_(sa.literal(list(schools), CTexts)))
     return connection.scalar(counted) or 0
 
 
-def _are_students(district_id: str) -> tuple[ColumnElement[bool], ...]:
+def _are_students(district_id: str) -> tuple[sa.ColumnElement[bool], ...]:
     """The conditions that a row of `user_roles` is that of an active student at an org of a district."""
     org, person = orgs.alias(), users.alias()
     # As an array: the index on (org_id, role, user_id) then has all that is asked. And few users are not active.
-    own = func.array(select(org.c.sourced_id).where(org.c.district_id == district_id).scalar_subquery(), type_=CTexts)
+    own = sa.func.array(
+        sa.select(org.c.sourced_id).where(org.c.district_id == district_id).scalar_subquery(), type_=CTexts
+    )
     is_gone = has_row(person, person.c.sourced_id == user_roles.c.user_id, person.c.status != ACTIVE)
-    return user_roles.c.org_id == any_(own), user_roles.c.role == STUDENT, ~is_gone
+    return user_roles.c.org_id == sa.any_(own), user_roles.c.role == STUDENT, ~is_gone
 
 
 def _count(
-    connection: Connection,
-    key: ColumnElement[str],
-    place: ColumnElement[str],
-    rows: Select[Any],
-    what: ColumnElement[Any] | None = None,
+    connection: sa.Connection,
+    key: sa.ColumnElement[str],
+    place: sa.ColumnElement[str],
+    rows: sa.Select[Any],
+    what: sa.ColumnElement[Any] | None = None,
 ) -> dict[str, int]:
     """The number of rows by the `key` of the org in their column `place`."""
-    number = func.count() if what is None else func.count(what)
+    number = sa.func.count() if what is None else sa.func.count(what)
     counted = rows.with_only_columns(key, number).group_by(key)
     if place.table is not orgs:
         counted = counted.join(orgs, orgs.c.sourced_id == place)
     return {row[0]: row[1] for row in connection.execute(counted)}
 
 
-def find_org(connection: Connection, name: str, kind: str, district_id: str | None) -> str:
+def find_org(connection: sa.Connection, name: str, kind: str, district_id: str | None) -> str:
     """Returns the sourcedId of the org of type `kind` that `name` names: by its sourcedId or identifier, else by a name
     that only one active org has. `district_id`: the district that it must lie in, or None. Raises CommandError unless
     there is exactly one such org."""
     own = [orgs.c.type == kind, *([] if district_id is None else [orgs.c.district_id == district_id])]
     place = "" if district_id is None else f" in district {district_id}"
-    ids = _find_ids(connection, *own, or_(orgs.c.sourced_id == name, orgs.c.identifier == name))
+    ids = _find_ids(connection, *own, sa.or_(orgs.c.sourced_id == name, orgs.c.identifier == name))
     ids = ids or _find_ids(connection, *own, orgs.c.name == name, orgs.c.status == ACTIVE)
     if len(ids) != 1:
         count = "no" if not ids else "more than one"
@@ -154,5 +160,5 @@ def find_org(connection: Connection, name: str, kind: str, district_id: str | No
     return ids[0]
 
 
-def _find_ids(connection: Connection, *conditions: ColumnElement[bool]) -> Sequence[str]:
-    return connection.scalars(select(orgs.c.sourced_id).where(*conditions)).all()
+def _find_ids(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Sequence[str]:
+    return connection.scalars(sa.select(orgs.c.sourced_id).where(*conditions)).all()

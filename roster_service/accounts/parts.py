@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, select
+import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.credentials import CredentialKind, list_credentials
@@ -113,7 +113,7 @@ PARTS: Mapping[str, Part] = {
 Received = Mapping[str, tuple[str, ...]]
 
 
-def list_received(connection: Connection) -> Mapping[str, Received]:
+def list_received(connection: sa.Connection) -> Mapping[str, Received]:
     """Returns what each vendor gets of the people whom its grants open, by its e-mail. A vendor that is disabled or has
     no grant gets nothing."""
     now = datetime.now(UTC)
@@ -122,7 +122,7 @@ def list_received(connection: Connection) -> Mapping[str, Received]:
     with_key = {it.vendor for it in valid if it.kind is CredentialKind.API_KEY}
     clients = [it for it in list_clients(connection) if it.client_id in secrets]
     # A grant of what the roster does not have opens nothing.
-    seeing = set(connection.scalars(select(visible_orgs.c.vendor_id).where(visible_orgs.c.granted).distinct()))
+    seeing = set(connection.scalars(sa.select(visible_orgs.c.vendor_id).where(visible_orgs.c.granted).distinct()))
     return {
         vendor.email: _find_received(
             vendor, [it for it in clients if it.vendor == vendor.email], has_key=vendor.email in with_key

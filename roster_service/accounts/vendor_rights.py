@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.accounts.org_list import DISTRICT, SCHOOL, find_org
@@ -21,7 +21,7 @@ from roster_service.schemas.flags import PermissionFlag
 
 
 def grant(
-    connection: Connection,
+    connection: sa.Connection,
     actor: Actor,
     email: str,
     district: str | None,
@@ -47,7 +47,7 @@ def grant(
 
 
 def revoke(
-    connection: Connection, actor: Actor, email: str, district: str | None, flags: Sequence[PermissionFlag] = ()
+    connection: sa.Connection, actor: Actor, email: str, district: str | None, flags: Sequence[PermissionFlag] = ()
 ) -> Vendor:
     """Revokes every grant of a district and its schools, and permission flags. `district`: None to revoke flags alone.
     Older tokens of the vendor end.
@@ -64,7 +64,7 @@ def revoke(
 
 
 def set_district_grant(
-    connection: Connection, actor: Actor, email: str, district_id: str, schools: Sequence[str] | None
+    connection: sa.Connection, actor: Actor, email: str, district_id: str, schools: Sequence[str] | None
 ) -> Vendor:
     """Makes a vendor's grants of a district these: `schools`, the sourcedIds of single schools of it; None for the
     whole district; an empty list for nothing. Older tokens of the vendor end.
@@ -79,7 +79,7 @@ def set_district_grant(
         if schools or district_id not in known:
             find_org(connection, district_id, DISTRICT, None)
         own = vendor_grants.c.vendor_id == vendor.id
-        connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
+        connection.execute(sa.delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
         wanted: list[str | None] = [None] if schools is None else [*dict.fromkeys(schools)]
         for school in wanted:
             school_id = None if school is None else find_org(connection, school, SCHOOL, district_id)
@@ -89,7 +89,7 @@ def set_district_grant(
     return find_vendor(connection, email)
 
 
-def set_flags(connection: Connection, actor: Actor, email: str, flags: Sequence[PermissionFlag]) -> Vendor:
+def set_flags(connection: sa.Connection, actor: Actor, email: str, flags: Sequence[PermissionFlag]) -> Vendor:
     """Makes the permission flags of a vendor these. Older tokens of the vendor end. Raises CommandError for an unknown
     vendor."""
     with recorded_vendor(connection, actor, Verb.VENDOR_GRANT if flags else Verb.VENDOR_REVOKE, email):
@@ -98,17 +98,17 @@ def set_flags(connection: Connection, actor: Actor, email: str, flags: Sequence[
     return find_vendor(connection, email)
 
 
-def _revoke_district(connection: Connection, vendor: Vendor, district: str) -> None:
+def _revoke_district(connection: sa.Connection, vendor: Vendor, district: str) -> None:
     known = [item.district_id for item in vendor.grants]
     # The roster may no longer have the district.
     district_id = district if district in known else find_org(connection, district, DISTRICT, None)
     if district_id not in known:
         raise CommandError(f"{vendor.email} has no grant of district {district}")
     own = vendor_grants.c.vendor_id == vendor.id
-    connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
+    connection.execute(sa.delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
 
 
-def _set_flags(connection: Connection, vendor: Vendor, flags: set[str]) -> None:
+def _set_flags(connection: sa.Connection, vendor: Vendor, flags: set[str]) -> None:
     """Sets the flags, as the last step of a change of rights."""
-    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(flags)))
+    connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(flags)))
     invalidate_tokens(connection, vendor.id, content_changed=flags != {*vendor.flags})

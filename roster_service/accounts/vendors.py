@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, func, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
@@ -65,18 +65,18 @@ class Login:
     password: str | None
 
 
-def recorded_vendor(connection: Connection, actor: Actor, verb: Verb, email: str) -> AbstractContextManager[None]:
+def recorded_vendor(connection: sa.Connection, actor: Actor, verb: Verb, email: str) -> AbstractContextManager[None]:
     """Records the change of a vendor that the block makes. Raises CommandError as `recorded`."""
     address = normalize_email(email)
     return recorded(connection, actor, verb, Subject.of_vendor(address), lambda: _read_state(connection, address))
 
 
-def _read_state(connection: Connection, email: str) -> State:
+def _read_state(connection: sa.Connection, email: str) -> State:
     """Reads what the change log may tell of a vendor."""
     found = next((vendor for vendor in list_vendors(connection) if vendor.email == email), None)
     if found is None:
         return None
-    keys = select(api_keys.c.prefix, api_keys.c.expires_at).where(api_keys.c.vendor_id == found.id)
+    keys = sa.select(api_keys.c.prefix, api_keys.c.expires_at).where(api_keys.c.vendor_id == found.id)
     return {
         "name": found.name,
         "enabled": found.enabled,
@@ -89,7 +89,7 @@ def _read_state(connection: Connection, email: str) -> State:
 
 
 def add_vendor(
-    connection: Connection,
+    connection: sa.Connection,
     actor: Actor,
     email: str,
     name: str,
@@ -116,7 +116,7 @@ def add_vendor(
     return Login(key.prefix, key.api_key, made if password is None else None)
 
 
-def find_vendor(connection: Connection, email: str) -> Vendor:
+def find_vendor(connection: sa.Connection, email: str) -> Vendor:
     """Returns the vendor with this e-mail. Raises CommandError if there is none."""
     found = [vendor for vendor in list_vendors(connection) if vendor.email == normalize_email(email)]
     if not found:
@@ -124,7 +124,7 @@ def find_vendor(connection: Connection, email: str) -> Vendor:
     return found[0]
 
 
-def find_vendor_by_id(connection: Connection, vendor_id: int) -> Vendor:
+def find_vendor_by_id(connection: sa.Connection, vendor_id: int) -> Vendor:
     """Returns the vendor with this number. Raises CommandError if there is none."""
     found = next((vendor for vendor in list_vendors(connection) if vendor.id == vendor_id), None)
     if found is None:
@@ -132,12 +132,12 @@ def find_vendor_by_id(connection: Connection, vendor_id: int) -> Vendor:
     return found
 
 
-def list_vendors(connection: Connection) -> list[Vendor]:
+def list_vendors(connection: sa.Connection) -> list[Vendor]:
     """Lists all vendors with their grants, ordered by e-mail."""
     grants: dict[int, list[Grant]] = {}
     district, school = orgs.alias(), orgs.alias()
     named = (
-        select(vendor_grants, district.c.name.label("district_name"), school.c.name.label("school_name"))
+        sa.select(vendor_grants, district.c.name.label("district_name"), school.c.name.label("school_name"))
         .outerjoin(district, district.c.sourced_id == vendor_grants.c.district_id)
         .outerjoin(school, school.c.sourced_id == vendor_grants.c.school_id)
     )
@@ -158,12 +158,12 @@ def list_vendors(connection: Connection) -> list[Vendor]:
             allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
             rostering=RosteringAllowance(row.rostering_per_second, row.rostering_burst, row.rostering_at_once),
         )
-        for row in connection.execute(select(vendors, read_list().label("listed")).order_by(vendors.c.email))
+        for row in connection.execute(sa.select(vendors, read_list().label("listed")).order_by(vendors.c.email))
     ]
 
 
 def change_allowance(
-    connection: Connection, actor: Actor, email: str, allowance: Allowance, rostering: RosteringAllowance
+    connection: sa.Connection, actor: Actor, email: str, allowance: Allowance, rostering: RosteringAllowance
 ) -> Vendor:
     """Sets the limits of a vendor on the vendor and on the rostering interface; None means the default.
 
@@ -183,20 +183,20 @@ def change_allowance(
             "rostering_burst": rostering.burst,
             "rostering_at_once": rostering.at_once,
         }
-        connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(values))
+        connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(values))
     return find_vendor(connection, email)
 
 
-def set_vendor_enabled(connection: Connection, actor: Actor, email: str, enabled: bool) -> Vendor:
+def set_vendor_enabled(connection: sa.Connection, actor: Actor, email: str, enabled: bool) -> Vendor:
     """Enables or disables a vendor, and with it all its clients. Older tokens of the vendor end."""
     with recorded_vendor(connection, actor, Verb.VENDOR_ENABLE if enabled else Verb.VENDOR_DISABLE, email):
         vendor = find_vendor(connection, email)
-        connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
+        connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
         invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
-def change_password(connection: Connection, actor: Actor, email: str, password: str | None) -> str | None:
+def change_password(connection: sa.Connection, actor: Actor, email: str, password: str | None) -> str | None:
     """Replaces the password of a vendor, and ends its tokens. `password`: None to make one, which is returned.
 
     Raises CommandError for an unknown vendor, and for a password that is too short or too long.
@@ -210,7 +210,7 @@ def change_password(connection: Connection, actor: Actor, email: str, password: 
 
 
 def replace_key(
-    connection: Connection, actor: Actor, email: str, grace: timedelta, *, expires_at: datetime | None = None
+    connection: sa.Connection, actor: Actor, email: str, grace: timedelta, *, expires_at: datetime | None = None
 ) -> IssuedKey:
     """Gives a vendor a new API key, with the end `expires_at`; its other keys end after `grace`. Raises CommandError
     for an unknown vendor."""
@@ -218,22 +218,22 @@ def replace_key(
         return rotate_key(connection, find_vendor(connection, email).id, grace, expires_at)
 
 
-def remove_vendor(connection: Connection, actor: Actor, email: str) -> None:
+def remove_vendor(connection: sa.Connection, actor: Actor, email: str) -> None:
     """Deletes a vendor with its grants, clients and API keys, and so ends its tokens. The access log stays. Raises
     CommandError for an unknown vendor."""
     with recorded_vendor(connection, actor, Verb.VENDOR_REMOVE, email):
         vendor = find_vendor(connection, email)
-        connection.execute(delete(visible_orgs).where(visible_orgs.c.vendor_id == vendor.id))
-        connection.execute(delete(last_uses).where(last_uses.c.vendor_id == vendor.id))
-        connection.execute(delete(vendors).where(vendors.c.id == vendor.id))
+        connection.execute(sa.delete(visible_orgs).where(visible_orgs.c.vendor_id == vendor.id))
+        connection.execute(sa.delete(last_uses).where(last_uses.c.vendor_id == vendor.id))
+        connection.execute(sa.delete(vendors).where(vendors.c.id == vendor.id))
 
 
-def invalidate_tokens(connection: Connection, vendor_id: int, *, content_changed: bool = False) -> None:
+def invalidate_tokens(connection: sa.Connection, vendor_id: int, *, content_changed: bool = False) -> None:
     """Ends every token of the vendor, of both interfaces, and updates the vendor's visible orgs. `content_changed`:
     whether it may see more or less of the records of the same orgs: then its copies are not kept right by deltas any
     more."""
-    renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": func.gen_random_uuid()}
+    renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": sa.func.gen_random_uuid()}
     if content_changed:
-        renewed["floor"] = func.next_stamp()
-    connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(renewed))
+        renewed["floor"] = sa.func.next_stamp()
+    connection.execute(sa.update(vendors).where(vendors.c.id == vendor_id).values(renewed))
     refresh_visible_orgs(connection, vendor_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, select, text, update
+import sqlalchemy as sa
 
 from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors, recorded_vendor
 from roster_service.change_log.actors import Actor
@@ -17,24 +17,24 @@ from roster_service.db.tables import vendor_defaults, vendors
 from roster_service.roster.withheld import WithheldField
 
 # A vendor that is added, or given the default, beside the change would keep tokens with the former default.
-_LOCK = text(f"LOCK TABLE {vendors.name} IN SHARE ROW EXCLUSIVE MODE")
+_LOCK = sa.text(f"LOCK TABLE {vendors.name} IN SHARE ROW EXCLUSIVE MODE")
 
 
 def change_withheld(
-    connection: Connection, actor: Actor, email: str, fields: Collection[WithheldField] | None
+    connection: sa.Connection, actor: Actor, email: str, fields: Collection[WithheldField] | None
 ) -> Vendor:
     """Replaces the list of withheld fields of a vendor; None: the default applies to it. Raises CommandError for an
     unknown vendor."""
     with recorded_vendor(connection, actor, Verb.VENDOR_SET_WITHHELD, email):
         vendor = find_vendor(connection, email)
         values = {"withheld": None if fields is None else _sort(fields)}
-        connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(values))
+        connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(values))
         after = find_vendor(connection, email)
         invalidate_tokens(connection, vendor.id, content_changed=after.withheld != vendor.withheld)
     return find_vendor(connection, email)
 
 
-def change_default(connection: Connection, actor: Actor, fields: Collection[WithheldField]) -> None:
+def change_default(connection: sa.Connection, actor: Actor, fields: Collection[WithheldField]) -> None:
     """Replaces the list that applies to the vendors without a list of their own."""
 
     def read_state() -> State:
@@ -43,15 +43,15 @@ def change_default(connection: Connection, actor: Actor, fields: Collection[With
     connection.execute(_LOCK)
     with recorded(connection, actor, Verb.VENDOR_SET_WITHHELD_DEFAULT, Subject("service", "withheld"), read_state):
         former = list_vendors(connection)
-        connection.execute(update(vendor_defaults).values(withheld=_sort(fields)))
+        connection.execute(sa.update(vendor_defaults).values(withheld=_sort(fields)))
         for before, vendor in zip(former, list_vendors(connection), strict=True):
             if vendor.own_withheld is None:
                 invalidate_tokens(connection, vendor.id, content_changed=vendor.withheld != before.withheld)
 
 
-def read_default(connection: Connection) -> tuple[str, ...]:
+def read_default(connection: sa.Connection) -> tuple[str, ...]:
     """Returns the words of the default."""
-    return tuple(connection.execute(select(vendor_defaults.c.withheld)).scalar_one())
+    return tuple(connection.execute(sa.select(vendor_defaults.c.withheld)).scalar_one())
 
 
 def _sort(fields: Collection[WithheldField]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.scopes import Scope, read_scopes
@@ -48,11 +48,11 @@ class RegisteredClient:
         )
 
 
-def find_client(connection: Connection, client_id: str, *, even_disabled: bool = False) -> RegisteredClient | None:
+def find_client(connection: sa.Connection, client_id: str, *, even_disabled: bool = False) -> RegisteredClient | None:
     """Returns the client with this id, or None if it is unknown, its secrets have ended, or it or its vendor is
     disabled. `even_disabled`: returns such a client, too, with the reason in `disabled`."""
-    has_ended = (oauth_clients.c.secret_expires_at <= func.now()).label("has_ended")
-    in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
+    has_ended = (oauth_clients.c.secret_expires_at <= sa.func.now()).label("has_ended")
+    in_grace = (oauth_clients.c.previous_secret_ends_at > sa.func.now()).label("in_grace")
     of_vendor = (
         vendors.c.grant_version,
         vendors.c.visibility_key,
@@ -61,7 +61,7 @@ def find_client(connection: Connection, client_id: str, *, even_disabled: bool =
         read_list().label("listed"),
     )
     row = connection.execute(
-        select(oauth_clients, has_ended, in_grace, *of_vendor)
+        sa.select(oauth_clients, has_ended, in_grace, *of_vendor)
         .select_from(oauth_clients.join(vendors))
         .where(oauth_clients.c.client_id == client_id)
     ).one_or_none()

@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
+import sqlalchemy as sa
 from authlib.oauth1.rfc5849.errors import OAuth1Error
 from authlib.oauth1.rfc5849.signature import generate_signature_base_string, hmac_sha1_signature
 from authlib.oauth1.rfc5849.util import escape
 from authlib.oauth1.rfc5849.wrapper import OAuth1Request
-from sqlalchemy import Engine
 
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.nonces import WINDOW_SECONDS, take_nonce
@@ -83,7 +83,7 @@ class SentRequest:
 class SignedRequests:
     """Verifies signed requests. Threads may share it."""
 
-    def __init__(self, accounts: Engine, counting: Engine, secret_key: str) -> None:
+    def __init__(self, accounts: sa.Engine, counting: sa.Engine, secret_key: str) -> None:
         """`accounts`: of the role that may read accounts. `counting`: of `make_counting_engine`. `secret_key`: of the
         service, from which it derives the secrets of clients."""
         self._accounts = accounts

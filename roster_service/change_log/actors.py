@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from sqlalchemy import Connection, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import operators
 from roster_service.errors import CommandError
@@ -86,7 +86,7 @@ def _name_user(number: int) -> str:
         return str(number)
 
 
-def require_role(connection: Connection, actor: Actor, least: OperatorRole, verb: str) -> None:
+def require_role(connection: sa.Connection, actor: Actor, least: OperatorRole, verb: str) -> None:
     """Raises CommandError unless the actor is an enabled operator with the role `least` or more, or a system user, who
     counts as an owner: the command line has the owner's rights in the database.
 
@@ -94,7 +94,7 @@ def require_role(connection: Connection, actor: Actor, least: OperatorRole, verb
     """
     if actor.kind is ActorKind.SYSTEM_USER:
         return
-    own = select(operators.c.role).where(operators.c.email == actor.name, operators.c.enabled)
+    own = sa.select(operators.c.role).where(operators.c.email == actor.name, operators.c.enabled)
     role = connection.scalar(own.with_for_update(read=True))
     if role is None or not OperatorRole(role).includes(least):
         known = "no enabled operator" if role is None else f"{'an' if role[0] in 'eo' else 'a'} {role}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, insert
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, OperatorRole, require_role
 from roster_service.db.tables import changes
@@ -139,7 +139,7 @@ class Subject:
 
 @contextmanager
 def recorded(
-    connection: Connection, actor: Actor, verb: Verb, subject: Subject, read_state: Callable[[], State]
+    connection: sa.Connection, actor: Actor, verb: Verb, subject: Subject, read_state: Callable[[], State]
 ) -> Iterator[None]:
     """Records the change that the block makes, as one row of the change log. `read_state`: reads what can be told of
     the subject, before the block and after it.
@@ -166,4 +166,4 @@ def recorded(
         "after": after,
         "reason": actor.reason,
     }
-    connection.execute(insert(changes).values(row))
+    connection.execute(sa.insert(changes).values(row))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+import sqlalchemy as sa
 
 from roster_service.change_log.changes import Subject, Verb
 from roster_service.change_log.email_address import normalize_email
@@ -37,7 +37,7 @@ class Change:
 
 
 def list_changes(
-    connection: Connection,
+    connection: sa.Connection,
     *,
     vendor: str | None,
     feed: str | None,
@@ -57,19 +57,19 @@ def list_changes(
         conditions.append(changes.c.actor == operator)
     if since is not None:
         conditions.append(changes.c.at >= since)
-    rows = connection.execute(order_rows(select(changes).where(*conditions), changes, latest))
+    rows = connection.execute(order_rows(sa.select(changes).where(*conditions), changes, latest))
     return [_read_change(row) for row in rows]
 
 
-def find_last_change(connection: Connection, subject: Subject, verbs: Collection[Verb]) -> Change | None:
+def find_last_change(connection: sa.Connection, subject: Subject, verbs: Collection[Verb]) -> Change | None:
     """Returns the last change of a subject by one of the verbs; None if there is none."""
     own = (changes.c.kind == subject.kind, changes.c.subject == subject.name)
-    last = select(changes).where(*own, changes.c.verb.in_(verbs)).order_by(changes.c.id.desc()).limit(1)
+    last = sa.select(changes).where(*own, changes.c.verb.in_(verbs)).order_by(changes.c.id.desc()).limit(1)
     row = connection.execute(last).one_or_none()
     return None if row is None else _read_change(row)
 
 
-def _read_change(row: Row[Any]) -> Change:
+def _read_change(row: sa.Row[Any]) -> Change:
     return Change(
         row.id,
         format_instant(row.at),

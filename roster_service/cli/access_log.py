@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from sqlalchemy import Connection
+import sqlalchemy as sa
 
 from roster_service.accounts.parts import list_shown_parts
 from roster_service.accounts.vendors import find_vendor
@@ -108,7 +108,7 @@ def audit(
         click.echo(f"these answers had records of {known}{of_days}")
 
 
-def _find_vendor_id(connection: Connection, email: str | None) -> int | None:
+def _find_vendor_id(connection: sa.Connection, email: str | None) -> int | None:
     return None if email is None else find_vendor(connection, email).id
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 import click
-from sqlalchemy import Connection
+import sqlalchemy as sa
 
 from roster_service.accounts import clients
 from roster_service.accounts.clients import Client, Credentials
@@ -114,7 +114,7 @@ def client_add(
     show(made, as_json, _describe_credentials)
 
 
-def _read_secret_key(connection: Connection) -> str:
+def _read_secret_key(connection: sa.Connection) -> str:
     """Returns the secret key of the service. Raises SettingError if it is not the one that sealed the signing key: the
     service could not derive the secret of a client from it."""
     secret_key = read_settings().read_secret_key()

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import click
-from sqlalchemy import Connection, Engine, and_, exists, select
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
@@ -48,14 +48,14 @@ class DemoAccount:
     districtlea: str | None = None
 
 
-def prepare_demo(engine: Engine, url: str, settings: Settings) -> DemoAccount | None:
+def prepare_demo(engine: sa.Engine, url: str, settings: Settings) -> DemoAccount | None:
     """Makes the demo district, a vendor that sees it, and a client, if the database has no feeds.
 
     Returns the credentials, which it stores in the data folder so that a later start can show them again; None if the
     data folder has none. Raises CommandError if a script fails.
     """
     with engine.connect() as connection:
-        is_empty = not connection.execute(select(exists(select(feeds.c.id)))).scalar_one()
+        is_empty = not connection.execute(sa.select(sa.exists(sa.select(feeds.c.id)))).scalar_one()
     path = settings.home / CREDENTIALS_FILE
     if is_empty:
         click.echo(f"Making a district of {STUDENTS:,} students ...", err=True)
@@ -90,10 +90,12 @@ def demo_remove(as_json: bool) -> None:
     show(removed, as_json, lambda it: f"removed the demo: {it['records']:,} records, and the vendor {EMAIL}")
 
 
-def _require_made_up(connection: Connection) -> None:
+def _require_made_up(connection: sa.Connection) -> None:
     """Raises CommandError if the feed of the demo was also loaded from another export."""
-    others = and_(~sync_runs.c.source.contains(FOLDER), sync_runs.c.source != REMOVAL, sync_runs.c.stamp.is_not(None))
-    if connection.scalar(select(exists().where(feeds.c.name == FEED, sync_runs.c.feed_id == feeds.c.id, others))):
+    others = sa.and_(
+        ~sync_runs.c.source.contains(FOLDER), sync_runs.c.source != REMOVAL, sync_runs.c.stamp.is_not(None)
+    )
+    if connection.scalar(sa.select(sa.exists().where(feeds.c.name == FEED, sync_runs.c.feed_id == feeds.c.id, others))):
         raise CommandError(f"the feed {FEED} has records of another export; `roster feed remove {FEED}` removes it")
 
 
@@ -117,10 +119,10 @@ def load_demo(url: str) -> None:
                 raise CommandError(f"the demo district could not be made ({step[0]}):\n{done.stderr or done.stdout}")
 
 
-def add_demo_account(connection: Connection, actor: Actor) -> DemoAccount:
+def add_demo_account(connection: sa.Connection, actor: Actor) -> DemoAccount:
     """Adds a vendor with grants of all districts, all permission flags, and a client with all scopes."""
     login = vendors.add_vendor(connection, actor, EMAIL, "Demo vendor")
-    districts = connection.execute(select(orgs).where(orgs.c.type == "district").order_by(orgs.c.sourced_id)).all()
+    districts = connection.execute(sa.select(orgs).where(orgs.c.type == "district").order_by(orgs.c.sourced_id)).all()
     for district in districts:
         vendor_rights.grant(connection, actor, EMAIL, district.sourced_id, (), tuple(PermissionFlag))
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 import click
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import operators
 from roster_service.accounts.operator_link import LINK_PATH
@@ -52,7 +52,7 @@ def _read_typed(typed: str) -> str:
 
 
 def invite_first(
-    engine: Engine, settings: Settings, email: str | None, name: str | None, *, may_ask: bool
+    engine: sa.Engine, settings: Settings, email: str | None, name: str | None, *, may_ask: bool
 ) -> FirstInvitation | None:
     """Adds an owner if there are no operators. `email`, `name`, `may_ask`: as for `read_first`. Returns the invitation
     of the first operator; None if nobody is named, once an operator has a password, or if other operators are there."""

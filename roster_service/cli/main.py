@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service import __version__
 from roster_service.accounts.account_export import export_accounts
@@ -125,7 +125,7 @@ def db_export_accounts(file: Path, as_json: bool) -> None:
     FILE has mode 0600, because it holds hashes of secrets.
     """
     with open_connection() as connection:
-        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         try:
             file.touch(mode=0o600, exist_ok=False)
             with file.open("w", encoding="utf-8") as out:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from sqlalchemy import Connection, select
+import sqlalchemy as sa
 
 from roster_service.cli.run_report import describe_report
 from roster_service.cli.terminal import as_json, open_connection
@@ -39,7 +39,7 @@ def sync_preview(path: Path, feed: str, format_: str | None, csv_path: Path | No
     click.echo(json.dumps(report, ensure_ascii=False) if as_json else describe_report(report))
 
 
-def preview_run(connection: Connection, format_: str, feed: str, path: str | Path, *options: str) -> dict[str, Any]:
+def preview_run(connection: sa.Connection, format_: str, feed: str, path: str | Path, *options: str) -> dict[str, Any]:
     """Returns the report, as its loader prints it, of a dry run of the export at `path`. Raises CommandError with the
     reasons if the export would not be loaded."""
     done = run_script(connection, f"load_{format_}", "--feed", feed, "--dry-run", "--json", *options, "--", path)
@@ -49,8 +49,8 @@ def preview_run(connection: Connection, format_: str, feed: str, path: str | Pat
     return report
 
 
-def _choose_format(connection: Connection, feed: str, given: str | None) -> str:
-    known = connection.scalar(select(feeds.c.format).where(feeds.c.name == feed, feeds.c.state != FeedState.TRIED))
+def _choose_format(connection: sa.Connection, feed: str, given: str | None) -> str:
+    known = connection.scalar(sa.select(feeds.c.format).where(feeds.c.name == feed, feeds.c.state != FeedState.TRIED))
     if known is None and given is None:
         raise CommandError(f"there is no feed {feed}; name its --format to preview its first run")
     if known and given not in (None, known):

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import sqlalchemy as sa
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import Connection, text
 
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.errors import CommandError
@@ -85,16 +85,16 @@ def announce_cluster(cluster: Path) -> None:
 
 
 @contextlib.contextmanager
-def open_connection() -> Iterator[Connection]:
+def open_connection() -> Iterator[sa.Connection]:
     """Yields a connection to the migrated database, as the owner of the tables, that can change nothing. Raises
     DatabaseUnavailableError if the database does not answer or is not migrated."""
     with _begin() as connection:
-        connection.execute(text("SET TRANSACTION READ ONLY"))
+        connection.execute(sa.text("SET TRANSACTION READ ONLY"))
         yield connection
 
 
 @contextlib.contextmanager
-def open_change(*, dry_run: bool = False) -> Iterator[tuple[Connection, Actor]]:
+def open_change(*, dry_run: bool = False) -> Iterator[tuple[sa.Connection, Actor]]:
     """Yields a connection like that of `open_connection` that may change the database, and the actor of the change: the
     system user, with the reason of `reason_option`. It commits if the block ends without an error, and never with
     `dry_run`."""
@@ -110,7 +110,7 @@ def find_actor() -> Actor:
 
 
 @contextlib.contextmanager
-def _begin() -> Iterator[Connection]:
+def _begin() -> Iterator[sa.Connection]:
     with open_roster_engine(read_settings()) as engine, engine.begin() as connection:
         yield connection
 

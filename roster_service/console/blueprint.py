@@ -12,8 +12,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
+import sqlalchemy as sa
 from flask import Blueprint, Flask, flash, get_flashed_messages, redirect, request
-from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug import Response
 from werkzeug.exceptions import Forbidden, HTTPException, RequestEntityTooLarge
@@ -55,7 +55,7 @@ class Shape(Enum):
     CSV = ".csv"
 
 
-def register_console(app: Flask, settings: Settings, owner: Engine, serving: Engine, counters: Counters) -> None:
+def register_console(app: Flask, settings: Settings, owner: sa.Engine, serving: sa.Engine, counters: Counters) -> None:
     """Registers the console at `/console`. `owner`: as the owner of the tables; `serving`: as the serving role."""
     set_up_cookies(app, settings.read_secret_key(), ROOT)
     lifetime = Lifetime(timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_hours))

@@ -11,6 +11,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
+import sqlalchemy as sa
 from authlib.common.errors import AuthlibBaseError
 from authlib.integrations.requests_client import OAuth2Session
 from flask import Response as FlaskResponse
@@ -20,7 +21,6 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from requests import RequestException
-from sqlalchemy import Connection
 from werkzeug import Response
 
 from roster_service.accounts.operators import find_directory_operator
@@ -129,7 +129,7 @@ class DirectoryLogin:
         response.delete_cookie(COOKIE, path=self._path)
         return response
 
-    def _log_in(self, connection: Connection, claims: dict[str, Any]) -> Response:
+    def _log_in(self, connection: sa.Connection, claims: dict[str, Any]) -> Response:
         email = claims.get("email")
         # Some directories of one organization leave the member out: its administrators give the addresses.
         is_verified = claims.get("email_verified", self._tools.settings.oidc_trust_email)

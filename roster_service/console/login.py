@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass
 from functools import partial
 
+import sqlalchemy as sa
 from flask import redirect, request, session
-from sqlalchemy import Connection
 from werkzeug import Response
 from werkzeug.exceptions import Forbidden
 
@@ -78,7 +78,7 @@ class Login:
         directory = settings.oidc_name if settings.oidc_issuer is not None else None
         return make_page("login", status, csrf=ensure_csrf(), email=email, error=error, directory=directory)
 
-    def begin(self, connection: Connection, email: str) -> Response:
+    def begin(self, connection: sa.Connection, email: str) -> Response:
         """Begins the session of an operator who has proved who they are, and leads to the page that was asked for."""
         browser = request.user_agent.string or None
         address, lifetime = request.remote_addr, self.tools.lifetime

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Table
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.explore.references import read_labels
@@ -24,7 +24,7 @@ from roster_service.schemas.versions import (
 )
 
 # The tables of references, by their type in the JSON.
-REF_TABLES: Mapping[str, Table] = {
+REF_TABLES: Mapping[str, sa.Table] = {
     "org": tables.orgs,
     "academicSession": tables.academic_sessions,
     "course": tables.courses,
@@ -165,7 +165,7 @@ def find_refs(value: Any) -> Iterator[tuple[str, str]]:
             yield from find_refs(item)
 
 
-def read_ref_labels(connection: Connection, bodies: Sequence[Any]) -> Labels:
+def read_ref_labels(connection: sa.Connection, bodies: Sequence[Any]) -> Labels:
     """Reads the labels of all records that JSON values refer to."""
     named = set(find_refs(list(bodies)))
     return {
@@ -175,7 +175,7 @@ def read_ref_labels(connection: Connection, bodies: Sequence[Any]) -> Labels:
     }
 
 
-def make_rows(connection: Connection, resource: Resource, records: Sequence[FoundRecord]) -> list[RecordRow]:
+def make_rows(connection: sa.Connection, resource: Resource, records: Sequence[FoundRecord]) -> list[RecordRow]:
     """Returns the rows of a list of records."""
     labels = read_ref_labels(connection, [record.body for record in records])
     return [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text
+import sqlalchemy as sa
 
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.login_throttle import LoginThrottle
@@ -25,8 +25,8 @@ class Tools:
     `throttle`: counts wrong passwords and codes."""
 
     settings: Settings
-    owner: Engine
-    serving: Engine
+    owner: sa.Engine
+    serving: sa.Engine
     lifetime: Lifetime
     origin: str
     throttle: LoginThrottle
@@ -50,7 +50,7 @@ class Visit:
     than once, such as checkboxes; `whole`: whether lists are read as a whole, for CSV, and not a page of them."""
 
     tools: Tools
-    connection: Connection
+    connection: sa.Connection
     signed_in: SignedIn
     place: Mapping[str, Any]
     query: Mapping[str, str]
@@ -109,17 +109,17 @@ class Submission:
         return self.form.get(name, "").strip() or None
 
     @contextmanager
-    def change(self) -> Iterator[Connection]:
+    def change(self) -> Iterator[sa.Connection]:
         """Yields a connection as the owner of the tables. It commits if the block ends without an error."""
         with self.tools.owner.begin() as connection:
             yield connection
 
 
 @contextmanager
-def open_reading(engine: Engine) -> Iterator[Connection]:
+def open_reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yields a connection that can change nothing, with one snapshot for all that it reads."""
     with engine.connect() as connection:
-        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
         yield connection
 
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import psycopg2
+import sqlalchemy as sa
 from psycopg2.extensions import POLL_OK, POLL_READ, STATUS_SETUP, set_wait_callback
-from sqlalchemy import Engine, QueuePool, event
 from sqlalchemy.exc import SQLAlchemyError
 
 # How long the worker waits after the deadline for PostgreSQL to end the statement and to say so.
@@ -72,7 +72,7 @@ def limit_statement(timeout_seconds: float) -> str:
     return f"SET LOCAL statement_timeout = '{math.ceil(left * 1000)}ms'; "
 
 
-def enforce_deadline(engine: Engine, timeout_seconds: float) -> None:
+def enforce_deadline(engine: sa.Engine, timeout_seconds: float) -> None:
     """Makes every new connection and every statement of the engine end at the deadline. `timeout_seconds`: of the
     engine's sessions."""
 
@@ -84,11 +84,11 @@ def enforce_deadline(engine: Engine, timeout_seconds: float) -> None:
     ) -> tuple[str, Any]:
         return limit_statement(timeout_seconds) + statement, parameters
 
-    event.listen(engine, "do_connect", check)
-    event.listen(engine, "before_cursor_execute", limit, retval=True)
+    sa.event.listen(engine, "do_connect", check)
+    sa.event.listen(engine, "before_cursor_execute", limit, retval=True)
 
 
-class DeadlinePool(QueuePool):
+class DeadlinePool(sa.QueuePool):
     """A pool that lets a request wait for a free connection until its deadline at most."""
 
     # Its logger is SQLAlchemy's: with the name of this class, the level of the service's loggers would apply to it.

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sqlalchemy import URL, make_url
+import sqlalchemy as sa
 
 from roster_service.db.postgres_programs import Programs, ServerState, find_programs, find_wheel
 from roster_service.errors import DatabaseUnavailableError
@@ -99,7 +99,7 @@ def restart_embedded(home: Path, url: str) -> bool:
 
     Raises DatabaseUnavailableError if it cannot start the server.
     """
-    cluster, host = home.resolve() / "postgres", Path(str(make_url(url).query["host"]))
+    cluster, host = home.resolve() / "postgres", Path(str(sa.make_url(url).query["host"]))
     with socket.socket(socket.AF_UNIX) as probe:
         # A server that is busy or recovers accepts too.
         if probe.connect_ex(str(host / SOCKET)) == 0:
@@ -110,7 +110,7 @@ def restart_embedded(home: Path, url: str) -> bool:
 
 def to_url(host: Path) -> str:
     """Returns the URL of the server whose socket is in the folder `host`."""
-    url = URL.create("postgresql", SUPERUSER, database=SUPERUSER, query={"host": str(host), "port": str(PORT)})
+    url = sa.URL.create("postgresql", SUPERUSER, database=SUPERUSER, query={"host": str(host), "port": str(PORT)})
     return url.render_as_string()
 
 

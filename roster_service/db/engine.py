@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import psycopg2
+import sqlalchemy as sa
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from psycopg2.extensions import connection as DriverConnection  # noqa: N812  (the driver's own class)
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import InvalidatePoolError, OperationalError
 
 from roster_service.db.deadline import DeadlinePool, enforce_deadline, require_time_left
@@ -67,7 +67,7 @@ SESSIONS_IGNORE_SETTINGS = (
 )
 
 
-def make_engine(url: str, *, jobs: int = 1) -> Engine:
+def make_engine(url: str, *, jobs: int = 1) -> sa.Engine:
     """Returns an engine for commands, migrations and the sync, which may write. `jobs`: how many loads share it.
 
     `url`: `postgresql://user:password@host/name`. This and the next functions raise SettingError for another address.
@@ -76,7 +76,7 @@ def make_engine(url: str, *, jobs: int = 1) -> Engine:
     return _make_engine(url, _write_options({}), pool_size=2 * jobs)
 
 
-def make_startup_engine(url: str) -> Engine:
+def make_startup_engine(url: str) -> sa.Engine:
     """Returns an engine for the statements of a worker before it serves. It may write; a statement ends after
     `START_SECONDS`."""
     engine = _make_engine(url, {}, pool_size=1, timeout_seconds=START_SECONDS)
@@ -84,7 +84,7 @@ def make_startup_engine(url: str) -> Engine:
     return engine
 
 
-def make_reading_engine(url: str, *, statement_seconds: int, pool_size: int, own_sessions: bool) -> Engine:
+def make_reading_engine(url: str, *, statement_seconds: int, pool_size: int, own_sessions: bool) -> sa.Engine:
     """Returns an engine for requests: read only, with one snapshot for each transaction. A statement ends after
     `statement_seconds`.
 
@@ -140,24 +140,24 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _open_transactions_with(engine: Engine, start: str) -> None:
+def _open_transactions_with(engine: sa.Engine, start: str) -> None:
     """Makes the engine put `start` before the first statement of each transaction, in the same round trip."""
     start = start.replace("%", "%%") + " "
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
         connection.info[_STARTS_TRANSACTION] = True
 
-    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    @sa.event.listens_for(engine, "before_cursor_execute", retval=True)
     def open_transaction(
-        connection: Connection, _cursor: object, statement: str, parameters: Any, _context: object, _many: bool
+        connection: sa.Connection, _cursor: object, statement: str, parameters: Any, _context: object, _many: bool
     ) -> tuple[str, Any]:
         if connection.info.pop(_STARTS_TRANSACTION, False):
             statement = start + statement
         return statement, parameters
 
 
-def make_counting_engine(url: str) -> Engine:
+def make_counting_engine(url: str) -> sa.Engine:
     """Returns an engine for counters: each statement commits by itself and ends after `COUNTING_SECONDS`. A crash of
     the database may lose the last ones, because commits do not wait for the disk."""
     session = {
@@ -170,7 +170,7 @@ def make_counting_engine(url: str) -> Engine:
     )
 
 
-def make_ordering_engine(url: str, *, statement_seconds: int) -> Engine:
+def make_ordering_engine(url: str, *, statement_seconds: int) -> sa.Engine:
     """Returns an engine for making orderings. It may write; each statement sees what was committed before it, and ends
     after `statement_seconds`."""
     settings = {
@@ -182,7 +182,7 @@ def make_ordering_engine(url: str, *, statement_seconds: int) -> Engine:
     engine = _make_engine(url, {}, pool_size=1, timeout_seconds=statement_seconds)
     _open_transactions_with(engine, _set_locally(settings))
 
-    @event.listens_for(engine, "connect")
+    @sa.event.listens_for(engine, "connect")
     def read_committed(connection: Any, _record: object) -> None:
         # A transaction that waited for another worker to make the same ordering has to see that ordering.
         connection.set_session(isolation_level="READ COMMITTED")
@@ -199,15 +199,15 @@ def _write_options(session: dict[str, str]) -> dict[str, str]:
 
 def _make_engine(
     url: str, extra: Mapping[str, Any], *, pool_size: int, timeout_seconds: float = math.inf, **more: Any
-) -> Engine:
+) -> sa.Engine:
     """Returns an engine whose sessions end a statement after `timeout_seconds`. `more`: for `create_engine`."""
     try:
-        address = make_url(url)
+        address = sa.make_url(url)
     except Exception as error:
         raise SettingError("the database URL cannot be read") from error
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise SettingError(f"the database must be PostgreSQL, not {address.get_backend_name()}")
-    engine = create_engine(
+    engine = sa.create_engine(
         address.set(drivername="postgresql+psycopg2"),
         poolclass=DeadlinePool,
         pool_size=pool_size,
@@ -223,8 +223,8 @@ def _make_engine(
         **more,
     )
     enforce_deadline(engine, timeout_seconds)
-    event.listen(engine, "do_connect", _connect_in_turn)
-    event.listen(engine, "checkout", _refuse_dead_connection)
+    sa.event.listen(engine, "do_connect", _connect_in_turn)
+    sa.event.listen(engine, "checkout", _refuse_dead_connection)
     return engine
 
 
@@ -260,22 +260,22 @@ def _refuse_dead_connection(driver: Any, record: Any, _proxy: object) -> None:
     record.info[_USED] = True
 
 
-def require_reachable(engine: Engine) -> None:
+def require_reachable(engine: sa.Engine) -> None:
     """Raises DatabaseUnavailableError if the engine cannot connect. The message is one sentence, without the
     password."""
     try:
         with engine.connect() as connection:
-            connection.execute(text("SELECT 1"))
+            connection.execute(sa.text("SELECT 1"))
     except OperationalError as error:
         reason = str(error.orig).strip().splitlines()[0]
         shown = engine.url.set(drivername="postgresql").render_as_string(hide_password=True)
         raise DatabaseUnavailableError(f"the database at {shown} does not answer: {reason}") from None
 
 
-def require_reading(engine: Engine) -> None:
+def require_reading(engine: sa.Engine) -> None:
     """Raises SettingError if a transaction of `engine` could write or does not have one snapshot, because a pooler does
     not pass on the settings of a session. `engine`: of `make_reading_engine`."""
-    query = text("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
+    query = sa.text("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
     with engine.connect() as connection:
         if tuple(connection.execute(query).one()) != tuple(_SNAPSHOTS.values()):
             raise SettingError(SESSIONS_IGNORE_SETTINGS)

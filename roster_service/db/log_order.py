@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import FromClause, Select
+import sqlalchemy as sa
 
 
-def order_rows(rows: Select[Any], log: FromClause, latest: tuple[int, int] | None) -> Select[Any]:
+def order_rows(rows: sa.Select[Any], log: sa.FromClause, latest: tuple[int, int] | None) -> sa.Select[Any]:
     """Returns a SELECT of rows of a log, the oldest first. `latest`: only this many rows (the second number), the
     newest first, without the newest ones (the first number)."""
     if latest is None:

@@ -18,17 +18,17 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import sqlalchemy as sa
 from cachetools import LRUCache
 from psycopg2.errors import FeatureNotSupported
 from psycopg2.extensions import QuotedString, adapt
-from sqlalchemy import Connection, Engine, Row, Select, TextClause
 from sqlalchemy.dialects.postgresql.psycopg2 import dialect as make_dialect
 from sqlalchemy.exc import NotSupportedError
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from roster_service.errors import RosterServiceError
 
-Statement = Select[*tuple[Any, ...]] | TextClause
+Statement = sa.Select[*tuple[Any, ...]] | sa.TextClause
 Result = TypeVar("Result")
 
 # The bound of the texts that a worker caches, and of the statements that a connection has prepared.
@@ -89,7 +89,7 @@ def prepare(statement: Statement) -> PreparedStatement:
     return PreparedStatement(name, text, tuple(numbers), _PLACEHOLDER.sub(keep, str(compiled)))
 
 
-def allow_preparing(engine: Engine, allowed: bool) -> Engine:
+def allow_preparing(engine: sa.Engine, allowed: bool) -> sa.Engine:
     """Returns an engine on the same connections for which `fetch_rows` prepares statements, or does not, by
     `allowed`."""
     return engine.execution_options(**{_MAY_PREPARE: allowed})
@@ -102,7 +102,7 @@ def _quote(value: Any) -> str:
     return str(quoted.getquoted().decode())
 
 
-def fetch_rows(connection: Connection, statement: Statement, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
+def fetch_rows(connection: sa.Connection, statement: Statement, values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
     """Returns the rows of a statement, which it prepares if the connection may prepare.
 
     `values` must have every value that the statement binds; it ignores others. Raises StalePlansError if the plan of
@@ -126,7 +126,7 @@ class StalePlansError(RosterServiceError):
     """The plans of a connection were made for functions or tables that a migration has replaced since."""
 
 
-def retry_with_fresh_plans(engine: Engine, work: Callable[[], Result]) -> Result:
+def retry_with_fresh_plans(engine: sa.Engine, work: Callable[[], Result]) -> Result:
     """Calls `work`; if it raises StalePlansError, drops the pool's connections and calls it once more."""
     try:
         return work()
@@ -135,7 +135,7 @@ def retry_with_fresh_plans(engine: Engine, work: Callable[[], Result]) -> Result
         return work()
 
 
-def may_prepare(engine: Engine) -> bool:
+def may_prepare(engine: sa.Engine) -> bool:
     """Returns whether the connections of the engine may prepare statements."""
     return bool(engine.get_execution_options().get(_MAY_PREPARE, False))
 

@@ -12,8 +12,8 @@ import hmac
 from collections.abc import Mapping
 from enum import Enum
 
+import sqlalchemy as sa
 from psycopg2.extensions import encrypt_password
-from sqlalchemy import URL, Connection, Engine, Table, TextClause, make_url, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
@@ -43,7 +43,7 @@ READABLE = (
 WRITABLE = (orderings, ordering_chunks, pulls)
 
 
-def _join_names(joined: tuple[Table, ...]) -> str:
+def _join_names(joined: tuple[sa.Table, ...]) -> str:
     return ", ".join(table.name for table in joined)
 
 
@@ -95,29 +95,29 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def find_role(connection: Connection, role: Role) -> str | None:
+def find_role(connection: sa.Connection, role: Role) -> str | None:
     """Returns the name of a role of this database; None if it has no roles yet."""
-    base = connection.scalar(select(tables.roster_state.c.role_base))
+    base = connection.scalar(sa.select(tables.roster_state.c.role_base))
     return None if base is None else name_role(base, role)
 
 
-def make_role_url(owner_url: str | URL, name: str, password: str | None) -> str:
+def make_role_url(owner_url: str | sa.URL, name: str, password: str | None) -> str:
     """Returns the URL that logs in as a role. `owner_url`: logs in as the owner of the tables; `password`: as for
     `find_password`."""
-    owner = make_url(owner_url)
+    owner = sa.make_url(owner_url)
     return owner.set(username=name, password=find_password(owner, name, password)).render_as_string(hide_password=False)
 
 
-def make_role_urls(connection: Connection, password: str | None) -> Mapping[Role, str]:
+def make_role_urls(connection: sa.Connection, password: str | None) -> Mapping[Role, str]:
     """Returns the URLs that log in as the roles of a database. `connection`: as the owner of its tables; `password`: as
     for `find_password`. Raises SchemaError if the database has no roles yet."""
-    base = connection.scalar(select(tables.roster_state.c.role_base))
+    base = connection.scalar(sa.select(tables.roster_state.c.role_base))
     if base is None:
         raise SchemaError("the database has no roles that serve requests; run `roster db upgrade`")
     return {role: make_role_url(connection.engine.url, name_role(base, role), password) for role in Role}
 
 
-def find_password(owner: URL, name: str, password: str | None) -> str | None:
+def find_password(owner: sa.URL, name: str, password: str | None) -> str | None:
     """Returns the password of a role: `password`, which the operator has set, else one that is derived from the
     owner's; None if the owner logs in without a password. The derived password reveals neither the owner's nor another
     role's."""
@@ -126,15 +126,15 @@ def find_password(owner: URL, name: str, password: str | None) -> str | None:
     return hmac.digest(str(owner.password).encode(), f"roster role {name}".encode(), "sha256").hex()
 
 
-def ensure_roles(connection: Connection, password: str | None) -> None:
+def ensure_roles(connection: sa.Connection, password: str | None) -> None:
     """Makes the roles that do not exist, lets them log in, and grants them their rights. `password`: as for
     `find_password`.
 
     Raises SchemaError if the user of this connection may not make roles; the message has the statements
     for an administrator. Raises it too if an existing role of such a name has more rights than it should.
     """
-    user, database = connection.execute(text("SELECT current_user, current_database()")).one()
-    base = connection.scalar(select(tables.roster_state.c.role_base)) or make_role_base(database)
+    user, database = connection.execute(sa.text("SELECT current_user, current_database()")).one()
+    base = connection.scalar(sa.select(tables.roster_state.c.role_base)) or make_role_base(database)
     names = {role: name_role(base, role) for role in Role}
     try:
         with connection.begin_nested():
@@ -146,20 +146,20 @@ def ensure_roles(connection: Connection, password: str | None) -> None:
             f"the database user {user} may not make the roles that requests are served as; let an administrator run "
             f"`{statements}`, with the password that ROSTER_ROLE_PASSWORD names, then run `roster db upgrade` again"
         ) from error
-    schema = connection.scalar(text("SELECT quote_ident(current_schema())"))
+    schema = connection.scalar(sa.text("SELECT quote_ident(current_schema())"))
     every_table = _join_names(tuple(tables.metadata.sorted_tables))
     for role, name in names.items():
         # A former version may have granted more.
         connection.execute(_make_statement(f"REVOKE ALL ON {every_table} FROM {quote_name(name)}"))
         for right in (f"USAGE ON SCHEMA {schema}", *RIGHTS[role]):
             connection.execute(_make_statement(f"GRANT {right} TO {quote_name(name)}"))
-    connection.execute(update(tables.roster_state).values(role_base=base))
+    connection.execute(sa.update(tables.roster_state).values(role_base=base))
 
 
-_MADE = text("SELECT rolcanlogin FROM pg_roles WHERE rolname = :name")
+_MADE = sa.text("SELECT rolcanlogin FROM pg_roles WHERE rolname = :name")
 # Attributes that exempt a role from row-level security or let it make roles, and the roles that its session could
 # become.
-_EXCESS = text("""
+_EXCESS = sa.text("""
     SELECT concat_ws(', ',
         CASE WHEN made.rolsuper OR made.rolbypassrls THEN 'is exempt from row-level security' END,
         CASE WHEN made.rolcreaterole THEN 'may make roles' END,
@@ -169,7 +169,7 @@ _EXCESS = text("""
 """)
 
 
-def _ensure_role(connection: Connection, name: str, password: str | None) -> None:
+def _ensure_role(connection: sa.Connection, name: str, password: str | None) -> None:
     can_login = connection.scalar(_MADE, {"name": name})
     _require_no_excess(connection, name)
     secret = "" if password is None else f" PASSWORD '{_encrypt(connection, name, password)}'"
@@ -185,19 +185,19 @@ def _ensure_role(connection: Connection, name: str, password: str | None) -> Non
             raise
 
 
-def _make_statement(statement: str) -> TextClause:
+def _make_statement(statement: str) -> sa.TextClause:
     """Returns a statement without bound values. It escapes colons, which names and encrypted passwords may contain."""
-    return text(statement.replace(":", "\\:"))
+    return sa.text(statement.replace(":", "\\:"))
 
 
-def _encrypt(connection: Connection, name: str, password: str) -> str:
+def _encrypt(connection: sa.Connection, name: str, password: str) -> str:
     """Returns the password as the server stores it, so that a log of its statements does not show it in clear text."""
     return str(
         encrypt_password(password, name, scope=connection.connection.dbapi_connection, algorithm="scram-sha-256")
     )
 
 
-def _require_no_excess(connection: Connection, name: str) -> None:
+def _require_no_excess(connection: sa.Connection, name: str) -> None:
     """Raises SchemaError if the role has more rights than it should."""
     excess = connection.scalar(_EXCESS, {"name": name})
     if excess:
@@ -207,13 +207,13 @@ def _require_no_excess(connection: Connection, name: str) -> None:
         )
 
 
-def require_role(engine: Engine) -> None:
+def require_role(engine: sa.Engine) -> None:
     """Raises SchemaError if `engine` cannot log in as its role, or if the role has more rights than it
     should. `engine`: on a URL of `make_role_urls`."""
     name = str(engine.url.username)
     try:
         with engine.connect() as connection:
-            user = connection.scalar(text("SELECT session_user"))
+            user = connection.scalar(sa.text("SELECT session_user"))
             _require_no_excess(connection, name)
     except DBAPIError:
         raise SchemaError(

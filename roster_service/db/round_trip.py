@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg2
+import sqlalchemy as sa
 from psycopg2.errors import FeatureNotSupported
-from sqlalchemy import Engine, Row
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.deadline import limit_statement
@@ -56,7 +56,7 @@ class RoundTrips:
     """Sends batches of statements. Each thread has a connection of its own: taking one from a pool and giving it back
     would take as long as the round trip."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: sa.Engine) -> None:
         """`engine`: of `make_reading_engine`."""
         self._engine = engine
         options = engine.get_execution_options()
@@ -86,7 +86,7 @@ class RoundTrips:
         except psycopg2.Error as error:
             raise _hide_values(error) from None
 
-    def fetch_once(self, first: Call, statement: Statement, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
+    def fetch_once(self, first: Call, statement: Statement, values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
         """Runs `first` and then a statement that the caller does not keep, in one transaction and two round trips;
         returns the rows of the statement.
 
@@ -94,7 +94,7 @@ class RoundTrips:
         Raises DBAPIError and OverdueError.
         """
 
-        def fetch() -> Sequence[Row[Any]]:
+        def fetch() -> Sequence[sa.Row[Any]]:
             with self._engine.connect() as connection:
                 fetch_rows(connection, first.statement, first.values)
                 return connection.execute(statement, values).all()

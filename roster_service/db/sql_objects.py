@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from sqlalchemy import Connection, text
+import sqlalchemy as sa
 
 SQL = files("roster_service.db") / "sql"
 # In the order of application: a function with a parsed body comes after the functions that it calls.
@@ -51,14 +51,14 @@ VARIANTS: Mapping[str, str] = {
 }
 POLICY = "visible"
 
-_SCHEMA = text("SELECT quote_ident(current_schema()), current_setting('search_path')")
-_SET_PATH = text("SELECT set_config('search_path', :path, true)")
-_TABLES_WITH_POLICY = text(
+_SCHEMA = sa.text("SELECT quote_ident(current_schema()), current_setting('search_path')")
+_SET_PATH = sa.text("SELECT set_config('search_path', :path, true)")
+_TABLES_WITH_POLICY = sa.text(
     "SELECT quote_ident(tablename) FROM pg_policies WHERE schemaname = current_schema() AND policyname = :name"
 )
 
 
-def apply_objects(connection: Connection) -> None:
+def apply_objects(connection: sa.Connection) -> None:
     """Creates or replaces every function and policy from its file, in the transaction of this connection."""
     schema, former_path = connection.execute(_SCHEMA).one()
     connection.execute(_SET_PATH, {"path": f"{schema}, pg_temp"})
@@ -66,7 +66,7 @@ def apply_objects(connection: Connection) -> None:
         _run(connection, f"DROP POLICY {POLICY} ON {table}")
     if REMOVED:
         _run(connection, f"DROP FUNCTION IF EXISTS {', '.join(REMOVED)}")
-    folders = [SQL / "functions" / name for name, query in VARIANTS.items() if connection.scalar(text(query))]
+    folders = [SQL / "functions" / name for name, query in VARIANTS.items() if connection.scalar(sa.text(query))]
     for function in FUNCTIONS:
         _run(connection, read_function(function, *folders))
     for policy in sorted((SQL / "policies").iterdir(), key=lambda file: file.name):
@@ -80,6 +80,6 @@ def read_function(name: str, *folders: Traversable) -> str:
     return next(file for file in found if file.is_file()).read_text(encoding="utf-8")
 
 
-def _run(connection: Connection, statements: str) -> None:
+def _run(connection: sa.Connection, statements: str) -> None:
     # Without parameters, because the driver would take a percent sign for one.
     connection.exec_driver_sql(statements, execution_options={"no_parameters": True})

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import sqlalchemy as sa
 from psycopg2.errors import QueryCanceled
-from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 from roster_service.errors import CommandError
 
-_SET = text("SELECT set_config('statement_timeout', :timeout, true)")
+_SET = sa.text("SELECT set_config('statement_timeout', :timeout, true)")
 
 
 @contextmanager
-def limit_statements(connection: Connection, seconds: float) -> Iterator[None]:
+def limit_statements(connection: sa.Connection, seconds: float) -> Iterator[None]:
     """Ends each statement of the block after `seconds`, and raises CommandError then. The transaction goes on."""
     try:
         with connection.begin_nested():

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, literal, or_, select
+import sqlalchemy as sa
 
 from roster_service.accounts.org_list import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS, list_received, require_part
@@ -54,7 +54,7 @@ class Access:
 
 
 def list_access(
-    connection: Connection, *, vendor: str | None, school: str | None, person: str | None, part: str | None = None
+    connection: sa.Connection, *, vendor: str | None, school: str | None, person: str | None, part: str | None = None
 ) -> list[Access]:
     """Lists the schools that vendors see, by vendor and school; with `person`, the roles by which they see this user.
 
@@ -65,36 +65,36 @@ def list_access(
     received = list_received(connection)
     if part is not None:
         require_part(part)
-    conditions: list[ColumnElement[bool]] = [visible_orgs.c.granted]
+    conditions: list[sa.ColumnElement[bool]] = [visible_orgs.c.granted]
     if vendor is not None:
         conditions.append(vendors.c.email == find_vendor(connection, vendor).email)
     if school is not None:
         conditions.append(orgs.c.sourced_id == find_org(connection, school, SCHOOL, None))
     scopes = _read_scopes(connection)
-    role: ColumnElement[str | None] = literal(None, CText)
+    role: sa.ColumnElement[str | None] = sa.literal(None, CText)
     seen = visible_orgs.join(vendors, vendors.c.id == visible_orgs.c.vendor_id)
     seen = seen.join(orgs, orgs.c.sourced_id == visible_orgs.c.org_id)
     if person is None:
         conditions.append(orgs.c.type == SCHOOL)
     else:
-        if connection.scalar(select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
+        if connection.scalar(sa.select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
             raise CommandError(f"there is no person {person}; an erased or hidden one is not in the roster")
         seeing = [number for number, held in scopes.items() if ScopeName.GUARDIANS in _name_scopes(held)]
         role = user_roles.c.role
         seen = seen.join(user_roles, user_roles.c.org_id == orgs.c.sourced_id)
         conditions += [
             user_roles.c.user_id == person,
-            or_(role.not_in(GUARDIAN_ROLES), vendors.c.id.in_(seeing)),
+            sa.or_(role.not_in(GUARDIAN_ROLES), vendors.c.id.in_(seeing)),
         ]
     district = orgs.alias()
-    whole = exists().where(
+    whole = sa.exists().where(
         vendor_grants.c.vendor_id == vendors.c.id,
         vendor_grants.c.district_id == orgs.c.district_id,
         vendor_grants.c.school_id.is_(None),
     )
-    valid = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now())
-    keys = select(func.count()).where(and_(api_keys.c.vendor_id == vendors.c.id, valid)).scalar_subquery()
-    found = select(
+    valid = sa.or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > sa.func.now())
+    keys = sa.select(sa.func.count()).where(sa.and_(api_keys.c.vendor_id == vendors.c.id, valid)).scalar_subquery()
+    found = sa.select(
         vendors.c.id,
         vendors.c.email,
         vendors.c.enabled,
@@ -130,10 +130,10 @@ def list_access(
     ]
 
 
-def _read_scopes(connection: Connection) -> Mapping[int, tuple[Scope, ...]]:
+def _read_scopes(connection: sa.Connection) -> Mapping[int, tuple[Scope, ...]]:
     """The scopes of the enabled clients of each vendor, by its number."""
     found: defaultdict[int, set[Scope]] = defaultdict(set)
-    for row in connection.execute(select(oauth_clients).where(oauth_clients.c.enabled)):
+    for row in connection.execute(sa.select(oauth_clients).where(oauth_clients.c.enabled)):
         found[row.vendor_id].update(read_scopes(row.scopes))
     return {number: tuple(sorted(held)) for number, held in found.items()}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, Connection, Row, exists, or_, select
+import sqlalchemy as sa
 
 from roster_service.auth.access_log.people import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
@@ -48,7 +48,7 @@ class KnownPerson:
         return f"{named}, {self.whereabouts}"
 
 
-def find_people(connection: Connection, typed: str, secret_key: str) -> list[KnownPerson]:
+def find_people(connection: sa.Connection, typed: str, secret_key: str) -> list[KnownPerson]:
     """Returns the person with an id; or else the people of the roster whom a text names, as the search of the roster
     finds them, at most `MOST_CHOICES`. Raises UnknownPersonError if there is nobody."""
     known = find_person(connection, typed, secret_key)
@@ -57,15 +57,15 @@ def find_people(connection: Connection, typed: str, secret_key: str) -> list[Kno
     found: list[KnownPerson] = []
     if LEAST_CHARACTERS <= len(typed) <= MOST_CHARACTERS and "\x00" not in typed:
         # All of them by the indexes, before they are ordered: see `find_records` of explore/whole_roster.py.
-        rows = select(users).where(make_search_condition(users, typed)).cte("named").prefix_with("MATERIALIZED")
-        ordered = select(rows).order_by(rows.c.family_name, rows.c.given_name, rows.c.sourced_id)
+        rows = sa.select(users).where(make_search_condition(users, typed)).cte("named").prefix_with("MATERIALIZED")
+        ordered = sa.select(rows).order_by(rows.c.family_name, rows.c.given_name, rows.c.sourced_id)
         found = [_of_roster(row) for row in connection.execute(ordered.limit(MOST_CHOICES))]
     if not found:
         raise _make_refusal(connection, typed, secret_key)
     return found
 
 
-def choose_person(connection: Connection, typed: str, secret_key: str) -> KnownPerson:
+def choose_person(connection: sa.Connection, typed: str, secret_key: str) -> KnownPerson:
     """Returns the one person whom an id or a name names. Raises UnknownPersonError if there is nobody, or several, and
     then its text lists them."""
     found = find_people(connection, typed, secret_key)
@@ -76,7 +76,7 @@ def choose_person(connection: Connection, typed: str, secret_key: str) -> KnownP
     return found[0]
 
 
-def require_person(connection: Connection, sourced_id: str, secret_key: str) -> KnownPerson:
+def require_person(connection: sa.Connection, sourced_id: str, secret_key: str) -> KnownPerson:
     """Returns the person with an id. Raises UnknownPersonError if there is nobody."""
     known = find_person(connection, sourced_id, secret_key)
     if known is None:
@@ -84,11 +84,11 @@ def require_person(connection: Connection, sourced_id: str, secret_key: str) -> 
     return known
 
 
-def find_person(connection: Connection, sourced_id: str, secret_key: str) -> KnownPerson | None:
+def find_person(connection: sa.Connection, sourced_id: str, secret_key: str) -> KnownPerson | None:
     """Returns the person with an id, whom the roster, an exclusion, a rejected row or the access log has; else None."""
     if not sourced_id or "\x00" in sourced_id:
         return None
-    row = connection.execute(select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
+    row = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
     if row is not None:
         return _of_roster(row)
     reference = IdHasher(secret_key).name_id(sourced_id)
@@ -96,25 +96,25 @@ def find_person(connection: Connection, sourced_id: str, secret_key: str) -> Kno
     if excluded is not None:
         is_erased = excluded.kind is ExclusionKind.ERASED
         return KnownPerson(sourced_id, None, Whereabouts.ERASED if is_erased else Whereabouts.HIDDEN)
-    if connection.scalar(select(exists().where(_is_rejected(sourced_id)))):
+    if connection.scalar(sa.select(sa.exists().where(_is_rejected(sourced_id)))):
         return KnownPerson(sourced_id, None, Whereabouts.REJECTED)
     if was_disclosed(connection, PersonHasher(secret_key).hash_id(sourced_id)):
         return KnownPerson(sourced_id, None, Whereabouts.DISCLOSED)
     return None
 
 
-def _of_roster(row: Row[tuple[object, ...]]) -> KnownPerson:
+def _of_roster(row: sa.Row[tuple[object, ...]]) -> KnownPerson:
     where = Whereabouts.ROSTER if row.status == "active" else Whereabouts.DELETED
     return KnownPerson(row.sourced_id, f"{row.given_name} {row.family_name}", where)
 
 
-def _is_rejected(sourced_id: str) -> ColumnElement[bool]:
+def _is_rejected(sourced_id: str) -> sa.ColumnElement[bool]:
     """The condition that a rejected row names a person."""
     named = (names_record(TYPES[table.name], sourced_id) for table in (users, demographics))
-    return sync_refusals.c.run_id.is_not(None) & or_(*named)
+    return sync_refusals.c.run_id.is_not(None) & sa.or_(*named)
 
 
-def _make_refusal(connection: Connection, typed: str, secret_key: str) -> UnknownPersonError:
+def _make_refusal(connection: sa.Connection, typed: str, secret_key: str) -> UnknownPersonError:
     left_out = count_unsearchable(connection, AccessLogFilter(), PersonHasher(secret_key).check)
     count = left_out.older + left_out.other_key
     unknown = f", as far as can be told: {count:,} rows of the access log do not tell whom they had" if count else ""

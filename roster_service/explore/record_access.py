@@ -10,20 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    Column,
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Table,
-    false,
-    func,
-    null,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 from sqlalchemy.sql import visitors
 
 from roster_service.accounts.clients import Client, list_clients
@@ -52,7 +39,7 @@ from roster_service.serving.path_filters import everything
 # The records of people.
 OF_PEOPLE = (users, demographics)
 # The orgs on which it depends whether a vendor sees a record.
-_ORG_OF: Mapping[Table, Column[str]] = {
+_ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
     orgs: orgs.c.sourced_id,
     classes: classes.c.school_id,
     enrollments: enrollments.c.school_id,
@@ -74,7 +61,7 @@ class Verdict:
     reason: str
 
 
-def find_endpoints(connection: Connection, sourced_id: str) -> list[tuple[Table, Endpoint]]:
+def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.Table, Endpoint]]:
     """Returns the single-record endpoints whose resource has a record with this id, with the tables of the records.
     Raises CommandError if there is none."""
     records = VERSIONS[0].records
@@ -83,7 +70,7 @@ def find_endpoints(connection: Connection, sourced_id: str) -> list[tuple[Table,
         for endpoint in ENDPOINTS
         if endpoint.cardinality is Cardinality.SINGLE and endpoint.path_filter is everything
         if connection.scalar(
-            select(records[endpoint.resource].table.c.sourced_id).where(
+            sa.select(records[endpoint.resource].table.c.sourced_id).where(
                 records[endpoint.resource].table.c.sourced_id == sourced_id
             )
         )
@@ -104,7 +91,7 @@ class _Place:
     name: str
 
 
-def list_verdicts(connection: Connection, sourced_id: str) -> list[Verdict]:
+def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
     """Returns for every vendor, by e-mail, whether each of its clients sees the records with this id, and whether the
     vendor interface shows it the student. Raises CommandError if the roster has no such record."""
     clients = defaultdict(list)
@@ -128,7 +115,7 @@ def list_verdicts(connection: Connection, sourced_id: str) -> list[Verdict]:
     return sorted(found, key=lambda it: (it.vendor, it.kind, it.by))
 
 
-def explain_unseen(connection: Connection, email: str, sourced_id: str, part: str | None) -> str:
+def explain_unseen(connection: sa.Connection, email: str, sourced_id: str, part: str | None) -> str:
     """Returns why a vendor does not see the record with this id, or a part of it, in words: the reasons of its clients.
     `part`: a name of `PARTS`. Raises CommandError if the roster has no such record."""
     verdicts = [it for it in list_verdicts(connection, sourced_id) if it.vendor == normalize_email(email)]
@@ -141,10 +128,10 @@ def explain_unseen(connection: Connection, email: str, sourced_id: str, part: st
 
 
 def _judge(
-    vendor: Row[Any],
+    vendor: sa.Row[Any],
     client: Client,
     endpoint: Endpoint,
-    table: Table,
+    table: sa.Table,
     places: Sequence[_Place],
     granted: Sequence[_Place],
 ) -> tuple[bool, str]:
@@ -160,7 +147,7 @@ def _judge(
     return False, explain_hidden(table, places, {place.org_id for place in granted}, guardians=guardians)
 
 
-def explain_hidden(table: Table, places: Sequence[_Place], granted: Collection[str], *, guardians: bool) -> str:
+def explain_hidden(table: sa.Table, places: Sequence[_Place], granted: Collection[str], *, guardians: bool) -> str:
     """Returns why a client does not see a record that the roster has. `granted`: the ids of the places that the grants
     of its vendor open; `guardians`: whether it sees guardians."""
     if table not in OF_PEOPLE:
@@ -183,66 +170,66 @@ def _name(granted: Sequence[_Place]) -> str:
     return f"a grant opens {', '.join(named[:_NAMED])}{more}"
 
 
-def read_places(connection: Connection, table: Table, sourced_id: str) -> list[_Place]:
+def read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> list[_Place]:
     """Reads the orgs on which it depends whether a vendor sees a record; none for a record that follows others."""
-    role: ColumnElement[Any]
+    role: sa.ColumnElement[Any]
     if table in OF_PEOPLE:
         role, org_id, own = user_roles.c.role, user_roles.c.org_id, user_roles.c.user_id
     elif table in _ORG_OF:
-        role, org_id, own = null(), _ORG_OF[table], table.c.sourced_id
+        role, org_id, own = sa.null(), _ORG_OF[table], table.c.sourced_id
     else:
         return []
     place = orgs.alias()
-    rows = select(role.label("role"), org_id.label("org_id"), place.c.name).where(own == sourced_id)
+    rows = sa.select(role.label("role"), org_id.label("org_id"), place.c.name).where(own == sourced_id)
     rows = rows.outerjoin(place, place.c.sourced_id == org_id)
     return [_Place(row.role, row.org_id, row.name or row.org_id) for row in connection.execute(rows)]
 
 
-def _select_vendors(table: Table, sourced_id: str) -> Select[Any]:
+def _select_vendors(table: sa.Table, sourced_id: str) -> sa.Select[Any]:
     """Selects the vendors, each with whether it sees a record, with guardians and without, and as a student of the
     vendor interface; the number of its valid keys; and the places of the record that its grants open."""
     key = table.c.sourced_id
 
-    def ask(condition: ColumnElement[bool], name: str) -> ColumnElement[bool]:
-        return _of_each_vendor(select(key).where(key == sourced_id, condition).exists()).label(name)
+    def ask(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
+        return _of_each_vendor(sa.select(key).where(key == sourced_id, condition).exists()).label(name)
 
-    valid = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now())
-    keys = select(func.count()).where(api_keys.c.vendor_id == vendors.c.id, valid).scalar_subquery()
+    valid = sa.or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > sa.func.now())
+    keys = sa.select(sa.func.count()).where(api_keys.c.vendor_id == vendors.c.id, valid).scalar_subquery()
     # Withheld fields do not decide which records a vendor sees.
     with_guardians, without = (
         make_content_rights(frozenset(names), frozenset()) for names in ((ScopeName.GUARDIANS,), ())
     )
-    student = label_is_open(users.c.label_id, without, Opened.STUDENT) if table is users else false()
+    student = label_is_open(users.c.label_id, without, Opened.STUDENT) if table is users else sa.false()
     opened = _select_places(table, sourced_id)
-    granted = select(visible_orgs.c.org_id).where(
+    granted = sa.select(visible_orgs.c.org_id).where(
         visible_orgs.c.vendor_id == vendors.c.id, visible_orgs.c.granted, visible_orgs.c.org_id.in_(opened)
     )
-    return select(
+    return sa.select(
         vendors.c.id,
         vendors.c.email,
         vendors.c.enabled,
         keys.label("keys"),
-        func.array(granted.correlate(vendors).scalar_subquery(), type_=CTexts).label("granted"),
+        sa.func.array(granted.correlate(vendors).scalar_subquery(), type_=CTexts).label("granted"),
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),
         ask(student, "student"),
     ).order_by(vendors.c.email)
 
 
-def _select_places(table: Table, sourced_id: str) -> Select[Any]:
+def _select_places(table: sa.Table, sourced_id: str) -> sa.Select[Any]:
     if table in OF_PEOPLE:
-        return select(user_roles.c.org_id).where(user_roles.c.user_id == sourced_id)
+        return sa.select(user_roles.c.org_id).where(user_roles.c.user_id == sourced_id)
     if table in _ORG_OF:
-        return select(_ORG_OF[table]).where(table.c.sourced_id == sourced_id)
-    return select(orgs.c.sourced_id).where(false())
+        return sa.select(_ORG_OF[table]).where(table.c.sourced_id == sourced_id)
+    return sa.select(orgs.c.sourced_id).where(sa.false())
 
 
-def _of_each_vendor(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+def _of_each_vendor(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     """Returns a condition of visibility for the vendor of a row of `vendors`, in place of the bound one."""
 
     def replace(element: Any, **_: Any) -> Any:
-        is_vendor = isinstance(element, BindParameter) and element.key == VENDOR.key
+        is_vendor = isinstance(element, sa.BindParameter) and element.key == VENDOR.key
         return vendors.c.id if is_vendor else None
 
-    replaced: ColumnElement[bool] = visitors.replacement_traverse(condition, {}, replace)
+    replaced: sa.ColumnElement[bool] = visitors.replacement_traverse(condition, {}, replace)
     return replaced

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, literal, select
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.tables import CText
@@ -20,7 +20,7 @@ _orgs, _sessions, _courses = tables.orgs.c, tables.academic_sessions.c, tables.c
 _classes, _users, _enrollments = tables.classes.c, tables.users.c, tables.enrollments.c
 _roles, _agents, _terms = tables.user_roles.c, tables.user_agents.c, tables.class_terms.c
 
-LABELS: Mapping[Table, ColumnElement[str]] = {table: make_label(table, table) for table in LABEL_COLUMNS}
+LABELS: Mapping[sa.Table, sa.ColumnElement[str]] = {table: make_label(table, table) for table in LABEL_COLUMNS}
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Relation:
     `most`: how many are shown."""
 
     title: str
-    target: Table
-    ids: Callable[[str], Select[Any]]
+    target: sa.Table
+    ids: Callable[[str], sa.Select[Any]]
     facet: str | None
     most: int = SHOWN
 
@@ -58,25 +58,25 @@ class References:
     more: bool
 
 
-def _to(title: str, target: Table, column: Column[Any]) -> Relation:
+def _to(title: str, target: sa.Table, column: sa.Column[Any]) -> Relation:
     """The reference in a column of the record."""
     key = column.table.c.sourced_id
     return Relation(
         title,
         target,
-        lambda own: select(column.label("id"), literal(None, CText).label("detail")).where(
+        lambda own: sa.select(column.label("id"), sa.literal(None, CText).label("detail")).where(
             key == own, column.is_not(None), *(() if column is key else (column != own,))
         ),
         None,
     )
 
 
-def _from(title: str, column: Column[Any], facet: str | None, *more: ColumnElement[bool]) -> Relation:
+def _from(title: str, column: sa.Column[Any], facet: str | None, *more: sa.ColumnElement[bool]) -> Relation:
     """The live records whose column has the id of the record."""
     table = column.table
 
-    def select_ids(own: str) -> Select[Any]:
-        found = select(table.c.sourced_id.label("id"), literal(None, CText).label("detail"))
+    def select_ids(own: str) -> sa.Select[Any]:
+        found = sa.select(table.c.sourced_id.label("id"), sa.literal(None, CText).label("detail"))
         return found.where(column == own, table.c.status == "active", *more).order_by(table.c.sourced_id)
 
     return Relation(title, table, select_ids, facet)
@@ -84,27 +84,29 @@ def _from(title: str, column: Column[Any], facet: str | None, *more: ColumnEleme
 
 def _by(
     title: str,
-    target: Table,
-    own: ColumnElement[Any],
-    other: ColumnElement[Any],
-    detail: ColumnElement[Any],
+    target: sa.Table,
+    own: sa.ColumnElement[Any],
+    other: sa.ColumnElement[Any],
+    detail: sa.ColumnElement[Any],
     facet: str | None,
-    *more: ColumnElement[bool],
+    *more: sa.ColumnElement[bool],
 ) -> Relation:
     """By the rows of a table between: column `own` has the id of the record, `other` that of the target."""
 
-    def select_ids(value: str) -> Select[Any]:
-        found = select(other.label("id"), func.min(detail, type_=CText).label("detail")).where(own == value, *more)
+    def select_ids(value: str) -> sa.Select[Any]:
+        found = sa.select(other.label("id"), sa.func.min(detail, type_=CText).label("detail")).where(
+            own == value, *more
+        )
         return found.group_by(other).order_by(other)
 
     return Relation(title, target, select_ids, facet)
 
 
-def _enrolled(title: str, has_role: ColumnElement[bool]) -> Relation:
+def _enrolled(title: str, has_role: sa.ColumnElement[bool]) -> Relation:
     """The people of a class whose enrollments have a role, by their names."""
 
-    def select_ids(value: str) -> Select[Any]:
-        found = select(_enrollments.user_id.label("id"), func.min(_enrollments.role, type_=CText).label("detail"))
+    def select_ids(value: str) -> sa.Select[Any]:
+        found = sa.select(_enrollments.user_id.label("id"), sa.func.min(_enrollments.role, type_=CText).label("detail"))
         found = found.outerjoin_from(tables.enrollments, tables.users, _users.sourced_id == _enrollments.user_id)
         found = found.where(_enrollments.class_id == value, _enrollments.status == "active", has_role)
         return found.group_by(_enrollments.user_id, *_NAMES).order_by(*_NAMES, _enrollments.user_id)
@@ -112,9 +114,9 @@ def _enrolled(title: str, has_role: ColumnElement[bool]) -> Relation:
     return Relation(title, tables.users, select_ids, "class", SHOWN_PEOPLE)
 
 
-_NOTHING = literal(None, CText)
+_NOTHING = sa.literal(None, CText)
 _NAMES = (_users.family_name, _users.given_name)
-RELATIONS: Mapping[Table, tuple[Relation, ...]] = {
+RELATIONS: Mapping[sa.Table, tuple[Relation, ...]] = {
     tables.orgs: (
         _to("Parent", tables.orgs, _orgs.parent_id),
         _to("District", tables.orgs, _orgs.district_id),
@@ -170,17 +172,19 @@ RELATIONS: Mapping[Table, tuple[Relation, ...]] = {
 }
 
 
-def read_labels(connection: Connection, table: Table, ids: Iterable[str]) -> Mapping[str, str]:
+def read_labels(connection: sa.Connection, table: sa.Table, ids: Iterable[str]) -> Mapping[str, str]:
     """Returns the labels of the live records of a table with these ids."""
     wanted = sorted(set(ids))
     if not wanted:
         return {}
-    rows = select(table.c.sourced_id, LABELS[table]).where(table.c.sourced_id.in_(wanted), table.c.status == "active")
+    rows = sa.select(table.c.sourced_id, LABELS[table]).where(
+        table.c.sourced_id.in_(wanted), table.c.status == "active"
+    )
     return {row[0]: row[1] for row in connection.execute(rows)}
 
 
 def read_references(
-    connection: Connection, table: Table, sourced_id: str, expected: Collection[str]
+    connection: sa.Connection, table: sa.Table, sourced_id: str, expected: Collection[str]
 ) -> list[References]:
     """Returns the references of a record both ways, without the kinds of which it has none, unless their titles are
     `expected`."""

@@ -7,20 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import sqlalchemy as sa
 from oneroster_filter import fold
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    TableValuedAlias,
-    Text,
-    any_,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-)
 from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.db.tables import ROSTER_TABLES, CTexts, sync_refusals, sync_runs
@@ -68,14 +56,14 @@ class Explanation:
     missing: int
 
 
-def label_rows(connection: Connection, run: int, rows: Sequence[RejectedRow]) -> list[LabelledRow]:
+def label_rows(connection: sa.Connection, run: int, rows: Sequence[RejectedRow]) -> list[LabelledRow]:
     """Returns rejected rows of a run with the names of their records: one query for each type of record, and one for
     the names of records that the roster does not have."""
     labelled = iter(label_records(connection, run, [record for row in rows for record in row.records]))
     return [LabelledRow(**{**vars(row), "records": tuple(next(labelled) for _ in row.records)}) for row in rows]
 
 
-def label_records(connection: Connection, run: int, records: Sequence[NamedRecord]) -> list[LabelledRecord]:
+def label_records(connection: sa.Connection, run: int, records: Sequence[NamedRecord]) -> list[LabelledRecord]:
     """Returns records that rejected rows of a run name with their names."""
     named = {(it.type, it.sourcedId) for it in records}
     labels = {
@@ -87,18 +75,18 @@ def label_records(connection: Connection, run: int, records: Sequence[NamedRecor
     return [_label(record, labels, others) for record in records]
 
 
-def make_row_search(connection: Connection, run: int, typed: str) -> ColumnElement[bool]:
+def make_row_search(connection: sa.Connection, run: int, typed: str) -> sa.ColumnElement[bool]:
     """Returns the condition that a rejected row of a run has a text in its file, its value or its id, or names a record
     with the text in its id or name. The names of the roster are found as its own search finds them."""
     record = _unnest_records()
     pairs = [f"{type_} {key}" for type_, key in _find_named(connection, run, typed)]
-    pair = func.concat(_get(record, "type"), " ", _get(record, "sourcedId"), type_=Text)
-    named = exists(select(1).select_from(record).where(pair == any_(literal(pairs, CTexts))))
+    pair = sa.func.concat(_get(record, "type"), " ", _get(record, "sourcedId"), type_=sa.Text)
+    named = sa.exists(sa.select(1).select_from(record).where(pair == sa.any_(sa.literal(pairs, CTexts))))
     own = (sync_refusals.c.file, sync_refusals.c.value, sync_refusals.c.sourced_id)
-    return or_(named, *(func.contains_folded(column, typed) for column in own))
+    return sa.or_(named, *(sa.func.contains_folded(column, typed) for column in own))
 
 
-def explain_record(connection: Connection, type_: str, sourced_id: str, feed: str) -> Explanation | None:
+def explain_record(connection: sa.Connection, type_: str, sourced_id: str, feed: str) -> Explanation | None:
     """Returns the rejected rows that name a record of a feed, of the newest run that explains its feed and has such
     rows; None if there is none."""
     for run in find_explaining_runs(connection, feed):
@@ -107,24 +95,24 @@ def explain_record(connection: Connection, type_: str, sourced_id: str, feed: st
             by_line.setdefault((row.file, row.line, row.sourcedId), row)
         if by_line:
             rows = label_rows(connection, run, list(by_line.values())[:EXPLAINED])
-            of_run = connection.execute(select(sync_runs).where(sync_runs.c.id == run)).one()
+            of_run = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one()
             missing = of_run.refused - count_rejected_rows(connection, run)
             return Explanation(run, of_run.outcome, len(by_line), rows, max(missing, 0))
     return None
 
 
 def count_naming_rows(
-    connection: Connection, run: int, wanted: Collection[tuple[str, str]]
+    connection: sa.Connection, run: int, wanted: Collection[tuple[str, str]]
 ) -> Mapping[tuple[str, str], int]:
     """Returns the number of rejected rows of a run that name each of the wanted records, given by (type, id), without
     those that none names."""
     record = _unnest_records()
     keys = sorted({key for _, key in wanted})
-    place = func.concat_ws(" ", sync_refusals.c.file, sync_refusals.c.line, sync_refusals.c.sourced_id)
+    place = sa.func.concat_ws(" ", sync_refusals.c.file, sync_refusals.c.line, sync_refusals.c.sourced_id)
     rows = (
-        select(_get(record, "type"), _get(record, "sourcedId"), func.count(place.distinct()))
-        .select_from(sync_refusals.join(record, literal(True)))
-        .where(sync_refusals.c.run_id == run, _get(record, "sourcedId") == any_(literal(keys, CTexts)))
+        sa.select(_get(record, "type"), _get(record, "sourcedId"), sa.func.count(place.distinct()))
+        .select_from(sync_refusals.join(record, sa.literal(True)))
+        .where(sync_refusals.c.run_id == run, _get(record, "sourcedId") == sa.any_(sa.literal(keys, CTexts)))
         .group_by(_get(record, "type"), _get(record, "sourcedId"))
     )
     return {(row[0], row[1]): row[2] for row in connection.execute(rows) if (row[0], row[1]) in wanted}
@@ -138,16 +126,16 @@ def _label(
     return LabelledRecord(record.type, record.sourcedId, record.own, label, pair in labels)
 
 
-def _unnest_records() -> TableValuedAlias:
-    return func.jsonb_array_elements(sync_refusals.c.records, type_=JSONB).table_valued("value").render_derived()
+def _unnest_records() -> sa.TableValuedAlias:
+    return sa.func.jsonb_array_elements(sync_refusals.c.records, type_=JSONB).table_valued("value").render_derived()
 
 
-def _get(record: TableValuedAlias, name: str) -> ColumnElement[str]:
-    return func.jsonb_extract_path_text(record.c.value, name, type_=Text)
+def _get(record: sa.TableValuedAlias, name: str) -> sa.ColumnElement[str]:
+    return sa.func.jsonb_extract_path_text(record.c.value, name, type_=sa.Text)
 
 
 def _read_own_labels(
-    connection: Connection, run: int, wanted: Iterable[tuple[str, str]]
+    connection: sa.Connection, run: int, wanted: Iterable[tuple[str, str]]
 ) -> Mapping[tuple[str, str], str]:
     """The names that rejected rows of a run give the wanted records, which they describe."""
     keys = sorted({key for _, key in wanted})
@@ -155,11 +143,13 @@ def _read_own_labels(
         return {}
     record = _unnest_records()
     rows = _select_pairs(run, record, _get(record, "label"))
-    rows = rows.where(_get(record, "label").is_not(None), _get(record, "sourcedId") == any_(literal(keys, CTexts)))
+    rows = rows.where(
+        _get(record, "label").is_not(None), _get(record, "sourcedId") == sa.any_(sa.literal(keys, CTexts))
+    )
     return {(row[0], row[1]): row[2] for row in connection.execute(rows)}
 
 
-def _find_named(connection: Connection, run: int, typed: str) -> Iterator[tuple[str, str]]:
+def _find_named(connection: sa.Connection, run: int, typed: str) -> Iterator[tuple[str, str]]:
     """The (type, id) of the records that the rows of a run name and that a typed text finds: in the roster, and among
     the ids and names that the rows have."""
     record, wanted = _unnest_records(), fold(typed)
@@ -170,13 +160,13 @@ def _find_named(connection: Connection, run: int, typed: str) -> Iterator[tuple[
             yield type_, key
     for type_, keys in ids.items():
         own_id = _TABLES[type_].c.sourced_id
-        in_run = own_id == any_(literal(list(keys), CTexts))
+        in_run = own_id == sa.any_(sa.literal(list(keys), CTexts))
         condition = make_search_condition(_TABLES[type_], typed)
-        yield from ((type_, key) for key in connection.scalars(select(own_id).where(in_run, condition)))
+        yield from ((type_, key) for key in connection.scalars(sa.select(own_id).where(in_run, condition)))
 
 
-def _select_pairs(run: int, record: TableValuedAlias, *more: ColumnElement[Any]) -> Select[Any]:
+def _select_pairs(run: int, record: sa.TableValuedAlias, *more: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Selects the (type, id) of all records that the rows of a run name, each once, with further columns."""
     columns = (_get(record, "type"), _get(record, "sourcedId"), *more)
-    rows = select(*columns).distinct().select_from(sync_refusals.join(record, literal(True)))
+    rows = sa.select(*columns).distinct().select_from(sync_refusals.join(record, sa.literal(True)))
     return rows.where(sync_refusals.c.run_id == run)

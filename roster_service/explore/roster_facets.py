@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, Table, func, select
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.tables import feeds
@@ -14,7 +14,7 @@ from roster_service.roster.visibility import has_row
 from roster_service.roster.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, STATUS, USER_ROLES
 
 _users, _roles = tables.users.c, tables.user_roles
-_Condition = Callable[[str], ColumnElement[bool]]
+_Condition = Callable[[str], sa.ColumnElement[bool]]
 
 
 @dataclass(frozen=True)
@@ -25,46 +25,46 @@ class Facet:
 
     words: Sequence[str]
     condition: _Condition
-    values: Select[Any] | None
-    names: Table | None
+    values: sa.Select[Any] | None
+    names: sa.Table | None
 
 
-def _of_column(column: Column[Any], words: Sequence[str], names: Table | None) -> Facet:
+def _of_column(column: sa.Column[Any], words: Sequence[str], names: sa.Table | None) -> Facet:
     key = column.table.c.sourced_id
-    values = None if names is not None else select(key.label("id"), column.label("value"))
+    values = None if names is not None else sa.select(key.label("id"), column.label("value"))
     return Facet(words, lambda value: column == value, values, names)
 
 
-def _of_list(column: Column[Any]) -> Facet:
+def _of_list(column: sa.Column[Any]) -> Facet:
     key = column.table.c.sourced_id
-    values = select(key.label("id"), func.unnest(column).label("value"))
+    values = sa.select(key.label("id"), sa.func.unnest(column).label("value"))
     return Facet((), lambda value: column.contains([value]), values, None)
 
 
-def _of_feed(table: Table) -> Facet:
-    def condition(name: str) -> ColumnElement[bool]:
-        return table.c.feed_id == select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
+def _of_feed(table: sa.Table) -> Facet:
+    def condition(name: str) -> sa.ColumnElement[bool]:
+        return table.c.feed_id == sa.select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
 
-    values = select(table.c.sourced_id.label("id"), feeds.c.name.label("value"))
+    values = sa.select(table.c.sourced_id.label("id"), feeds.c.name.label("value"))
     return Facet((), condition, values.join(feeds, feeds.c.id == table.c.feed_id), None)
 
 
-def _of_roles(condition: Callable[[Any, str], ColumnElement[bool]], names: Table) -> Facet:
+def _of_roles(condition: Callable[[Any, str], sa.ColumnElement[bool]], names: sa.Table) -> Facet:
     """Of people: a property of one of their roles."""
 
-    def has_role(value: str) -> ColumnElement[bool]:
+    def has_role(value: str) -> sa.ColumnElement[bool]:
         role = _roles.alias()
         return has_row(role, role.c.user_id == _users.sourced_id, condition(role.c, value))
 
     return Facet((), has_role, None, names)
 
 
-def _is_in_district(role: Any, district: str) -> ColumnElement[bool]:
+def _is_in_district(role: Any, district: str) -> sa.ColumnElement[bool]:
     org = tables.orgs.alias()
     return has_row(org, org.c.sourced_id == role.org_id, org.c.district_id == district)
 
 
-def _is_in_class(value: str) -> ColumnElement[bool]:
+def _is_in_class(value: str) -> sa.ColumnElement[bool]:
     enrolled = tables.enrollments.alias()
     return has_row(
         enrolled,
@@ -74,12 +74,12 @@ def _is_in_class(value: str) -> ColumnElement[bool]:
     )
 
 
-def _meets_in(value: str) -> ColumnElement[bool]:
+def _meets_in(value: str) -> sa.ColumnElement[bool]:
     link = tables.class_terms.alias()
     return has_row(link, link.c.class_id == tables.classes.c.sourced_id, link.c.session_id == value)
 
 
-def _has_role(value: str) -> ColumnElement[bool]:
+def _has_role(value: str) -> sa.ColumnElement[bool]:
     role = _roles.alias()
     return has_row(role, role.c.user_id == _users.sourced_id, role.c.role == value)
 
@@ -87,16 +87,16 @@ def _has_role(value: str) -> ColumnElement[bool]:
 _ROLE = Facet(
     USER_ROLES.words,
     _has_role,
-    select(_roles.c.user_id.label("id"), _roles.c.role.label("value")).distinct(),
+    sa.select(_roles.c.user_id.label("id"), _roles.c.role.label("value")).distinct(),
     None,
 )
 
 
-def _make_facets(table: Table, own: Mapping[str, Facet]) -> Mapping[str, Facet]:
+def _make_facets(table: sa.Table, own: Mapping[str, Facet]) -> Mapping[str, Facet]:
     return {**own, "feed": _of_feed(table), "status": _of_column(table.c.status, STATUS.words, None)}
 
 
-FACETS: Mapping[Table, Mapping[str, Facet]] = {
+FACETS: Mapping[sa.Table, Mapping[str, Facet]] = {
     table: _make_facets(table, own)
     for table, own in (
         (
@@ -155,7 +155,7 @@ FACETS: Mapping[Table, Mapping[str, Facet]] = {
 }
 
 
-def make_facet_conditions(table: Table, chosen: Mapping[str, str]) -> Iterator[ColumnElement[bool]]:
+def make_facet_conditions(table: sa.Table, chosen: Mapping[str, str]) -> Iterator[sa.ColumnElement[bool]]:
     """Yields the condition of each chosen facet. Raises KeyError for a facet that the collection does not have."""
     for name, value in chosen.items():
         yield FACETS[table][name].condition(value)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from sqlalchemy import Connection, Engine
+import sqlalchemy as sa
 
 from roster_service.accounts.clients import find_listed_client
 from roster_service.auth.access_log.entries import mask_filter
@@ -49,8 +49,8 @@ class CollectionView:
 
 
 def show_collection_as(
-    connection: Connection,
-    serving: Engine,
+    connection: sa.Connection,
+    serving: sa.Engine,
     actor: Actor,
     client_id: str,
     version: str,

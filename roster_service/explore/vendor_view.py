@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, Table, exists, select
+import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.vendors import Vendor, find_vendor
@@ -58,8 +58,8 @@ class VendorView:
 
 
 def show_as(
-    connection: Connection,
-    serving: Engine,
+    connection: sa.Connection,
+    serving: sa.Engine,
     actor: Actor,
     sourced_id: str,
     email: str,
@@ -76,7 +76,7 @@ def show_as(
     vendor = find_vendor(connection, email)
     clients = [item for item in list_clients(connection) if item.vendor == vendor.email]
     endpoints = find_endpoints(connection, sourced_id)
-    is_student = connection.scalar(select(_has_student_role(sourced_id)))
+    is_student = connection.scalar(sa.select(_has_student_role(sourced_id)))
     if not clients and not is_student:
         raise CommandError(f"the vendor {vendor.email} has no client, and so gets nothing from the rostering interface")
     # The change log names people by a keyed hash.
@@ -98,16 +98,16 @@ def show_as(
         return views
 
 
-def _has_student_role(sourced_id: str) -> ColumnElement[bool]:
-    return exists().where(user_roles.c.user_id == sourced_id, user_roles.c.role == STUDENT)
+def _has_student_role(sourced_id: str) -> sa.ColumnElement[bool]:
+    return sa.exists().where(user_roles.c.user_id == sourced_id, user_roles.c.role == STUDENT)
 
 
 @dataclass(frozen=True)
 class _Look:
     """The look of an operator at the records of a vendor."""
 
-    connection: Connection
-    serving: Engine
+    connection: sa.Connection
+    serving: sa.Engine
     vendor: Vendor
     settings: Settings
 
@@ -148,7 +148,7 @@ class _Look:
             return VendorView(*shown, None, str(error))
         return VendorView(*shown, text and json.loads(text), None if text else "no page has the student")
 
-    def _select_student_district(self, sourced_id: str) -> Select[str]:
+    def _select_student_district(self, sourced_id: str) -> sa.Select[str]:
         """Selects the `districtlea` of a district in which the vendor sees the user as a student."""
         own, district = orgs.alias(), orgs.alias()
         seen = user_roles.join(own, own.c.sourced_id == user_roles.c.org_id)
@@ -157,7 +157,7 @@ class _Look:
         is_own = (user_roles.c.user_id == sourced_id) & (user_roles.c.role == STUDENT)
         is_seen = (visible_orgs.c.vendor_id == self.vendor.id) & visible_orgs.c.granted
         lea = name_district(district)
-        return select(lea.label("lea")).select_from(seen).where(is_own, is_seen).order_by(lea).limit(1)
+        return sa.select(lea.label("lea")).select_from(seen).where(is_own, is_seen).order_by(lea).limit(1)
 
     @contextmanager
     def _open_reader(self) -> Iterator[Reader]:
@@ -183,9 +183,11 @@ class _Look:
             VERSIONS[0].records[endpoint.resource].table, sourced_id, guardians=token.rights.guardians
         )
 
-    def _explain_table(self, table: Table, sourced_id: str, *, guardians: bool) -> str:
+    def _explain_table(self, table: sa.Table, sourced_id: str, *, guardians: bool) -> str:
         """Why the vendor does not see a record of a table. `guardians`: whether it sees guardians."""
         places = read_places(self.connection, table, sourced_id)
-        opened = select(visible_orgs.c.org_id).where(visible_orgs.c.vendor_id == self.vendor.id, visible_orgs.c.granted)
+        opened = sa.select(visible_orgs.c.org_id).where(
+            visible_orgs.c.vendor_id == self.vendor.id, visible_orgs.c.granted
+        )
         granted = self.connection.scalars(opened.where(visible_orgs.c.org_id.in_([it.org_id for it in places]))).all()
         return explain_hidden(table, places, granted, guardians=guardians)

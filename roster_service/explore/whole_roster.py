@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, Connection, Select, any_, bindparam, func, literal, select
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
@@ -92,7 +92,7 @@ def make_operator_plan(wanted: Wanted, limits: Limits) -> Plan:
     return make_plan(params, wanted.version.records[wanted.resource], RIGHTS, everything, {})
 
 
-def find_records(connection: Connection, wanted: Wanted, limits: Limits) -> Found:
+def find_records(connection: sa.Connection, wanted: Wanted, limits: Limits) -> Found:
     """Reads a page. Raises RefusedRequestError as `make_operator_plan`, and KeyError for an unknown facet."""
     plan = make_operator_plan(wanted, limits)
     shape = plan.shape
@@ -101,19 +101,19 @@ def find_records(connection: Connection, wanted: Wanted, limits: Limits) -> Foun
     if wanted.search:
         conditions.append(make_search_condition(table, wanted.search))
     keys = [key.element.label(f"key_{number}") for number, key in enumerate(make_sort_keys(shape))]
-    matching: Any = select(*keys).where(*conditions)
+    matching: Any = sa.select(*keys).where(*conditions)
     # PostgreSQL expects the records that a search names to be anywhere, and would look at row after row for the first
     # of them; so it finds all of them by the indexes.
     matching = matching.cte("matching").prefix_with("MATERIALIZED") if wanted.search else matching.subquery("matching")
     own_id, order = _order(matching, wanted.descending)
     bound = {"vendor_id": OPERATOR, "base_url": HREF_ROOT}
-    some = connection.scalars(with_all_orgs(select(own_id).limit(MOST_COUNTED + 1)), bound).all()
+    some = connection.scalars(with_all_orgs(sa.select(own_id).limit(MOST_COUNTED + 1)), bound).all()
     is_more = len(some) > MOST_COUNTED
     if not is_more:
         # All of them are known, and PostgreSQL need not find them again.
-        known = select(*keys).where(table.c.sourced_id == any_(literal(list(some), CTexts))).subquery("known")
+        known = sa.select(*keys).where(table.c.sourced_id == sa.any_(sa.literal(list(some), CTexts))).subquery("known")
         own_id, order = _order(known, wanted.descending)
-    page = select(own_id).order_by(*order).limit(wanted.limit + 1).offset(min(wanted.offset, MOST_OFFSET))
+    page = sa.select(own_id).order_by(*order).limit(wanted.limit + 1).offset(min(wanted.offset, MOST_OFFSET))
     ids = connection.scalars(with_all_orgs(page), bound).all()
     return Found(
         records=read_records(connection, shape.view, ids[: wanted.limit]),
@@ -125,31 +125,31 @@ def find_records(connection: Connection, wanted: Wanted, limits: Limits) -> Foun
     )
 
 
-def _order(keys: Any, descending: bool) -> tuple[ColumnElement[str], Sequence[ColumnElement[Any]]]:
+def _order(keys: Any, descending: bool) -> tuple[sa.ColumnElement[str], Sequence[sa.ColumnElement[Any]]]:
     """Returns the column of the ids, and the order of rows that have the sort keys of records."""
     columns = list(keys.c)
     return columns[-1], [key.desc() for key in columns] if descending else columns
 
 
-def _count_facets(connection: Connection, table: Any, ids: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+def _count_facets(connection: sa.Connection, table: Any, ids: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
     counts = {}
     for name, facet in FACETS[table].items():
         if facet.values is not None:
             pairs = facet.values.subquery()
-            rows = select(pairs.c.value, func.count()).where(pairs.c.id == any_(literal(list(ids), CTexts)))
-            rows = rows.where(pairs.c.value.is_not(None)).group_by(pairs.c.value).order_by(func.count().desc())
+            rows = sa.select(pairs.c.value, sa.func.count()).where(pairs.c.id == sa.any_(sa.literal(list(ids), CTexts)))
+            rows = rows.where(pairs.c.value.is_not(None)).group_by(pairs.c.value).order_by(sa.func.count().desc())
             counts[name] = {row[0]: row[1] for row in connection.execute(rows)}
     return counts
 
 
-def read_records(connection: Connection, view: ResourceView, ids: Sequence[str]) -> list[FoundRecord]:
+def read_records(connection: sa.Connection, view: ResourceView, ids: Sequence[str]) -> list[FoundRecord]:
     """Reads records in the order of their ids, without those that the roster does not have. Hrefs have no host."""
     rows = connection.execute(_select_bodies(view), {"ids": list(ids), "vendor_id": OPERATOR, "base_url": HREF_ROOT})
     found = {row.sourced_id: FoundRecord(row.sourced_id, row.feed, json.loads(put_root(row.body, ""))) for row in rows}
     return [found[key] for key in ids if key in found]
 
 
-def read_body(connection: Connection, record: type[Record], sourced_id: str, base_url: str) -> Any:
+def read_body(connection: sa.Connection, record: type[Record], sourced_id: str, base_url: str) -> Any:
     """Returns the JSON of a record of a version with all its fields; None if the roster does not have it."""
     view = make_resource_view(record, RIGHTS)
     values = {"ids": [sourced_id], "vendor_id": OPERATOR, "base_url": HREF_ROOT}
@@ -157,7 +157,7 @@ def read_body(connection: Connection, record: type[Record], sourced_id: str, bas
     return None if row is None else json.loads(put_root(row.body, base_url))
 
 
-def read_student(connection: Connection, sourced_id: str) -> Any:
+def read_student(connection: sa.Connection, sourced_id: str) -> Any:
     """Returns the JSON of a student with all its parts, as POST /v1/students answers it; None for any other id."""
     record = make_student_record(frozenset(PermissionFlag))
     shape = QueryShape(
@@ -169,7 +169,7 @@ def read_student(connection: Connection, sourced_id: str) -> Any:
     )
     role, school, district = tables.user_roles.alias(), tables.orgs.alias(), tables.orgs.alias()
     lea = (
-        select(district.c.identifier)
+        sa.select(district.c.identifier)
         .join(school, school.c.district_id == district.c.sourced_id)
         .join(role, role.c.org_id == school.c.sourced_id)
         .where(role.c.user_id == sourced_id, role.c.role == "student")
@@ -178,22 +178,22 @@ def read_student(connection: Connection, sourced_id: str) -> Any:
     found = connection.execute(lea.limit(1)).one_or_none()
     if found is None:
         return None
-    body = select(make_record_json(shape)).where(tables.users.c.sourced_id == bindparam("student"))
+    body = sa.select(make_record_json(shape)).where(tables.users.c.sourced_id == sa.bindparam("student"))
     values = {"student": sourced_id, "requested_lea": found[0], "vendor_id": OPERATOR, "base_url": HREF_ROOT}
     text = connection.scalar(with_all_orgs(body), values)
     return None if text is None else json.loads(text)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _select_bodies(view: ResourceView) -> Select[Any]:
+def _select_bodies(view: ResourceView) -> sa.Select[Any]:
     shape = QueryShape(view, everything, None, False, tuple(view.fields))
     table = view.record.table
-    rows = select(table.c.sourced_id, feeds.c.name.label("feed"), make_record_json(shape).label("body"))
+    rows = sa.select(table.c.sourced_id, feeds.c.name.label("feed"), make_record_json(shape).label("body"))
     rows = rows.join(feeds, feeds.c.id == table.c.feed_id)
-    return with_all_orgs(rows.where(table.c.sourced_id == any_(bindparam("ids", type_=CTexts))))
+    return with_all_orgs(rows.where(table.c.sourced_id == sa.any_(sa.bindparam("ids", type_=CTexts))))
 
 
-def with_all_orgs(rows: Select[Any]) -> Select[Any]:
+def with_all_orgs(rows: sa.Select[Any]) -> sa.Select[Any]:
     """Returns a SELECT in which every org, label and feed is visible to vendor 0, for whom it must be bound.
 
     In this SELECT the names `visible_orgs`, `visible_labels` and `visible_feeds` mean these rows, and not the tables,
@@ -203,32 +203,32 @@ def with_all_orgs(rows: Select[Any]) -> Select[Any]:
 
 
 @functools.cache
-def _make_all_orgs() -> CTE:
+def _make_all_orgs() -> sa.CTE:
     org = tables.orgs
     columns = (
-        literal(OPERATOR).label("vendor_id"),
+        sa.literal(OPERATOR).label("vendor_id"),
         org.c.sourced_id.label("org_id"),
         org.c.feed_id,
-        literal(True).label("granted"),
+        sa.literal(True).label("granted"),
         (org.c.type == "district").label("whole_district"),
     )
-    return select(*columns).cte(tables.visible_orgs.name).prefix_with("NOT MATERIALIZED")
+    return sa.select(*columns).cte(tables.visible_orgs.name).prefix_with("NOT MATERIALIZED")
 
 
 @functools.cache
-def _make_all_labels() -> CTE:
+def _make_all_labels() -> sa.CTE:
     label = tables.visibility_labels
     columns = (
-        literal(OPERATOR).label("vendor_id"),
+        sa.literal(OPERATOR).label("vendor_id"),
         label.c.id.label("label_id"),
-        literal(True).label("without_guardians"),
-        (func.cardinality(label.c.student_orgs) > 0).label("opens_students"),
-        (func.cardinality(label.c.teacher_orgs) > 0).label("opens_teachers"),
+        sa.literal(True).label("without_guardians"),
+        (sa.func.cardinality(label.c.student_orgs) > 0).label("opens_students"),
+        (sa.func.cardinality(label.c.teacher_orgs) > 0).label("opens_teachers"),
     )
-    return select(*columns).cte(tables.visible_labels.name).prefix_with("NOT MATERIALIZED")
+    return sa.select(*columns).cte(tables.visible_labels.name).prefix_with("NOT MATERIALIZED")
 
 
 @functools.cache
-def _make_all_feeds() -> CTE:
-    columns = (literal(OPERATOR).label("vendor_id"), feeds.c.id.label("feed_id"))
-    return select(*columns).cte(tables.visible_feeds.name).prefix_with("NOT MATERIALIZED")
+def _make_all_feeds() -> sa.CTE:
+    columns = (sa.literal(OPERATOR).label("vendor_id"), feeds.c.id.label("feed_id"))
+    return sa.select(*columns).cte(tables.visible_feeds.name).prefix_with("NOT MATERIALIZED")

@@ -12,20 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Table,
-    and_,
-    cast,
-    func,
-    literal,
-    null,
-    select,
-    union,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.db.tables import ROSTER_TABLES, CText, sync_changes, sync_runs
@@ -53,14 +40,14 @@ class Change:
     fields: dict[str, dict[str, Any]]
 
     @classmethod
-    def of_row(cls, kind: str, row: Row[Any]) -> Change:
+    def of_row(cls, kind: str, row: sa.Row[Any]) -> Change:
         """The change in a row of (sourced_id, change, fields)."""
         return cls(kind, row.sourced_id, row.change, _name_values(row.fields))
 
     @staticmethod
-    def no_fields() -> ColumnElement[Any]:
+    def no_fields() -> sa.ColumnElement[Any]:
         """The column `fields` of a record that has none."""
-        return cast(null(), JSONB).label("fields")
+        return sa.cast(sa.null(), JSONB).label("fields")
 
     def list_lines(self) -> Iterator[tuple[str, ...]]:
         """The cells of `CSV_COLUMNS`, a line for each changed field."""
@@ -86,7 +73,7 @@ class ChangeHistory:
     """The changes of one run; a held one has no stamp. `missing`: later runs of the feed that stored no changes, so the
     records that this run added and they changed are not known as added."""
 
-    run: Row[Any]
+    run: sa.Row[Any]
     missing: Sequence[int]
 
     @property
@@ -94,19 +81,19 @@ class ChangeHistory:
         """The kinds of change that it has. The records that a held run would add are nowhere but in its export."""
         return [change for change in CHANGES if change != ADDED or self.run.stamp is not None]
 
-    def count(self, connection: Connection, kind: str | None = None) -> dict[str, dict[str, int]]:
+    def count(self, connection: sa.Connection, kind: str | None = None) -> dict[str, dict[str, int]]:
         """The number of records by type and change, of the types and changes that occur."""
         counts: dict[str, dict[str, int]] = {}
         for table in _choose_tables(kind):
             found = {}
             for change in self.kinds:
                 rows = self._select(table, change, None, None).subquery()
-                found[change] = connection.scalar(select(func.count()).select_from(rows)) or 0
+                found[change] = connection.scalar(sa.select(sa.func.count()).select_from(rows)) or 0
             occurring = {change: number for change, number in found.items() if number}
             counts |= {TYPES[table.name]: occurring} if occurring else {}
         return counts
 
-    def read(self, connection: Connection, kind: str | None = None, count: int | None = None) -> Iterator[Change]:
+    def read(self, connection: sa.Connection, kind: str | None = None, count: int | None = None) -> Iterator[Change]:
         """The changes, or the first `count` of each type, by type, change and sourcedId. `kind`: only this type."""
         for table in _choose_tables(kind):
             left = count
@@ -117,42 +104,42 @@ class ChangeHistory:
                     left = None if left is None else left - 1
 
     def read_page(
-        self, connection: Connection, kind: str, change: str, after: str | None, count: int
+        self, connection: sa.Connection, kind: str, change: str, after: str | None, count: int
     ) -> Sequence[Change]:
         """The first `count` changes of one type and kind of change whose sourcedId comes after `after`, by
         sourcedId."""
         [table] = _choose_tables(kind)
         return [Change.of_row(kind, row) for row in connection.execute(self._select(table, change, after, count))]
 
-    def _select(self, table: Table, change: str, after: str | None, count: int | None) -> Select[Any]:
+    def _select(self, table: sa.Table, change: str, after: str | None, count: int | None) -> sa.Select[Any]:
         """(sourced_id, change, fields) of the changes of one kind, by sourced_id."""
         rows = self._select_added(table, after, count) if change == ADDED else self._select_stored(table, change)
         found = rows.subquery()
-        ordered = select(found).order_by(found.c.sourced_id).limit(count)
+        ordered = sa.select(found).order_by(found.c.sourced_id).limit(count)
         return ordered if after is None else ordered.where(found.c.sourced_id > after)
 
-    def _select_stored(self, table: Table, change: str) -> Select[Any]:
-        return select(sync_changes.c.sourced_id, sync_changes.c.change, sync_changes.c.fields).where(
+    def _select_stored(self, table: sa.Table, change: str) -> sa.Select[Any]:
+        return sa.select(sync_changes.c.sourced_id, sync_changes.c.change, sync_changes.c.fields).where(
             sync_changes.c.run_id == self.run.id,
             sync_changes.c.type == TYPES[table.name],
             sync_changes.c.change == change,
         )
 
-    def _select_added(self, table: Table, after: str | None, count: int | None) -> Select[Any]:
+    def _select_added(self, table: sa.Table, after: str | None, count: int | None) -> sa.Select[Any]:
         """The records that have the stamp of the run today, and those that had it before a later change. Each of both
         places brings `count` rows at most: a first run adds every record."""
         of_type = sync_changes.c.type == TYPES[table.name]
-        today = select(table.c.sourced_id).where(
+        today = sa.select(table.c.sourced_id).where(
             table.c.feed_id == self.run.feed_id, table.c.date_last_modified == self.run.stamp
         )
-        later = select(sync_changes.c.sourced_id).where(
+        later = sa.select(sync_changes.c.sourced_id).where(
             of_type, sync_changes.c.run_id.in_(self._select_later()), sync_changes.c.previous_stamp == self.run.stamp
         )
         other = sync_changes.alias()
         parts = []
         for part in (today, later):
             [identifier] = part.selected_columns
-            is_other = select(other.c.sourced_id).where(
+            is_other = sa.select(other.c.sourced_id).where(
                 other.c.run_id == self.run.id, other.c.type == TYPES[table.name], other.c.sourced_id == identifier
             )
             rows = part.where(~is_other.exists())
@@ -160,19 +147,19 @@ class ChangeHistory:
                 rows = rows.where(identifier > after)
             if count is not None:
                 rows = rows.order_by(identifier).limit(count)
-            parts.append(select(rows.subquery()))
-        added = union(*parts).subquery()
-        return select(added.c.sourced_id, literal(ADDED, CText).label("change"), Change.no_fields())
+            parts.append(sa.select(rows.subquery()))
+        added = sa.union(*parts).subquery()
+        return sa.select(added.c.sourced_id, sa.literal(ADDED, CText).label("change"), Change.no_fields())
 
-    def _select_later(self) -> Select[Any]:
-        return select(sync_runs.c.id).where(_is_later(self.run))
+    def _select_later(self) -> sa.Select[Any]:
+        return sa.select(sync_runs.c.id).where(_is_later(self.run))
 
 
-def find_changes(connection: Connection, run: int) -> ChangeHistory | None:
+def find_changes(connection: sa.Connection, run: int) -> ChangeHistory | None:
     """The changes of a run, or those that a held run would make, without the records that it would add; None if it
     changed nothing, and for a held run whose changes are not stored. Raises CommandError for an unknown run, and for a
     run whose changes are not stored."""
-    row = connection.execute(select(sync_runs).where(sync_runs.c.id == run)).one_or_none()
+    row = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one_or_none()
     if row is None:
         raise CommandError(f"there is no run {run}; `roster sync list` shows the runs")
     if row.stamp is None:
@@ -181,7 +168,7 @@ def find_changes(connection: Connection, run: int) -> ChangeHistory | None:
         raise CommandError(
             f"the changes of the run {run} are not stored; ROSTER_CHANGE_DAYS says for how long they are"
         )
-    without = select(sync_runs.c.id).where(_is_later(row), sync_runs.c.stamp.is_not(None), ~sync_runs.c.has_changes)
+    without = sa.select(sync_runs.c.id).where(_is_later(row), sync_runs.c.stamp.is_not(None), ~sync_runs.c.has_changes)
     return ChangeHistory(row, connection.scalars(without.order_by(sync_runs.c.id)).all())
 
 
@@ -196,11 +183,11 @@ class RecordChange:
     fields: dict[str, dict[str, Any]]
 
 
-def read_record_history(connection: Connection, table: Table, sourced_id: str, count: int) -> list[RecordChange]:
+def read_record_history(connection: sa.Connection, table: sa.Table, sourced_id: str, count: int) -> list[RecordChange]:
     """Returns the latest `count` stored changes of a record, the newest first. The last one is the run that added the
     record, if its changes are still stored."""
     stored = (
-        select(sync_changes, sync_runs.c.stamp)
+        sa.select(sync_changes, sync_runs.c.stamp)
         .join(sync_runs, sync_runs.c.id == sync_changes.c.run_id)
         .where(sync_changes.c.sourced_id == sourced_id, sync_changes.c.type == TYPES[table.name])
         # A held run has not changed it.
@@ -210,21 +197,21 @@ def read_record_history(connection: Connection, table: Table, sourced_id: str, c
     )
     rows = connection.execute(stored).all()
     found = [RecordChange(row.run_id, row.stamp.isoformat(), row.change, _name_values(row.fields)) for row in rows]
-    record = select(table.c.feed_id, table.c.date_last_modified).where(table.c.sourced_id == sourced_id)
+    record = sa.select(table.c.feed_id, table.c.date_last_modified).where(table.c.sourced_id == sourced_id)
     now = connection.execute(record).one_or_none()
     if now is not None and len(found) < count:
         first = rows[-1].previous_stamp if rows else now.date_last_modified
         is_first = (sync_runs.c.stamp == first) & (sync_runs.c.feed_id == now.feed_id)
         # Without the changes of that run, it may have added the record or changed it.
-        made = connection.scalar(select(sync_runs.c.id).where(is_first, sync_runs.c.has_changes))
+        made = connection.scalar(sa.select(sync_runs.c.id).where(is_first, sync_runs.c.has_changes))
         found += [] if made is None else [RecordChange(made, first.isoformat(), ADDED, {})]
     return found
 
 
-def _is_later(run: Row[Any]) -> ColumnElement[bool]:
+def _is_later(run: sa.Row[Any]) -> sa.ColumnElement[bool]:
     """The condition that a run of the same feed came later."""
-    return and_(sync_runs.c.feed_id == run.feed_id, sync_runs.c.id > run.id)
+    return sa.and_(sync_runs.c.feed_id == run.feed_id, sync_runs.c.id > run.id)
 
 
-def _choose_tables(kind: str | None) -> Sequence[Table]:
+def _choose_tables(kind: str | None) -> Sequence[sa.Table]:
     return [table for table in ROSTER_TABLES if kind is None or TYPES[table.name] == kind]

@@ -9,16 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    delete,
-    func,
-    insert,
-    select,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.statement_time import limit_statements
@@ -62,7 +53,7 @@ class FeedQuality:
 
 
 def read_findings(
-    connection: Connection, check: Check, feed: str | None, school: str | None, window: tuple[int, int]
+    connection: sa.Connection, check: Check, feed: str | None, school: str | None, window: tuple[int, int]
 ) -> list[Finding]:
     """Reads the findings of a check, by feed and id. `window`: (rows to skip, rows to read). Raises CommandError if it
     takes too long, and for an unknown feed."""
@@ -71,10 +62,10 @@ def read_findings(
         raise CommandError(f"there is no feed {feed}")
     if not ids:
         return []
-    found = union_all(*(check.find(key) for key in ids.values())).subquery("found")
+    found = sa.union_all(*(check.find(key) for key in ids.values())).subquery("found")
     org = tables.orgs.alias()
     rows = (
-        select(found, feeds.c.name.label("feed"), org.c.name.label("school_name"))
+        sa.select(found, feeds.c.name.label("feed"), org.c.name.label("school_name"))
         .join(feeds, feeds.c.id == found.c.feed_id)
         .outerjoin(org, org.c.sourced_id == found.c.school_id)
         .order_by(feeds.c.name, found.c.id, found.c.detail)
@@ -82,7 +73,7 @@ def read_findings(
         .limit(window[1])
     )
     if school is not None:
-        rows = rows.where(func.coalesce(found.c.school_id, NO_SCHOOL) == school)
+        rows = rows.where(sa.func.coalesce(found.c.school_id, NO_SCHOOL) == school)
     with limit_statements(connection, LONGEST_SHOWN):
         return [
             Finding(row.kind, row.id, row.feed, row.school_id, row.school_name, row.detail)
@@ -90,17 +81,17 @@ def read_findings(
         ]
 
 
-def read_quality(connection: Connection) -> list[FeedQuality]:
+def read_quality(connection: sa.Connection) -> list[FeedQuality]:
     """Reads the counts of every feed, by name: those of its present revision, and the totals of those before. Counts
     that are not stored are made now."""
     return [_read_feed(connection, key, name) for key, name in _list_feeds(connection)]
 
 
-def read_trend(connection: Connection, check: str, feed: str, since: date) -> list[tuple[date, int]]:
+def read_trend(connection: sa.Connection, check: str, feed: str, since: date) -> list[tuple[date, int]]:
     """Lists (day, records that the check has found) of the stored counts of a feed, the oldest first: the last one of
     each day from `since` on, in UTC."""
     rows = (
-        select(quality_counts.c.counted_at, quality_counts.c.totals[check].as_integer().label("number"))
+        sa.select(quality_counts.c.counted_at, quality_counts.c.totals[check].as_integer().label("number"))
         .join(feeds, feeds.c.id == quality_counts.c.feed_id)
         .where(feeds.c.name == feed, quality_counts.c.counted_at >= since)
         .order_by(quality_counts.c.revision)
@@ -109,7 +100,7 @@ def read_trend(connection: Connection, check: str, feed: str, since: date) -> li
     return [(day, number) for day, number in found.items() if number is not None]
 
 
-def store_counts(engine: Engine) -> int:
+def store_counts(engine: sa.Engine) -> int:
     """Stores the counts of each feed whose present revision has none, and returns the number of those feeds."""
     with engine.connect() as connection:
         wanted = _list_feeds(connection)
@@ -118,33 +109,37 @@ def store_counts(engine: Engine) -> int:
         with engine.begin() as connection:
             revision = _read_revision(connection, feed_id)
             own = quality_counts.c.feed_id == feed_id
-            if connection.scalar(select(quality_counts.c.revision).where(own, quality_counts.c.revision == revision)):
+            if connection.scalar(
+                sa.select(quality_counts.c.revision).where(own, quality_counts.c.revision == revision)
+            ):
                 continue
             schools = dict(_count(connection, feed_id, LONGEST_STORED))
-            connection.execute(update(quality_counts).where(own).values(schools=None))
+            connection.execute(sa.update(quality_counts).where(own).values(schools=None))
             totals = {name: None if found is None else sum(found.values()) for name, found in schools.items()}
             row = {"feed_id": feed_id, "revision": revision, "totals": totals, "schools": schools}
-            connection.execute(insert(quality_counts).values(row))
-            kept = select(quality_counts.c.revision).where(own).order_by(quality_counts.c.revision.desc()).limit(KEPT)
-            connection.execute(delete(quality_counts).where(own, quality_counts.c.revision.not_in(kept)))
+            connection.execute(sa.insert(quality_counts).values(row))
+            kept = (
+                sa.select(quality_counts.c.revision).where(own).order_by(quality_counts.c.revision.desc()).limit(KEPT)
+            )
+            connection.execute(sa.delete(quality_counts).where(own, quality_counts.c.revision.not_in(kept)))
             stored += 1
     return stored
 
 
-def _list_feeds(connection: Connection) -> list[tuple[int, str]]:
+def _list_feeds(connection: sa.Connection) -> list[tuple[int, str]]:
     """Lists (id, name) of the feeds that have been loaded, by name."""
     loaded = (feeds.c.state == FeedState.ADDED) & (feeds.c.revision > 0)
-    rows = select(feeds.c.id, feeds.c.name).where(loaded).order_by(feeds.c.name)
+    rows = sa.select(feeds.c.id, feeds.c.name).where(loaded).order_by(feeds.c.name)
     return [(row.id, row.name) for row in connection.execute(rows)]
 
 
-def _read_revision(connection: Connection, feed_id: int) -> int:
-    return connection.scalar(select(feeds.c.revision).where(feeds.c.id == feed_id)) or 0
+def _read_revision(connection: sa.Connection, feed_id: int) -> int:
+    return connection.scalar(sa.select(feeds.c.revision).where(feeds.c.id == feed_id)) or 0
 
 
-def _read_feed(connection: Connection, feed_id: int, name: str) -> FeedQuality:
+def _read_feed(connection: sa.Connection, feed_id: int, name: str) -> FeedQuality:
     revision = _read_revision(connection, feed_id)
-    stored = select(quality_counts).where(quality_counts.c.feed_id == feed_id).order_by(quality_counts.c.revision)
+    stored = sa.select(quality_counts).where(quality_counts.c.feed_id == feed_id).order_by(quality_counts.c.revision)
     rows = connection.execute(stored).all()
     now = next((row for row in rows if row.revision == revision), None)
     schools = dict(_count(connection, feed_id, LONGEST_SHOWN)) if now is None else now.schools
@@ -160,12 +155,12 @@ def _read_feed(connection: Connection, feed_id: int, name: str) -> FeedQuality:
     )
 
 
-def _count(connection: Connection, feed_id: int, seconds: float) -> Iterator[tuple[str, Mapping[str, int] | None]]:
+def _count(connection: sa.Connection, feed_id: int, seconds: float) -> Iterator[tuple[str, Mapping[str, int] | None]]:
     """Yields for each check its name and the number of its findings by school; None where it took too long."""
     for check in CHECKS:
         found = check.find(feed_id).subquery("found")
-        school = func.coalesce(found.c.school_id, NO_SCHOOL)
-        rows = select(school.label("school"), func.count().label("number")).group_by(school)
+        school = sa.func.coalesce(found.c.school_id, NO_SCHOOL)
+        rows = sa.select(school.label("school"), sa.func.count().label("number")).group_by(school)
         counted: Mapping[str, int] | None
         try:
             with limit_statements(connection, seconds):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import Connection, delete, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.db.tables import exclusions, feeds
@@ -65,15 +65,15 @@ class Exclusion:
     at: datetime
 
 
-def list_exclusions(connection: Connection) -> list[Exclusion]:
+def list_exclusions(connection: sa.Connection) -> list[Exclusion]:
     """Lists the exclusions, the oldest first."""
-    rows = connection.execute(select(exclusions).order_by(exclusions.c.at, exclusions.c.id_hash))
+    rows = connection.execute(sa.select(exclusions).order_by(exclusions.c.at, exclusions.c.id_hash))
     return [
         Exclusion(make_reference(bytes(row.id_hash)), ExclusionKind(row.kind), row.sourced_id, row.at) for row in rows
     ]
 
 
-def store_exclusion(connection: Connection, hasher: IdHasher, kind: ExclusionKind, sourced_id: str) -> None:
+def store_exclusion(connection: sa.Connection, hasher: IdHasher, kind: ExclusionKind, sourced_id: str) -> None:
     """Excludes the person with an id. An erased person stays erased if hidden later."""
     values = {"kind": kind, "sourced_id": sourced_id if kind is ExclusionKind.HIDDEN else None}
     row = upsert(exclusions).values(id_hash=hasher.hash_id(sourced_id), key_check=hasher.check, **values)
@@ -84,13 +84,15 @@ def store_exclusion(connection: Connection, hasher: IdHasher, kind: ExclusionKin
     )
 
 
-def delete_exclusion(connection: Connection, reference: str) -> None:
+def delete_exclusion(connection: sa.Connection, reference: str) -> None:
     """Ends an exclusion. The next run of each feed reads its whole export, so that the person comes back."""
     wanted = [
-        id_hash for id_hash in connection.scalars(select(exclusions.c.id_hash)) if make_reference(id_hash) == reference
+        id_hash
+        for id_hash in connection.scalars(sa.select(exclusions.c.id_hash))
+        if make_reference(id_hash) == reference
     ]
-    connection.execute(delete(exclusions).where(exclusions.c.id_hash.in_(wanted)))
-    connection.execute(update(feeds).values(last_digest=None, fingerprinted=False))
+    connection.execute(sa.delete(exclusions).where(exclusions.c.id_hash.in_(wanted)))
+    connection.execute(sa.update(feeds).values(last_digest=None, fingerprinted=False))
 
 
 @dataclass(frozen=True)
@@ -105,12 +107,12 @@ class ExcludedPeople:
         return self.hasher.hash_id(sourced_id) in self.hashes
 
 
-def read_excluded(connection: Connection, read_secret_key: Callable[[], str]) -> ExcludedPeople | None:
+def read_excluded(connection: sa.Connection, read_secret_key: Callable[[], str]) -> ExcludedPeople | None:
     """Reads the people whom a run leaves out; None if there are none, and then no key is read.
 
     Raises SettingError if an exclusion was made with another secret key: the run would bring the person back.
     """
-    rows = connection.execute(select(exclusions.c.id_hash, exclusions.c.key_check)).all()
+    rows = connection.execute(sa.select(exclusions.c.id_hash, exclusions.c.key_check)).all()
     if not rows:
         return None
     hasher = IdHasher(read_secret_key())

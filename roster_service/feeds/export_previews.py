@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from sqlalchemy import Connection
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.errors import CommandError
@@ -67,7 +67,7 @@ class Preview:
     source: str
 
 
-def preview_path(connection: Connection, home: Path, feed: str, format_: str, path: str) -> Preview:
+def preview_path(connection: sa.Connection, home: Path, feed: str, format_: str, path: str) -> Preview:
     """Starts the dry run of the export at an absolute path. Raises CommandError for a name, format or path that cannot
     be used."""
     if not Path(path).is_absolute():
@@ -78,7 +78,9 @@ def preview_path(connection: Connection, home: Path, feed: str, format_: str, pa
         return _start(connection, home, folder, made)
 
 
-def preview_upload(connection: Connection, home: Path, feed: str, format_: str, uploads: Sequence[Upload]) -> Preview:
+def preview_upload(
+    connection: sa.Connection, home: Path, feed: str, format_: str, uploads: Sequence[Upload]
+) -> Preview:
     """Stores an uploaded export, a zip or CSV files, and starts its dry run. Raises CommandError for a name, format or
     files that cannot be used."""
     is_new = _require_feed(connection, feed, format_)
@@ -108,7 +110,7 @@ def read_dry_run(home: Path, preview: Preview) -> Background:
     return replace(found, text=f"the dry run ended without a report; it is ended {bounds}. {found.text[-500:]}".strip())
 
 
-def add_previewed_feed(connection: Connection, actor: Actor, preview: Preview) -> None:
+def add_previewed_feed(connection: sa.Connection, actor: Actor, preview: Preview) -> None:
     """Adds the feed of a preview if it is new, with the path of the export unless that was uploaded. The caller commits
     before `load_preview`, because the loader reads the feed. Raises CommandError for a feed that was added, removed or
     changed meanwhile."""
@@ -119,7 +121,7 @@ def add_previewed_feed(connection: Connection, actor: Actor, preview: Preview) -
         raise CommandError(f"there is a feed {preview.feed} already")
 
 
-def load_preview(connection: Connection, actor: Actor, home: Path, preview: Preview) -> None:
+def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: Preview) -> None:
     """Starts the load of the export of a preview, which is deleted after that. Raises CommandError if a load of the
     feed was started and has not ended."""
     folder = home / FOLDER / preview.id
@@ -140,7 +142,7 @@ def drop_previews_with(home: Path, has_person: Callable[[Path], bool]) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _require_feed(connection: Connection, feed: str, format_: str) -> bool:
+def _require_feed(connection: sa.Connection, feed: str, format_: str) -> bool:
     """Returns whether a feed is new. Raises CommandError for a name or a format that cannot be used."""
     require_feed_name(feed)
     if format_ not in FORMATS:
@@ -203,7 +205,7 @@ def _make_room(parent: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _start(connection: Connection, home: Path, folder: Path, preview: Preview) -> Preview:
+def _start(connection: sa.Connection, home: Path, folder: Path, preview: Preview) -> Preview:
     (folder / FACTS).write_text(json.dumps(asdict(preview)), encoding="utf-8")
     options = ("--feed", preview.feed, "--dry-run", "--json", "--", preview.path)
     start_script(connection, home, folder, f"load_{preview.format}", *options, bounds=BOUNDS)

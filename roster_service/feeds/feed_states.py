@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
@@ -25,14 +25,14 @@ class FeedState(StrEnum):
     REMOVED = "removed"
 
 
-def list_feed_ids(connection: Connection) -> list[int]:
+def list_feed_ids(connection: sa.Connection) -> list[int]:
     """Lists the ids of all feeds, in every state, in ascending order."""
-    return list(connection.scalars(select(feeds.c.id).order_by(feeds.c.id)))
+    return list(connection.scalars(sa.select(feeds.c.id).order_by(feeds.c.id)))
 
 
-def find_listed_feed(connection: Connection, name: str) -> Row[Any]:
+def find_listed_feed(connection: sa.Connection, name: str) -> sa.Row[Any]:
     """Returns the row of a feed, also of a removed one. Raises CommandError if there is none."""
-    found = connection.execute(select(feeds).where(feeds.c.name == name)).one_or_none()
+    found = connection.execute(sa.select(feeds).where(feeds.c.name == name)).one_or_none()
     if found is None:
         raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
     return found
@@ -50,26 +50,26 @@ _SETTINGS = (
     feeds.c.marker,
     feeds.c.strict,
     # A mapping has hundreds of lines: its hash says whether it is another one.
-    func.md5(feeds.c.words).label("words_md5"),
-    func.to_char(feeds.c.pause_from, "YYYY-MM-DD").label("pause_from"),
-    func.to_char(feeds.c.pause_until, "YYYY-MM-DD").label("pause_until"),
+    sa.func.md5(feeds.c.words).label("words_md5"),
+    sa.func.to_char(feeds.c.pause_from, "YYYY-MM-DD").label("pause_from"),
+    sa.func.to_char(feeds.c.pause_until, "YYYY-MM-DD").label("pause_until"),
     feeds.c.pause_reason,
 )
 
 
-def read_feed_settings(connection: Connection, name: str) -> dict[str, Any] | None:
+def read_feed_settings(connection: sa.Connection, name: str) -> dict[str, Any] | None:
     """Reads the settings of a feed, also of a removed one, for the change log; None if there is none."""
-    found = connection.execute(select(*_SETTINGS).where(feeds.c.name == name)).mappings().one_or_none()
+    found = connection.execute(sa.select(*_SETTINGS).where(feeds.c.name == name)).mappings().one_or_none()
     return None if found is None else dict(found)
 
 
-def read_added_feed(connection: Connection, name: str) -> dict[str, Any] | None:
+def read_added_feed(connection: sa.Connection, name: str) -> dict[str, Any] | None:
     """Reads the settings of a feed, as the state before it was added: None for one that a loader only tried."""
     found = read_feed_settings(connection, name)
     return None if found is None or found["state"] == FeedState.TRIED else found
 
 
-def find_feed(connection: Connection, name: str) -> Row[Any]:
+def find_feed(connection: sa.Connection, name: str) -> sa.Row[Any]:
     """Returns the row of a feed. Raises CommandError if there is none, or if it was removed."""
     found = find_listed_feed(connection, name)
     if found.state == FeedState.REMOVED:

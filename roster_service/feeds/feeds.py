@@ -14,7 +14,7 @@ from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, exists, func, or_, select, union_all, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.change_log.actors import Actor, require_role
@@ -76,12 +76,12 @@ class Feed:
         return self.last_outcome == RUNNING
 
 
-def _recorded(connection: Connection, actor: Actor, verb: Verb, name: str) -> AbstractContextManager[None]:
+def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, name: str) -> AbstractContextManager[None]:
     """Records the change of a feed that the block makes."""
     return recorded(connection, actor, verb, Subject.of_feed(name), lambda: read_feed_settings(connection, name))
 
 
-def add_feed(connection: Connection, actor: Actor, name: str, format_: str, path: Path | None) -> Feed:
+def add_feed(connection: sa.Connection, actor: Actor, name: str, format_: str, path: Path | None) -> Feed:
     """Adds a feed. This takes a removed feed back, with the records that are not purged yet. `format_`: of `FORMATS`.
     Raises CommandError for a bad name, and for one that is taken."""
     require_feed_name(name)
@@ -98,7 +98,7 @@ def add_feed(connection: Connection, actor: Actor, name: str, format_: str, path
     return find_listed(connection, name)
 
 
-def change_feed(connection: Connection, actor: Actor, name: str, values: Mapping[str, Any]) -> Feed:
+def change_feed(connection: sa.Connection, actor: Actor, name: str, values: Mapping[str, Any]) -> Feed:
     """Sets columns of a feed. Raises CommandError for an unknown or a removed feed."""
     renewed: dict[str, Any] = {}
     if values.get("strict") or "words" in values:
@@ -106,11 +106,11 @@ def change_feed(connection: Connection, actor: Actor, name: str, values: Mapping
         renewed = {"last_digest": None, "fingerprinted": False}
     with _recorded(connection, actor, Verb.FEED_SET, name):
         own = feeds.c.id == find_feed(connection, name).id
-        connection.execute(update(feeds).where(own).values({**values, **renewed}))
+        connection.execute(sa.update(feeds).where(own).values({**values, **renewed}))
     return find_listed(connection, name)
 
 
-def rename_feed(connection: Connection, actor: Actor, name: str, new: str) -> Feed:
+def rename_feed(connection: sa.Connection, actor: Actor, name: str, new: str) -> Feed:
     """Gives a feed another name. Raises CommandError if the name is taken or bad, if ids of its records have its name,
     and while a sync is under way."""
     require_feed_name(new)
@@ -119,17 +119,17 @@ def rename_feed(connection: Connection, actor: Actor, name: str, new: str) -> Fe
     renamed = find_feed(connection, name)
 
     def read_name() -> State:
-        return {"name": connection.scalar(select(feeds.c.name).where(feeds.c.id == renamed.id))}
+        return {"name": connection.scalar(sa.select(feeds.c.name).where(feeds.c.id == renamed.id))}
 
     with recorded(connection, actor, Verb.FEED_RENAME, Subject.of_feed(name), read_name):
-        if connection.scalar(select(exists().where(feeds.c.name == new))):
+        if connection.scalar(sa.select(sa.exists().where(feeds.c.name == new))):
             raise CommandError(f"there is a feed {new} already, or a run of one")
         _refuse_named_ids(connection, renamed.id, name)
-        connection.execute(update(feeds).where(feeds.c.id == renamed.id).values(name=new))
+        connection.execute(sa.update(feeds).where(feeds.c.id == renamed.id).values(name=new))
     return find_listed(connection, new)
 
 
-def pause_feed(connection: Connection, actor: Actor, name: str, pause: Pause) -> None:
+def pause_feed(connection: sa.Connection, actor: Actor, name: str, pause: Pause) -> None:
     """Sets the pause of a feed. Raises CommandError if there is no such feed, or the pause is over or never begins."""
     if pause.last < max(pause.first, find_today()):
         raise CommandError("the last day of a pause is neither before its first day nor before today")
@@ -137,13 +137,13 @@ def pause_feed(connection: Connection, actor: Actor, name: str, pause: Pause) ->
         store_pause(connection, name, pause)
 
 
-def resume_feed(connection: Connection, actor: Actor, name: str) -> None:
+def resume_feed(connection: sa.Connection, actor: Actor, name: str) -> None:
     """Ends the pause of a feed, also one to come. Raises CommandError if there is no such feed."""
     with _recorded(connection, actor, Verb.FEED_RESUME, name):
         store_pause(connection, name, None)
 
 
-def remove_feed(connection: Connection, actor: Actor, name: str, *, now: bool, dry_run: bool = False) -> Any:
+def remove_feed(connection: sa.Connection, actor: Actor, name: str, *, now: bool, dry_run: bool = False) -> Any:
     """Removes a feed by the script of the sync, which records it. `now`: delete its records at once. Returns the report
     of the run, as JSON has it. Raises CommandError."""
     options = [option for option, is_set in (("--now", now), ("--dry-run", dry_run)) if is_set]
@@ -153,7 +153,7 @@ def remove_feed(connection: Connection, actor: Actor, name: str, *, now: bool, d
     return json.loads(done.stdout)
 
 
-def start_removal(connection: Connection, actor: Actor, name: str, home: Path, *, now: bool) -> None:
+def start_removal(connection: sa.Connection, actor: Actor, name: str, home: Path, *, now: bool) -> None:
     """Starts what `remove_feed` does, in the background; `read_removal` reads how it ended. `home`: the data folder.
     Raises CommandError if a removal of the feed was started and has not ended."""
     require_role(connection, actor, Verb.FEED_REMOVE.least_role, Verb.FEED_REMOVE)
@@ -166,22 +166,22 @@ def read_removal(home: Path, name: str) -> Background | None:
     return read_background(name_folder(home, "removal", name))
 
 
-def find_listed(connection: Connection, name: str) -> Feed:
+def find_listed(connection: sa.Connection, name: str) -> Feed:
     """Returns the feed with this name, also a removed one, as `list_feeds` does."""
     return next(item for item in list_feeds(connection, without_records=True) if item.name == name)
 
 
-def describe_remains(connection: Connection, name: str, retention_days: int) -> str:
+def describe_remains(connection: sa.Connection, name: str, retention_days: int) -> str:
     """Returns what vendors still get of a removed feed, and until when, in words. `retention_days`: of the settings."""
-    own = select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
+    own = sa.select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
     parts = (
-        select(func.count().label("count"), func.max(table.c.date_last_modified).label("at")).where(
+        sa.select(sa.func.count().label("count"), sa.func.max(table.c.date_last_modified).label("at")).where(
             table.c.feed_id == own
         )
         for table in ROSTER_TABLES
     )
-    both = union_all(*parts).subquery()
-    count, at = connection.execute(select(func.sum(both.c.count), func.max(both.c.at))).one()
+    both = sa.union_all(*parts).subquery()
+    count, at = connection.execute(sa.select(sa.func.sum(both.c.count), sa.func.max(both.c.at))).one()
     if not count:
         return "it has no records, and no vendor gets anything of it"
     last = (at.astimezone(UTC) + timedelta(days=retention_days)).date()
@@ -192,12 +192,12 @@ def describe_remains(connection: Connection, name: str, retention_days: int) -> 
     )
 
 
-def _refuse_named_ids(connection: Connection, feed_id: int, name: str) -> None:
+def _refuse_named_ids(connection: sa.Connection, feed_id: int, name: str) -> None:
     """Raises CommandError if ids of records begin with the name of their feed (sync_scripts/formats/ids.py): under
     another name the next run would mark these records as deleted and add all of them anew."""
     for table in ROSTER_TABLES:
         named = table.c.sourced_id.startswith(f"{name}:", autoescape=True)
-        if connection.scalar(select(exists().where(table.c.feed_id == feed_id, named))):
+        if connection.scalar(sa.select(sa.exists().where(table.c.feed_id == feed_id, named))):
             raise CommandError(f"the feed {name} keeps its name, because the ids of its {TYPES[table.name]} have it")
 
 
@@ -205,12 +205,12 @@ def _describe_pause(pause: Pause | None) -> str | None:
     return None if pause is None or pause.last < find_today() else pause.describe()
 
 
-def list_feeds(connection: Connection, *, without_records: bool = False) -> list[Feed]:
+def list_feeds(connection: sa.Connection, *, without_records: bool = False) -> list[Feed]:
     """Lists all feeds, ordered by name: removed ones as long as they have records, or also `without_records`."""
     interrupted = find_interrupted(connection)
-    of_feed = select(func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
+    of_feed = sa.select(sa.func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
     good = of_feed.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES)).scalar_subquery()
-    newest = of_feed.with_only_columns(func.max(sync_runs.c.id))
+    newest = of_feed.with_only_columns(sa.func.max(sync_runs.c.id))
     last, held = sync_runs.alias(), sync_runs.alias()
     columns = (
         of_feed.scalar_subquery().label("last_run"),
@@ -219,16 +219,16 @@ def list_feeds(connection: Connection, *, without_records: bool = False) -> list
         last.c.message,
         last.c.files,
         good.label("last_good_run"),
-        func.extract("epoch", func.now() - good).label("age"),
+        sa.func.extract("epoch", sa.func.now() - good).label("age"),
         held.c.id.label("held_run"),
         held.c.message.label("held_message"),
     )
     joined = feeds.outerjoin(last, last.c.id == newest.scalar_subquery())
     joined = joined.outerjoin(held, held.c.id == newest.where(sync_runs.c.outcome == HELD).scalar_subquery())
-    listed = select(feeds, *columns).select_from(joined)
+    listed = sa.select(feeds, *columns).select_from(joined)
     if not without_records:
-        has_records = or_(*(exists().where(table.c.feed_id == feeds.c.id) for table in ROSTER_TABLES))
-        listed = listed.where(or_(feeds.c.state != FeedState.REMOVED, has_records))
+        has_records = sa.or_(*(sa.exists().where(table.c.feed_id == feeds.c.id) for table in ROSTER_TABLES))
+        listed = listed.where(sa.or_(feeds.c.state != FeedState.REMOVED, has_records))
     rows = connection.execute(listed.order_by(feeds.c.name)).all()
     dead = {row.id for row in rows if row.last_outcome == RUNNING and row.last_id in interrupted}
     return [

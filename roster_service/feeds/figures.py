@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Table, func, literal, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, ordering_chunks, orderings, roster_state, sync_runs
 from roster_service.feeds.feed_states import FeedState
@@ -31,17 +31,19 @@ class Figures:
     ordering_bytes: int
 
 
-def read_figures(connection: Connection) -> Figures:
+def read_figures(connection: sa.Connection) -> Figures:
     """Reads the figures. `connection`: of the counting role."""
-    of_feed = select().select_from(sync_runs).where(sync_runs.c.feed_id == feeds.c.id)
-    good = of_feed.with_only_columns(func.max(sync_runs.c.finished_at)).where(sync_runs.c.outcome.in_(LOADED_OUTCOMES))
+    of_feed = sa.select().select_from(sync_runs).where(sync_runs.c.feed_id == feeds.c.id)
+    good = of_feed.with_only_columns(sa.func.max(sync_runs.c.finished_at)).where(
+        sync_runs.c.outcome.in_(LOADED_OUTCOMES)
+    )
     last = of_feed.with_only_columns(sync_runs.c.refused).order_by(sync_runs.c.id.desc()).limit(1)
     rows = connection.execute(
-        select(
+        sa.select(
             feeds.c.name,
-            func.extract("epoch", func.now() - good.scalar_subquery()).label("age"),
-            func.coalesce(last.scalar_subquery(), 0).label("rejected"),
-            of_feed.with_only_columns(literal(1)).where(sync_runs.c.outcome == "held").exists().label("held"),
+            sa.func.extract("epoch", sa.func.now() - good.scalar_subquery()).label("age"),
+            sa.func.coalesce(last.scalar_subquery(), 0).label("rejected"),
+            of_feed.with_only_columns(sa.literal(1)).where(sync_runs.c.outcome == "held").exists().label("held"),
         )
         .where(feeds.c.enabled, feeds.c.state == FeedState.ADDED)
         .order_by(feeds.c.name)
@@ -50,23 +52,23 @@ def read_figures(connection: Connection) -> Figures:
     return Figures(health, read_ordering_size(connection))
 
 
-def read_ordering_size(connection: Connection) -> int:
+def read_ordering_size(connection: sa.Connection) -> int:
     """Returns the bytes that orderings take, with indexes."""
     return _read_size(connection, orderings, ordering_chunks)
 
 
-def read_sync_channels(connection: Connection) -> Sequence[str] | None:
+def read_sync_channels(connection: sa.Connection) -> Sequence[str] | None:
     """Returns the channels over which the last nightly sync announces; None before the first."""
-    found: Sequence[str] | None = connection.scalar(select(roster_state.c.sync_channels))
+    found: Sequence[str] | None = connection.scalar(sa.select(roster_state.c.sync_channels))
     return found
 
 
-def read_server(connection: Connection) -> tuple[str, int]:
+def read_server(connection: sa.Connection) -> tuple[str, int]:
     """Returns the version of PostgreSQL, and the bytes that the database takes."""
-    size = func.pg_database_size(func.current_database())
-    row = connection.execute(select(func.current_setting("server_version"), size)).one()
+    size = sa.func.pg_database_size(sa.func.current_database())
+    row = connection.execute(sa.select(sa.func.current_setting("server_version"), size)).one()
     return row[0], row[1]
 
 
-def _read_size(connection: Connection, *tables: Table) -> int:
-    return sum(int(connection.scalar(select(func.pg_total_relation_size(table.name))) or 0) for table in tables)
+def _read_size(connection: sa.Connection, *tables: sa.Table) -> int:
+    return sum(int(connection.scalar(sa.select(sa.func.pg_total_relation_size(table.name))) or 0) for table in tables)

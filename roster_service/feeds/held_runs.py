@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import ColumnElement, Connection, delete, select, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, sync_changes, sync_runs
 from roster_service.errors import StorageError
@@ -80,27 +80,27 @@ def drop_export(kept: str) -> None:
 
 
 def close_held(
-    connection: Connection, which: ColumnElement[bool], outcome: str, message: str, *, ends_alert: bool = True
+    connection: sa.Connection, which: sa.ColumnElement[bool], outcome: str, message: str, *, ends_alert: bool = True
 ) -> list[str]:
     """Ends the held runs for which the condition `which` holds, with this outcome and message, and deletes the changes
     that they would have made. `ends_alert`: a person has decided, so a run that is held later is announced again.
     Returns the paths of their kept exports, which the caller deletes after the commit."""
     before = sync_runs.alias()
     closed = (
-        update(sync_runs)
+        sa.update(sync_runs)
         .where(which, sync_runs.c.outcome == HELD, before.c.id == sync_runs.c.id)
         .values(outcome=outcome, message=message, kept_export=None, has_changes=False)
         .returning(sync_runs.c.id, sync_runs.c.feed_id, before.c.kept_export)
     )
     rows = connection.execute(closed).all()
-    connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_([row.id for row in rows])))
+    connection.execute(sa.delete(sync_changes).where(sync_changes.c.run_id.in_([row.id for row in rows])))
     if ends_alert:
         of_feeds = feeds.c.id.in_([row.feed_id for row in rows]) & (feeds.c.alerted == HELD)
-        connection.execute(update(feeds).where(of_feeds).values(alerted=None))
+        connection.execute(sa.update(feeds).where(of_feeds).values(alerted=None))
     return [str(row.kept_export) for row in rows]
 
 
-def read_outcome(connection: Connection, run: int) -> dict[str, Any] | None:
+def read_outcome(connection: sa.Connection, run: int) -> dict[str, Any] | None:
     """Reads the outcome of a run for the change log; None if there is no such run."""
-    outcome = connection.scalar(select(sync_runs.c.outcome).where(sync_runs.c.id == run))
+    outcome = connection.scalar(sa.select(sync_runs.c.outcome).where(sync_runs.c.id == run))
     return None if outcome is None else {"outcome": outcome}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import Connection, select, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
@@ -50,15 +50,15 @@ def make_pause(first: date | None, last: date | None, reason: str | None) -> Pau
     return None if first is None or last is None else Pause(first, last, reason or "")
 
 
-def read_pause(connection: Connection, feed_name: str) -> Pause | None:
+def read_pause(connection: sa.Connection, feed_name: str) -> Pause | None:
     """Reads the pause of a feed, also one to come; None for a feed without one, and for one that does not exist."""
     row = connection.execute(
-        select(feeds.c.pause_from, feeds.c.pause_until, feeds.c.pause_reason).where(feeds.c.name == feed_name)
+        sa.select(feeds.c.pause_from, feeds.c.pause_until, feeds.c.pause_reason).where(feeds.c.name == feed_name)
     ).one_or_none()
     return None if row is None else make_pause(*row)
 
 
-def require_no_pause(connection: Connection, feed_name: str, day: date) -> None:
+def require_no_pause(connection: sa.Connection, feed_name: str, day: date) -> None:
     """Raises CommandError if the feed is paused on a day."""
     pause = read_pause(connection, feed_name)
     if pause is not None and pause.covers(day):
@@ -67,8 +67,8 @@ def require_no_pause(connection: Connection, feed_name: str, day: date) -> None:
         )
 
 
-def store_pause(connection: Connection, feed_name: str, pause: Pause | None) -> None:
+def store_pause(connection: sa.Connection, feed_name: str, pause: Pause | None) -> None:
     """Sets the pause of a feed; None ends it. Raises CommandError if there is no such feed."""
     first, last, reason = (None, None, None) if pause is None else (pause.first, pause.last, pause.reason)
-    row = update(feeds).where(feeds.c.id == find_feed(connection, feed_name).id)
+    row = sa.update(feeds).where(feeds.c.id == find_feed(connection, feed_name).id)
     connection.execute(row.values(pause_from=first, pause_until=last, pause_reason=reason))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, Table, func, literal, null, or_, select, union_all
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.folding import fold_column
@@ -21,7 +21,7 @@ from roster_service.roster.visibility import has_row
 _users, _classes, _enrollments = tables.users.c, tables.classes.c, tables.enrollments.c
 ACTIVE = "active"
 # Given the id of a feed, the SELECT of (kind, id, feed_id, school_id, detail) of the records that a check finds.
-Find = Callable[[int], Select[Any]]
+Find = Callable[[int], sa.Select[Any]]
 
 
 @dataclass(frozen=True)
@@ -34,26 +34,28 @@ class Check:
     find: Find
 
 
-def _select(table: Table, school: ColumnElement[Any], detail: ColumnElement[Any], feed_id: int) -> Select[Any]:
+def _select(
+    table: sa.Table, school: sa.ColumnElement[Any], detail: sa.ColumnElement[Any], feed_id: int
+) -> sa.Select[Any]:
     """Selects the live records of a feed."""
     columns = (
-        literal(TYPES[table.name], CText).label("kind"),
+        sa.literal(TYPES[table.name], CText).label("kind"),
         table.c.sourced_id.label("id"),
         table.c.feed_id.label("feed_id"),
         school.label("school_id"),
         detail.label("detail"),
     )
-    return select(*columns).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
+    return sa.select(*columns).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
 
 
-def _find_without_role(feed_id: int) -> Select[Any]:
+def _find_without_role(feed_id: int) -> sa.Select[Any]:
     role = tables.user_roles.alias()
-    found = _select(tables.users, _users.primary_org_id, null(), feed_id)
+    found = _select(tables.users, _users.primary_org_id, sa.null(), feed_id)
     return found.where(~has_row(role, role.c.user_id == _users.sourced_id))
 
 
 def _find_classes_without(role: str) -> Find:
-    def find(feed_id: int) -> Select[Any]:
+    def find(feed_id: int) -> sa.Select[Any]:
         enrolled = tables.enrollments.alias()
         member = has_row(
             enrolled,
@@ -66,60 +68,60 @@ def _find_classes_without(role: str) -> Find:
     return find
 
 
-def _find_students_without_class(feed_id: int) -> Select[Any]:
+def _find_students_without_class(feed_id: int) -> sa.Select[Any]:
     role, enrolled = tables.user_roles.alias(), tables.enrollments.alias()
-    school = select(func.min(role.c.org_id)).where(role.c.user_id == _users.sourced_id, role.c.role == "student")
+    school = sa.select(sa.func.min(role.c.org_id)).where(role.c.user_id == _users.sourced_id, role.c.role == "student")
     is_enrolled = has_row(enrolled, enrolled.c.user_id == _users.sourced_id, enrolled.c.status == ACTIVE)
     is_student = has_row(role, role.c.user_id == _users.sourced_id, role.c.role == "student")
-    found = _select(tables.users, school.correlate(tables.users).scalar_subquery(), null(), feed_id)
+    found = _select(tables.users, school.correlate(tables.users).scalar_subquery(), sa.null(), feed_id)
     return found.where(is_student, ~is_enrolled)
 
 
-def _find_duplicates(value: ColumnElement[Any]) -> Find:
-    def find(feed_id: int) -> Select[Any]:
-        same = func.count().over(partition_by=value)
+def _find_duplicates(value: sa.ColumnElement[Any]) -> Find:
+    def find(feed_id: int) -> sa.Select[Any]:
+        same = sa.func.count().over(partition_by=value)
         found = (
             _select(tables.users, _users.primary_org_id, value, feed_id)
             .where(value != "")
             .add_columns(same.label("same"))
         )
         counted = found.subquery("counted")
-        return select(*list(counted.c)[:-1]).where(counted.c.same > 1)
+        return sa.select(*list(counted.c)[:-1]).where(counted.c.same > 1)
 
     return find
 
 
-def _find_outside_session(feed_id: int) -> Select[Any]:
+def _find_outside_session(feed_id: int) -> sa.Select[Any]:
     """Enrollments of which no day is between the first day of their class's terms and the last one. (Many systems give
     each enrollment the dates of the whole year, also in a class of half a year: that is no finding.)"""
     link, session = tables.class_terms.alias(), tables.academic_sessions.alias()
     spans = (
-        select(
+        sa.select(
             link.c.class_id,
-            func.min(session.c.start_date).label("first"),
-            func.max(session.c.end_date).label("last"),
+            sa.func.min(session.c.start_date).label("first"),
+            sa.func.max(session.c.end_date).label("last"),
         )
         .join(session, session.c.sourced_id == link.c.session_id)
         .where(session.c.status == ACTIVE)
         .group_by(link.c.class_id)
         .subquery("spans")
     )
-    dates = func.concat_ws(
+    dates = sa.func.concat_ws(
         " – ",
-        func.to_char(_enrollments.begin_date, "YYYY-MM-DD"),
-        func.to_char(_enrollments.end_date, "YYYY-MM-DD"),
+        sa.func.to_char(_enrollments.begin_date, "YYYY-MM-DD"),
+        sa.func.to_char(_enrollments.end_date, "YYYY-MM-DD"),
         type_=CText,
     )
     found = _select(tables.enrollments, _enrollments.school_id, dates, feed_id)
-    outside = or_(_enrollments.begin_date >= spans.c.last, _enrollments.end_date <= spans.c.first)
+    outside = sa.or_(_enrollments.begin_date >= spans.c.last, _enrollments.end_date <= spans.c.first)
     return found.join(spans, spans.c.class_id == _enrollments.class_id).where(outside)
 
 
 # Each reference: the table of the record, the school to which it belongs, the column with the other id, and the other
 # table. References from the tables of parts follow below.
-_REFERENCES: Sequence[tuple[Column[Any], ColumnElement[Any], Table]] = (
-    (tables.orgs.c.parent_id, null(), tables.orgs),
-    (tables.academic_sessions.c.parent_id, null(), tables.academic_sessions),
+_REFERENCES: Sequence[tuple[sa.Column[Any], sa.ColumnElement[Any], sa.Table]] = (
+    (tables.orgs.c.parent_id, sa.null(), tables.orgs),
+    (tables.academic_sessions.c.parent_id, sa.null(), tables.academic_sessions),
     (tables.courses.c.org_id, tables.courses.c.org_id, tables.orgs),
     (tables.courses.c.school_year_id, tables.courses.c.org_id, tables.academic_sessions),
     (_classes.course_id, _classes.school_id, tables.courses),
@@ -128,10 +130,10 @@ _REFERENCES: Sequence[tuple[Column[Any], ColumnElement[Any], Table]] = (
     (_enrollments.user_id, _enrollments.school_id, tables.users),
     (_enrollments.class_id, _enrollments.school_id, tables.classes),
     (_enrollments.school_id, _enrollments.school_id, tables.orgs),
-    (tables.demographics.c.sourced_id, null(), tables.users),
+    (tables.demographics.c.sourced_id, sa.null(), tables.users),
 )
 # Of parts: the column with the id of the record, its table, its school, the column with the other id, the other table.
-_PART_REFERENCES: Sequence[tuple[Column[Any], Table, ColumnElement[Any], Column[Any], Table]] = (
+_PART_REFERENCES: Sequence[tuple[sa.Column[Any], sa.Table, sa.ColumnElement[Any], sa.Column[Any], sa.Table]] = (
     (
         tables.class_terms.c.class_id,
         tables.classes,
@@ -156,10 +158,10 @@ _PART_REFERENCES: Sequence[tuple[Column[Any], Table, ColumnElement[Any], Column[
 )
 
 
-def _find_orphans(feed_id: int) -> Select[Any]:
+def _find_orphans(feed_id: int) -> sa.Select[Any]:
     """Live records that refer to a record which is not live."""
 
-    def is_live(column: ColumnElement[Any], target: Table) -> ColumnElement[bool]:
+    def is_live(column: sa.ColumnElement[Any], target: sa.Table) -> sa.ColumnElement[bool]:
         other = target.alias()
         return has_row(other, other.c.sourced_id == column, other.c.status == ACTIVE)
 
@@ -173,7 +175,7 @@ def _find_orphans(feed_id: int) -> Select[Any]:
         .where(~is_live(column, target))
         for own, table, school, column, target in _PART_REFERENCES
     ]
-    return select(union_all(*found).subquery("orphans"))
+    return sa.select(sa.union_all(*found).subquery("orphans"))
 
 
 CHECKS: Sequence[Check] = (

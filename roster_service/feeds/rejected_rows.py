@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, sync_refusals, sync_runs
 from roster_service.feeds.held_runs import HELD
@@ -52,10 +52,10 @@ class RejectedRow:
     records: tuple[NamedRecord, ...]
 
 
-def count_rejected_rows(connection: Connection, run: int) -> int:
+def count_rejected_rows(connection: sa.Connection, run: int) -> int:
     """Returns the number of rejected rows of a run that are stored: fewer than were rejected if they were too many, and
     none after their retention."""
-    return connection.scalar(select(func.count()).where(sync_refusals.c.run_id == run)) or 0
+    return connection.scalar(sa.select(sa.func.count()).where(sync_refusals.c.run_id == run)) or 0
 
 
 def explain_missing(rejected: int, stored: int) -> str:
@@ -70,11 +70,11 @@ def explain_missing(rejected: int, stored: int) -> str:
 
 
 def read_rejected_rows(
-    connection: Connection, run: int, count: int | None = None, *conditions: ColumnElement[bool], offset: int = 0
+    connection: sa.Connection, run: int, count: int | None = None, *conditions: sa.ColumnElement[bool], offset: int = 0
 ) -> Iterator[RejectedRow]:
     """Reads the stored rejected rows of a run, or `count` of them after the first `offset`: root causes before
     consequences. `conditions`: of the rows of sync_refusals."""
-    rows = select(sync_refusals).where(sync_refusals.c.run_id == run, *conditions).order_by(sync_refusals.c.number)
+    rows = sa.select(sync_refusals).where(sync_refusals.c.run_id == run, *conditions).order_by(sync_refusals.c.number)
     for row in connection.execute(rows.limit(count).offset(offset)):
         yield RejectedRow(
             row.file,
@@ -89,45 +89,45 @@ def read_rejected_rows(
         )
 
 
-def has_cause(cause: int) -> ColumnElement[bool]:
+def has_cause(cause: int) -> sa.ColumnElement[bool]:
     """Returns the condition that a row is of the root cause with this number."""
     return sync_refusals.c.cause == cause - 1
 
 
-def names_record(type_: str, sourced_id: str) -> ColumnElement[bool]:
+def names_record(type_: str, sourced_id: str) -> sa.ColumnElement[bool]:
     """Returns the condition that a row names a record, as its own or by a reference."""
     return sync_refusals.c.records.contains([{"type": type_, "sourcedId": sourced_id}])
 
 
-def find_loading_run(connection: Connection, feed: str) -> int | None:
+def find_loading_run(connection: sa.Connection, feed: str) -> int | None:
     """Returns the latest run of a feed that loaded an export."""
     found: int | None = connection.scalar(_select_latest(feed, LOADED_OUTCOMES))
     return found
 
 
-def find_explaining_runs(connection: Connection, feed: str) -> list[int]:
+def find_explaining_runs(connection: sa.Connection, feed: str) -> list[int]:
     """Returns the runs of a feed that explain why a record is not as its export has it, the newest first: the latest
     run that loaded an export, and the newest run after it that was held or refused. A row that a later run loads is no
     longer rejected, so no earlier run explains anything."""
     loading = find_loading_run(connection, feed)
     waiting: int | None = connection.scalar(
-        _select_latest(feed, WAITING_OUTCOMES).having(func.max(sync_runs.c.id) > (loading or 0))
+        _select_latest(feed, WAITING_OUTCOMES).having(sa.func.max(sync_runs.c.id) > (loading or 0))
     )
     return [run for run in (waiting, loading) if run is not None]
 
 
-def list_rejecting_runs(connection: Connection) -> list[tuple[str, int]]:
+def list_rejecting_runs(connection: sa.Connection) -> list[tuple[str, int]]:
     """Returns (feed, run) of each feed whose latest run that loaded an export rejected rows, by the name of the feed.
     The first `MOST_FEEDS` of them."""
-    latest = select(func.max(sync_runs.c.id)).where(sync_runs.c.outcome.in_(LOADED_OUTCOMES))
-    rows = select(feeds.c.name, sync_runs.c.id).join(feeds, feeds.c.id == sync_runs.c.feed_id)
+    latest = sa.select(sa.func.max(sync_runs.c.id)).where(sync_runs.c.outcome.in_(LOADED_OUTCOMES))
+    rows = sa.select(feeds.c.name, sync_runs.c.id).join(feeds, feeds.c.id == sync_runs.c.feed_id)
     rows = rows.where(sync_runs.c.id.in_(latest.group_by(sync_runs.c.feed_id)), sync_runs.c.refused > 0)
     return [(row[0], row[1]) for row in connection.execute(rows.order_by(feeds.c.name).limit(MOST_FEEDS))]
 
 
-def _select_latest(feed: str, outcomes: Collection[str]) -> Select[Any]:
-    of_feed = sync_runs.c.feed_id == select(feeds.c.id).where(feeds.c.name == feed).scalar_subquery()
-    return select(func.max(sync_runs.c.id)).where(of_feed, sync_runs.c.outcome.in_(outcomes))
+def _select_latest(feed: str, outcomes: Collection[str]) -> sa.Select[Any]:
+    of_feed = sync_runs.c.feed_id == sa.select(feeds.c.id).where(feeds.c.name == feed).scalar_subquery()
+    return sa.select(sa.func.max(sync_runs.c.id)).where(of_feed, sync_runs.c.outcome.in_(outcomes))
 
 
 def list_names(records: Iterable[NamedRecord]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, Text, case, func, literal, literal_column, select, update
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
@@ -26,12 +26,12 @@ _CLUSTER = "(SELECT system_identifier FROM pg_control_system())"
 _DATABASE = "(SELECT oid FROM pg_database WHERE datname = current_database())"
 # The cluster, its timeline, the database and the table. A failover and a restored base backup begin a new timeline; a
 # dump is restored into another cluster, another database or another table. Every user may call these functions.
-_SERVER = literal_column(
+_SERVER = sa.literal_column(
     f"concat_ws('/', {_CLUSTER}, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), {_DATABASE}, "
     "roster_state.tableoid)",
-    Text(),
+    sa.Text(),
 )
-_OWN = literal_column(f"concat_ws('/', {_CLUSTER}, {_DATABASE}, roster_state.salt)", Text())
+_OWN = sa.literal_column(f"concat_ws('/', {_CLUSTER}, {_DATABASE}, roster_state.salt)", sa.Text())
 REVISION, AS_OF, DELETIONS_SINCE = "X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since"
 # A worker caches the headers of more than one state, because requests of two revisions overlap while a sync commits.
 KEPT_STATES = 8
@@ -49,21 +49,21 @@ class RosterState:
     later_revision: int | None = None
 
 
-def read_database_id(connection: Connection) -> str:
+def read_database_id(connection: sa.Connection) -> str:
     """Returns 16 hexadecimal digits that tell the database from every other one, also from its copies. A failover keeps
     them, a restored dump has others."""
-    own = connection.execute(select(_OWN).select_from(tables.roster_state)).scalar_one()
+    own = connection.execute(sa.select(_OWN).select_from(tables.roster_state)).scalar_one()
     return hashlib.sha256(own.encode()).hexdigest()[:16]
 
 
-def read_state(connection: Connection) -> RosterState:
+def read_state(connection: sa.Connection) -> RosterState:
     """Reads the state of the whole roster. (A request gets the state that its caller sees.)"""
     state = tables.roster_state.c
-    return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
+    return RosterState(*connection.execute(sa.select(state.revision, state.as_of, state.deletions_since)).one())
 
 
 def advance_state(
-    connection: Connection,
+    connection: sa.Connection,
     feed_ids: Collection[int],
     as_of: datetime | None = None,
     deletions_since: datetime | None = None,
@@ -79,24 +79,24 @@ def advance_state(
     clients have seen. Then the next one is none of those, as after `advance_restored_state`.
     """
     state = tables.roster_state.c
-    step = case((state.server != _SERVER, _make_restore_step()), else_=1)
-    moved = update(tables.roster_state).values(revision=state.revision + step, server=_SERVER)
+    step = sa.case((state.server != _SERVER, _make_restore_step()), else_=1)
+    moved = sa.update(tables.roster_state).values(revision=state.revision + step, server=_SERVER)
     later = moved.values(_find_later(tables.roster_state, as_of, deletions_since))
     revision = int(connection.execute(later.returning(state.revision)).scalar_one())
-    own = update(tables.feeds).where(tables.feeds.c.id.in_(feed_ids))
+    own = sa.update(tables.feeds).where(tables.feeds.c.id.in_(feed_ids))
     connection.execute(own.values(revision=revision, **_find_later(tables.feeds, as_of, deletions_since)))
     return revision
 
 
 def _find_later(
-    table: Table, as_of: datetime | None, deletions_since: datetime | None
-) -> dict[str, ColumnElement[datetime]]:
+    table: sa.Table, as_of: datetime | None, deletions_since: datetime | None
+) -> dict[str, sa.ColumnElement[datetime]]:
     # GREATEST passes over NULL.
-    newest = func.greatest(table.c.as_of, literal(as_of, tables.Stamp))
-    later: dict[str, ColumnElement[datetime]] = {"as_of": newest}
+    newest = sa.func.greatest(table.c.as_of, sa.literal(as_of, tables.Stamp))
+    later: dict[str, sa.ColumnElement[datetime]] = {"as_of": newest}
     if deletions_since is not None:
-        deleted = func.least(literal(deletions_since, tables.Stamp), newest)
-        later["deletions_since"] = func.greatest(table.c.deletions_since, deleted)
+        deleted = sa.func.least(sa.literal(deletions_since, tables.Stamp), newest)
+        later["deletions_since"] = sa.func.greatest(table.c.deletions_since, deleted)
     return later
 
 
@@ -104,7 +104,7 @@ def _make_restore_step() -> int:
     return MIN_RESTORE_STEP + secrets.randbelow(RESTORE_STEPS_END - MIN_RESTORE_STEP)
 
 
-def advance_restored_state(connection: Connection, actor: Actor) -> RosterState:
+def advance_restored_state(connection: sa.Connection, actor: Actor) -> RosterState:
     """Gives a roster that was restored from a backup a revision that it never had, and returns the new state.
 
     Entity tags, caches of workers and orderings belong to a revision, so none of the time before the
@@ -115,20 +115,20 @@ def advance_restored_state(connection: Connection, actor: Actor) -> RosterState:
     if not try_sync_lock(connection, "notes a restored database"):
         raise CommandError("a sync is under way; try again when it is done")
     state = tables.roster_state.c
-    stamp = func.greatest(func.date_trunc("milliseconds", func.now()), state.as_of, type_=tables.Stamp)
-    moved = update(tables.roster_state).values(
+    stamp = sa.func.greatest(sa.func.date_trunc("milliseconds", sa.func.now()), state.as_of, type_=tables.Stamp)
+    moved = sa.update(tables.roster_state).values(
         revision=state.revision + _make_restore_step(), server=_SERVER, as_of=stamp, deletions_since=stamp
     )
     found = moved.returning(state.revision, state.as_of, state.deletions_since)
 
     def read_revision() -> State:
-        return {"revision": connection.scalar(select(state.revision))}
+        return {"revision": connection.scalar(sa.select(state.revision))}
 
     with recorded(connection, actor, Verb.DB_RESTORED, Subject("service", "database"), read_revision):
         restored = RosterState(*connection.execute(found).one())
         of_all = {"revision": restored.revision, "as_of": restored.as_of, "deletions_since": restored.deletions_since}
         for table in (tables.feeds, tables.visible_feeds):
-            connection.execute(update(table).values(of_all))
+            connection.execute(sa.update(table).values(of_all))
     return restored
 
 

@@ -7,22 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Text,
-    any_,
-    cast,
-    delete,
-    func,
-    literal,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from roster_service.db.tables import (
     ROSTER_TABLES,
@@ -113,7 +98,7 @@ class RunDetails(Run):
     preview: dict[str, Any] | None
 
 
-def list_runs(connection: Connection, feed: str | None, count: int) -> list[Run]:
+def list_runs(connection: sa.Connection, feed: str | None, count: int) -> list[Run]:
     """Lists all held runs, and then the latest `count` others. `feed`: only its runs. Raises CommandError for an
     unknown feed."""
     rows = _select_runs().order_by(sync_runs.c.id.desc())
@@ -125,7 +110,9 @@ def list_runs(connection: Connection, feed: str | None, count: int) -> list[Run]
     return [Run(**_read_fields(row, interrupted)) for row in (*held, *others)]
 
 
-def list_run_page(connection: Connection, feed: str | None, outcome: str | None, count: int, offset: int) -> list[Run]:
+def list_run_page(
+    connection: sa.Connection, feed: str | None, outcome: str | None, count: int, offset: int
+) -> list[Run]:
     """Lists `count` runs, the latest first, after the first `offset`. `feed`, `outcome`: only its runs, and those with
     it. Raises CommandError for an unknown feed."""
     rows = _select_runs().order_by(sync_runs.c.id.desc()).limit(count).offset(offset)
@@ -152,11 +139,11 @@ class FinishedRun:
     is_good: bool
 
 
-def list_latest_runs(connection: Connection, count: int) -> Mapping[str, Sequence[FinishedRun]]:
+def list_latest_runs(connection: sa.Connection, count: int) -> Mapping[str, Sequence[FinishedRun]]:
     """Returns the latest `count` finished runs of each feed, the oldest first, by the name of the feed."""
-    number = func.row_number().over(partition_by=sync_runs.c.feed_id, order_by=sync_runs.c.id.desc())
-    latest = select(sync_runs, number.label("number")).where(sync_runs.c.finished_at.is_not(None)).subquery()
-    rows = select(latest, feeds.c.name).join(feeds, feeds.c.id == latest.c.feed_id).where(latest.c.number <= count)
+    number = sa.func.row_number().over(partition_by=sync_runs.c.feed_id, order_by=sync_runs.c.id.desc())
+    latest = sa.select(sync_runs, number.label("number")).where(sync_runs.c.finished_at.is_not(None)).subquery()
+    rows = sa.select(latest, feeds.c.name).join(feeds, feeds.c.id == latest.c.feed_id).where(latest.c.number <= count)
     found: dict[str, list[FinishedRun]] = {}
     for row in connection.execute(rows.order_by(latest.c.id)):
         of_feed = found.setdefault(row.name, [])
@@ -166,26 +153,26 @@ def list_latest_runs(connection: Connection, count: int) -> Mapping[str, Sequenc
     return found
 
 
-def find_good_run_before(connection: Connection, run: int) -> FinishedRun | None:
+def find_good_run_before(connection: sa.Connection, run: int) -> FinishedRun | None:
     """Returns the latest run of the feed of `run` before it after which the roster was that of the export."""
-    own = select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
-    good = select(sync_runs).where(sync_runs.c.feed_id == own, sync_runs.c.id < run)
+    own = sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
+    good = sa.select(sync_runs).where(sync_runs.c.feed_id == own, sync_runs.c.id < run)
     good = good.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.counts != {})
     row = connection.execute(good.order_by(sync_runs.c.id.desc()).limit(1)).one_or_none()
     return None if row is None else _make_finished(row)
 
 
-def find_run_after(connection: Connection, run: int, outcomes: Collection[str]) -> int | None:
+def find_run_after(connection: sa.Connection, run: int, outcomes: Collection[str]) -> int | None:
     """Returns the next run of the feed of `run` with one of the outcomes, if there is one."""
-    own = select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
-    later = select(func.min(sync_runs.c.id)).where(
+    own = sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
+    later = sa.select(sa.func.min(sync_runs.c.id)).where(
         sync_runs.c.feed_id == own, sync_runs.c.id > run, sync_runs.c.outcome.in_(outcomes)
     )
     found: int | None = connection.scalar(later)
     return found
 
 
-def _make_finished(row: Row[Any]) -> FinishedRun:
+def _make_finished(row: sa.Row[Any]) -> FinishedRun:
     finished = row.finished_at.isoformat(timespec="seconds")
     records = count_live(row.counts)
     return FinishedRun(row.id, row.outcome, finished, records, row.refused, row.outcome in LOADED_OUTCOMES)
@@ -197,7 +184,7 @@ def count_live(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(of_type.get(kind, 0) for kind in live) for name, of_type in counts.items()}
 
 
-def find_run(connection: Connection, run: int) -> RunDetails:
+def find_run(connection: sa.Connection, run: int) -> RunDetails:
     """Returns a run. Raises CommandError if there is none with this number."""
     interrupted = find_interrupted(connection)
     row = connection.execute(_select_runs().where(sync_runs.c.id == run)).one_or_none()
@@ -219,47 +206,47 @@ def find_run(connection: Connection, run: int) -> RunDetails:
     )
 
 
-def delete_run_values(connection: Connection, feed_ids: Sequence[int]) -> None:
+def delete_run_values(connection: sa.Connection, feed_ids: Sequence[int]) -> None:
     """Deletes all that the runs of feeds have stored of records: rejected rows, changes, previews, and the counts of
     data quality. The counts of runs and their causes stay."""
-    own = select(sync_runs.c.id).where(sync_runs.c.feed_id.in_(feed_ids))
+    own = sa.select(sync_runs.c.id).where(sync_runs.c.feed_id.in_(feed_ids))
     for table in (sync_refusals, sync_changes):
-        connection.execute(delete(table).where(table.c.run_id.in_(own)))
-    connection.execute(delete(quality_counts).where(quality_counts.c.feed_id.in_(feed_ids)))
+        connection.execute(sa.delete(table).where(table.c.run_id.in_(own)))
+    connection.execute(sa.delete(quality_counts).where(quality_counts.c.feed_id.in_(feed_ids)))
     forgotten = {"has_changes": False, "preview": None}
-    connection.execute(update(sync_runs).where(sync_runs.c.feed_id.in_(feed_ids)).values(forgotten))
+    connection.execute(sa.update(sync_runs).where(sync_runs.c.feed_id.in_(feed_ids)).values(forgotten))
 
 
-def delete_person_values(connection: Connection, ids: Sequence[str], naming: str) -> None:
+def delete_person_values(connection: sa.Connection, ids: Sequence[str], naming: str) -> None:
     """Deletes what the runs have stored of a person: the rejected rows, the changes and the previews that name the
     person. What names others alone stays, as do the counts of runs and their causes. `ids`: of the person, and then of
     the person's enrollments; `naming`: the pattern of the texts that name the person, also inside JSON."""
     spelled = json.dumps(ids[0], ensure_ascii=False)
 
-    def names(*columns: Column[Any]) -> ColumnElement[bool]:
-        texts = (func.coalesce(cast(column, Text), "") for column in columns)
-        return func.concat_ws(" ", *texts, type_=Text).regexp_match(naming, flags="i")
+    def names(*columns: sa.Column[Any]) -> sa.ColumnElement[bool]:
+        texts = (sa.func.coalesce(sa.cast(column, sa.Text), "") for column in columns)
+        return sa.func.concat_ws(" ", *texts, type_=sa.Text).regexp_match(naming, flags="i")
 
-    def quotes(value: ColumnElement[Any]) -> ColumnElement[bool]:
-        return func.strpos(cast(value, Text), spelled) > 0
+    def quotes(value: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+        return sa.func.strpos(sa.cast(value, sa.Text), spelled) > 0
 
     rejected, changed = sync_refusals.c, sync_changes.c
     about = [names_record(TYPES[table.name], ids[0]) for table in (users, demographics)]
     values = names(rejected.value, rejected.sourced_id, rejected.records)
-    connection.execute(delete(sync_refusals).where(or_(*about, values)))
-    about = [quotes(func.jsonb_extract_path(changed.fields, name)) for name in REFERRING]
-    about.append(changed.sourced_id == any_(literal(list(ids), CTexts)))
-    connection.execute(delete(sync_changes).where(or_(*about, names(changed.fields))))
+    connection.execute(sa.delete(sync_refusals).where(sa.or_(*about, values)))
+    about = [quotes(sa.func.jsonb_extract_path(changed.fields, name)) for name in REFERRING]
+    about.append(changed.sourced_id == sa.any_(sa.literal(list(ids), CTexts)))
+    connection.execute(sa.delete(sync_changes).where(sa.or_(*about, names(changed.fields))))
     about = [quotes(sync_runs.c.preview), names(sync_runs.c.preview)]
-    connection.execute(update(sync_runs).where(or_(*about)).values(preview=None))
+    connection.execute(sa.update(sync_runs).where(sa.or_(*about)).values(preview=None))
 
 
-def _select_runs() -> Select[Any]:
-    return select(sync_runs, feeds.c.name).join(feeds, feeds.c.id == sync_runs.c.feed_id)
+def _select_runs() -> sa.Select[Any]:
+    return sa.select(sync_runs, feeds.c.name).join(feeds, feeds.c.id == sync_runs.c.feed_id)
 
 
-def _find_feed(connection: Connection, name: str) -> int:
-    found: int | None = connection.scalar(select(feeds.c.id).where(feeds.c.name == name))
+def _find_feed(connection: sa.Connection, name: str) -> int:
+    found: int | None = connection.scalar(sa.select(feeds.c.id).where(feeds.c.name == name))
     if found is None:
         raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
     return found
@@ -270,7 +257,7 @@ def _sort(found: dict[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
     return {key: found[key] for key in (*order, *sorted(found.keys() - set(order))) if key in found}
 
 
-def _read_fields(row: Row[Any], interrupted: frozenset[int]) -> dict[str, Any]:
+def _read_fields(row: sa.Row[Any], interrupted: frozenset[int]) -> dict[str, Any]:
     """The fields of `Run`. `interrupted`: the ids of the runs that are interrupted if they still seem to be running."""
     is_interrupted = row.outcome == RUNNING and row.id in interrupted
     return {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import Subject, Verb, recorded
@@ -24,7 +24,7 @@ from roster_service.feeds.sync_lock import RUNNING
 
 
 def approve_run(
-    connection: Connection, actor: Actor, run: int, *, as_json: bool, has_named: bool
+    connection: sa.Connection, actor: Actor, run: int, *, as_json: bool, has_named: bool
 ) -> subprocess.CompletedProcess[str]:
     """Applies a held run with the export that was held, by the loader, which records it. Returns the output of the
     loader. `has_named`: the operator has said which ids the excluded people have now.
@@ -40,7 +40,7 @@ def approve_run(
     return done
 
 
-def start_approval(connection: Connection, actor: Actor, run: int, home: Path) -> None:
+def start_approval(connection: sa.Connection, actor: Actor, run: int, home: Path) -> None:
     """Starts what `approve_run` does, in the background; `read_approval` tells how it ended. `home`: the data folder.
 
     Raises CommandError for a run that is not held, and if its approval was started and has not ended.
@@ -84,7 +84,7 @@ class Decision:
         return report.get("run") if report and report.get("outcome") == HELD else None
 
 
-def read_decision(connection: Connection, home: Path, run: Run) -> Decision:
+def read_decision(connection: sa.Connection, home: Path, run: Run) -> Decision:
     """Reads the decision on a held run. `home`: the data folder."""
     approval = read_approval(home, run.run)
     is_under_way = approval is not None and approval.is_running
@@ -98,7 +98,7 @@ def read_decision(connection: Connection, home: Path, run: Run) -> Decision:
 
 
 def start_load(
-    connection: Connection,
+    connection: sa.Connection,
     actor: Actor,
     feed: str,
     format_: str,
@@ -132,7 +132,7 @@ def _name_approval(home: Path, run: int) -> Path:
     return name_folder(home, "approval", str(run))
 
 
-def _prepare_approval(connection: Connection, actor: Actor, run: int, *, has_named: bool) -> Sequence[str]:
+def _prepare_approval(connection: sa.Connection, actor: Actor, run: int, *, has_named: bool) -> Sequence[str]:
     """The script that applies a held run, and its arguments."""
     require_role(connection, actor, Verb.SYNC_APPROVE.least_role, Verb.SYNC_APPROVE)
     held = _find_held(connection, run)
@@ -146,7 +146,7 @@ def _prepare_approval(connection: Connection, actor: Actor, run: int, *, has_nam
     return (f"load_{held.format}", *options, "--", held.kept)
 
 
-def discard_run(connection: Connection, actor: Actor, run: int) -> tuple[str, list[str]]:
+def discard_run(connection: sa.Connection, actor: Actor, run: int) -> tuple[str, list[str]]:
     """Discards a held run. Returns the name of its feed, and the paths of its kept exports, which the caller deletes
     after the commit (`drop_export`). Raises CommandError for a run that is not held."""
     held = _find_held(connection, run)
@@ -157,16 +157,16 @@ def discard_run(connection: Connection, actor: Actor, run: int) -> tuple[str, li
     return str(held.name), kept
 
 
-def _find(connection: Connection, run: int) -> Row[Any, Any, Any, Any, Any, Any]:
+def _find(connection: sa.Connection, run: int) -> sa.Row[Any, Any, Any, Any, Any, Any]:
     own = (sync_runs.c.outcome, sync_runs.c.message, sync_runs.c.source, sync_runs.c.kept_export.label("kept"))
-    rows = select(*own, feeds.c.name, feeds.c.format).join(feeds, feeds.c.id == sync_runs.c.feed_id)
+    rows = sa.select(*own, feeds.c.name, feeds.c.format).join(feeds, feeds.c.id == sync_runs.c.feed_id)
     found = connection.execute(rows.where(sync_runs.c.id == run)).one_or_none()
     if found is None:
         raise CommandError(f"there is no run {run}")
     return found
 
 
-def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any, Any, Any]:
+def _find_held(connection: sa.Connection, run: int) -> sa.Row[Any, Any, Any, Any, Any, Any]:
     found = _find(connection, run)
     if found.outcome != HELD:
         raise CommandError(f"the run {run} is not held; it is {found.outcome}")

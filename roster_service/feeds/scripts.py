@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
+import sqlalchemy as sa
 
 from roster_service.errors import CommandError
 from roster_service.settings import FILE_SUFFIX
@@ -45,7 +45,7 @@ class Bounds:
     memory_bytes: int
 
 
-def run_script(connection: Connection, name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_script(connection: sa.Connection, name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs `python -m sync_scripts.NAME ARGUMENTS` and returns its exit code and output."""
     return subprocess.run(  # noqa: S603  (our own script)
         _make_command(name, arguments),
@@ -87,7 +87,7 @@ class Background:
 
 
 def start_script(
-    connection: Connection,
+    connection: sa.Connection,
     home: Path,
     folder: Path,
     name: str,
@@ -167,7 +167,7 @@ def _make_command(name: str, arguments: Sequence[str | Path], bounds: Bounds | N
     return [sys.executable, *before, "-m", f"sync_scripts.{name}", *arguments]
 
 
-def _make_environment(connection: Connection) -> dict[str, str]:
+def _make_environment(connection: sa.Connection) -> dict[str, str]:
     url = connection.engine.url.render_as_string(hide_password=False)
     # The settings refuse a value beside a file with the value.
     given = {name: value for name, value in os.environ.items() if name != f"ROSTER_DATABASE_URL{FILE_SUFFIX}"}

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, text
+import sqlalchemy as sa
 
 # Two numbers, as pg_locks shows them: "Rost", "sync".
 SYNC_LOCK = {"class": 0x526F7374, "object": 0x73796E63}
@@ -37,49 +37,49 @@ _HOLDER = (
     "FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid() "
 )
-_HOLDER_OF_FEED = text(
+_HOLDER_OF_FEED = sa.text(
     _HOLDER + "AND classid = :class AND objid = CAST(CAST(hashtext(:name) AS bigint) & 4294967295 AS oid)"
 )
-_HOLDER_OF_ROSTER = text(_HOLDER + "AND classid = :class AND objid = :object")
-_INTERRUPTED = text(
+_HOLDER_OF_ROSTER = sa.text(_HOLDER + "AND classid = :class AND objid = :object")
+_INTERRUPTED = sa.text(
     "SELECT run.id FROM sync_runs run WHERE run.outcome = :outcome "
     "AND run.id NOT IN (SELECT going.run_id FROM find_runs_under_way() going)"
 )
 
 
-def try_feed_lock(connection: Connection, feed_name: str, *, alone: bool) -> bool:
+def try_feed_lock(connection: sa.Connection, feed_name: str, *, alone: bool) -> bool:
     """Takes the lock of the feed and a share of the roster's, or all of it (`alone`), until the session ends or
     `release_feed_lock`. Returns False, and takes none, if another session holds one of them."""
     shared = "" if alone else "_shared"
-    if not connection.scalar(text(f"SELECT pg_try_advisory_lock{shared}(:class, :object)"), SYNC_LOCK):
+    if not connection.scalar(sa.text(f"SELECT pg_try_advisory_lock{shared}(:class, :object)"), SYNC_LOCK):
         return False
     own = {"class": FEED_CLASS, "name": feed_name}
-    if connection.scalar(text("SELECT pg_try_advisory_lock(:class, hashtext(:name))"), own):
+    if connection.scalar(sa.text("SELECT pg_try_advisory_lock(:class, hashtext(:name))"), own):
         return True
-    connection.execute(text(f"SELECT pg_advisory_unlock{shared}(:class, :object)"), SYNC_LOCK)
+    connection.execute(sa.text(f"SELECT pg_advisory_unlock{shared}(:class, :object)"), SYNC_LOCK)
     return False
 
 
-def release_feed_lock(connection: Connection) -> None:
+def release_feed_lock(connection: sa.Connection) -> None:
     """Releases the locks of the session."""
-    connection.execute(text("SELECT pg_advisory_unlock_all()"))
+    connection.execute(sa.text("SELECT pg_advisory_unlock_all()"))
 
 
-def try_sync_lock(connection: Connection, task: str) -> bool:
+def try_sync_lock(connection: sa.Connection, task: str) -> bool:
     """Takes the lock of the roster until the end of the transaction. Returns False while a run is under way. `task`:
     what the transaction does, for those who find the lock taken."""
-    taken = text("SELECT pg_try_advisory_xact_lock(:class, :object)")
+    taken = sa.text("SELECT pg_try_advisory_xact_lock(:class, :object)")
     name_task(connection, task)
     return bool(connection.scalar(taken, SYNC_LOCK))
 
 
-def take_sync_lock(connection: Connection, task: str, say: Say) -> None:
+def take_sync_lock(connection: sa.Connection, task: str, say: Say) -> None:
     """Takes the lock of the roster until the end of the transaction, and waits for the runs that are under way. `task`:
     as for `try_sync_lock`."""
     if not try_sync_lock(connection, task):
         holder = name_holder(connection.execute(_HOLDER_OF_ROSTER, SYNC_LOCK).first())
         with say_later(say, f"waiting for the end of {holder}"):
-            connection.execute(text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
 
 
 @contextlib.contextmanager
@@ -93,19 +93,19 @@ def say_later(say: Say, words: str) -> Iterator[None]:
         timer.cancel()
 
 
-def name_task(connection: Connection, task: str) -> None:
+def name_task(connection: sa.Connection, task: str) -> None:
     """Gives the session the name of a task until the end of the transaction."""
-    connection.execute(select(func.set_config("application_name", TASK_NAME + task, True)))
+    connection.execute(sa.select(sa.func.set_config("application_name", TASK_NAME + task, True)))
 
 
-def name_session(connection: Connection, feed_name: str, step: str | None) -> None:
+def name_session(connection: sa.Connection, feed_name: str, step: str | None) -> None:
     """Gives the session the name of its feed and of the step of its run, which others see at once: a row of the run
     would be seen only after the commit. PostgreSQL cuts a name at 63 bytes, so the step comes first."""
     name = SESSION_NAME + (feed_name if step is None else f"{step}, {feed_name}")
-    connection.execute(select(func.set_config("application_name", name, False)))
+    connection.execute(sa.select(sa.func.set_config("application_name", name, False)))
 
 
-def find_step(connection: Connection, feed_name: str) -> str | None:
+def find_step(connection: sa.Connection, feed_name: str) -> str | None:
     """Returns the step of the run of a feed that is under way, as its session is named; None before the first step and
     without a run."""
     holder = connection.execute(_HOLDER_OF_FEED, {"class": FEED_CLASS, "name": feed_name}).first()
@@ -115,14 +115,14 @@ def find_step(connection: Connection, feed_name: str) -> str | None:
     return step if comma else None
 
 
-def find_lock_holder(connection: Connection, feed_name: str) -> Row[Any] | None:
+def find_lock_holder(connection: sa.Connection, feed_name: str) -> sa.Row[Any] | None:
     """Returns (`application_name`, `pid`, `since` as HH:MM:SS) of the session that keeps a run of the feed from its
     locks, or None."""
     found = connection.execute(_HOLDER_OF_FEED, {"class": FEED_CLASS, "name": feed_name}).first()
     return found or connection.execute(_HOLDER_OF_ROSTER, SYNC_LOCK).first()
 
 
-def name_holder(holder: Row[Any] | None) -> str:
+def name_holder(holder: sa.Row[Any] | None) -> str:
     """Returns the words for the session of `find_lock_holder`."""
     if holder is None:
         return "another sync"
@@ -130,7 +130,7 @@ def name_holder(holder: Row[Any] | None) -> str:
     return f"{kind} ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
 
 
-def find_interrupted(connection: Connection) -> frozenset[int]:
+def find_interrupted(connection: sa.Connection) -> frozenset[int]:
     """Returns the ids of the interrupted runs. A run may end during the call, so the caller has to read the rows after
     it: only those that still have the outcome `running` are interrupted."""
     return frozenset(connection.scalars(_INTERRUPTED, {"outcome": RUNNING}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.integrations.flask_oauth2.requests import FlaskOAuth2Payload, FlaskOAuth2Request
 from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Request
@@ -19,7 +20,6 @@ from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
 from flask import Flask, Request, Response, jsonify, request
 from joserfc.jwk import KeySet
-from sqlalchemy import Engine
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
 from roster_service.auth.credentials.access_token import make_access_token_audience
@@ -252,7 +252,7 @@ def require_no_wait(seconds: int, reason: str) -> None:
 
 def register_oauth(
     app: Flask,
-    engine: Engine,
+    engine: sa.Engine,
     keys: KeyRing,
     throttle: TokenThrottle,
     *,

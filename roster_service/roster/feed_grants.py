@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from sqlalchemy import Connection, case, delete, func, select, update
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
@@ -40,12 +40,12 @@ class FeedGrant:
         return f"{words} once the purge deletes it, in the first night after {last}"
 
 
-def list_feed_grants(connection: Connection, feed_id: int) -> list[FeedGrant]:
+def list_feed_grants(connection: sa.Connection, feed_id: int) -> list[FeedGrant]:
     """Lists the grants of the districts of a feed, by the address of the vendor."""
-    deleted_at = case((orgs.c.status == "tobedeleted", orgs.c.date_last_modified), else_=func.now())
+    deleted_at = sa.case((orgs.c.status == "tobedeleted", orgs.c.date_last_modified), else_=sa.func.now())
     columns = (vendors.c.id, vendors.c.email, orgs.c.sourced_id, orgs.c.name, deleted_at)
     found = (
-        select(*columns)
+        sa.select(*columns)
         .join(vendor_grants, vendor_grants.c.vendor_id == vendors.c.id)
         .join(orgs, orgs.c.sourced_id == vendor_grants.c.district_id)
         .where(orgs.c.feed_id == feed_id)
@@ -54,22 +54,22 @@ def list_feed_grants(connection: Connection, feed_id: int) -> list[FeedGrant]:
     return [FeedGrant(*row) for row in rows]
 
 
-def end_grants(connection: Connection, actor: Actor, grants: Collection[FeedGrant]) -> None:
+def end_grants(connection: sa.Connection, actor: Actor, grants: Collection[FeedGrant]) -> None:
     """Ends grants, and the tokens of their vendors, with a row of the change log for each."""
     for grant in grants:
         own = vendor_grants.c.vendor_id == grant.vendor_id
         read_state = partial(_read_grants, connection, grant.vendor_id)
         with recorded(connection, actor, Verb.VENDOR_REVOKE, Subject.of_vendor(grant.email), read_state):
-            connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == grant.district_id))
-            renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": func.gen_random_uuid()}
-            connection.execute(update(vendors).where(vendors.c.id == grant.vendor_id).values(renewed))
+            connection.execute(sa.delete(vendor_grants).where(own, vendor_grants.c.district_id == grant.district_id))
+            renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": sa.func.gen_random_uuid()}
+            connection.execute(sa.update(vendors).where(vendors.c.id == grant.vendor_id).values(renewed))
             refresh_visible_orgs(connection, grant.vendor_id)
 
 
-def _read_grants(connection: Connection, vendor_id: int) -> State:
+def _read_grants(connection: sa.Connection, vendor_id: int) -> State:
     columns = (vendor_grants.c.district_id, vendor_grants.c.school_id)
     return {
         "grants": [
-            list(row) for row in connection.execute(select(*columns).where(vendor_grants.c.vendor_id == vendor_id))
+            list(row) for row in connection.execute(sa.select(*columns).where(vendor_grants.c.vendor_id == vendor_id))
         ]
     }

@@ -9,21 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    FromClause,
-    TableValuedAlias,
-    Text,
-    bindparam,
-    case,
-    cast,
-    collate,
-    column,
-    func,
-    literal_column,
-    null,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 SAFE_ID = "^[A-Za-z0-9._~-]*$"
@@ -32,53 +18,53 @@ INSTANT_FORMAT = r'"\""YYYY-MM-DD"T"HH24:MI:SS.MS"Z\""'
 DAY_FORMAT = r'"\""YYYY-MM-DD"\""'
 
 
-def base_url() -> BindParameter[str]:
+def base_url() -> sa.BindParameter[str]:
     """The bound value of the root address of refs. The caller that binds it has to escape it for a JSON string."""
-    return bindparam("base_url", type_=Text)
+    return sa.bindparam("base_url", type_=sa.Text)
 
 
-def constant(text: str) -> ColumnElement[str]:
+def constant(text: str) -> sa.ColumnElement[str]:
     """A literal piece of JSON in the statement. `text` must come from this code, never from a request."""
-    return literal_column("'" + text.replace("'", "''") + "'", Text)
+    return sa.literal_column("'" + text.replace("'", "''") + "'", sa.Text)
 
 
-def text_json(value: ColumnElement[str]) -> ColumnElement[str]:
+def text_json(value: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """A JSON string."""
-    return cast(func.to_json(value), Text)
+    return sa.cast(sa.func.to_json(value), sa.Text)
 
 
-def flag_json(value: ColumnElement[bool]) -> ColumnElement[str]:
+def flag_json(value: sa.ColumnElement[bool]) -> sa.ColumnElement[str]:
     """The strings "true" and "false", as OneRoster writes booleans."""
-    return case((value, constant('"true"')), (~value, constant('"false"')), else_=null())
+    return sa.case((value, constant('"true"')), (~value, constant('"false"')), else_=sa.null())
 
 
-def instant_json(value: ColumnElement[object]) -> ColumnElement[str]:
+def instant_json(value: sa.ColumnElement[object]) -> sa.ColumnElement[str]:
     """UTC with milliseconds: "2026-11-21T02:00:00.000Z"."""
-    return func.to_char(func.timezone(constant("UTC"), value), constant(INSTANT_FORMAT))
+    return sa.func.to_char(sa.func.timezone(constant("UTC"), value), constant(INSTANT_FORMAT))
 
 
-def day_json(value: ColumnElement[object]) -> ColumnElement[str]:
+def day_json(value: sa.ColumnElement[object]) -> sa.ColumnElement[str]:
     """ "2026-11-21"."""
-    return func.to_char(value, constant(DAY_FORMAT))
+    return sa.func.to_char(value, constant(DAY_FORMAT))
 
 
-def stored_json(value: ColumnElement[object]) -> ColumnElement[str]:
+def stored_json(value: sa.ColumnElement[object]) -> sa.ColumnElement[str]:
     """A stored JSON value or a list of texts, as it is."""
-    return cast(func.to_json(value), Text)
+    return sa.cast(sa.func.to_json(value), sa.Text)
 
 
-def href_segment(identifier: ColumnElement[str]) -> ColumnElement[str]:
+def href_segment(identifier: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """An id, percent-encoded as one segment of a path."""
     # Nearly all ids need no escaping, and the regular expression is much faster than a call of the function.
-    return case((identifier.regexp_match(constant(SAFE_ID)), identifier), else_=func.href_escape(identifier))
+    return sa.case((identifier.regexp_match(constant(SAFE_ID)), identifier), else_=sa.func.href_escape(identifier))
 
 
-def href(path: str, identifier: ColumnElement[str]) -> ColumnElement[str]:
+def href(path: str, identifier: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """The absolute address of a record, as the inside of a JSON string."""
     return base_url().concat(constant(f"/{path}/")).concat(href_segment(identifier))
 
 
-def ref_json(kind: str, path: str, identifier: ColumnElement[str]) -> ColumnElement[str]:
+def ref_json(kind: str, path: str, identifier: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """A reference: {"href": ..., "sourcedId": ..., "type": ...}."""
     return (
         constant('{"href":"')
@@ -89,36 +75,36 @@ def ref_json(kind: str, path: str, identifier: ColumnElement[str]) -> ColumnElem
     )
 
 
-def object_json(pairs: Iterable[tuple[str, ColumnElement[str]]]) -> ColumnElement[str]:
+def object_json(pairs: Iterable[tuple[str, sa.ColumnElement[str]]]) -> sa.ColumnElement[str]:
     """A JSON object of (name, JSON text) pairs; a pair whose text is NULL is left out."""
     members = [constant(f'"{name}":').concat(value) for name, value in pairs]
     if not members:
         return constant("{}")
-    return constant("{").concat(func.concat_ws(constant(","), *members)).concat(constant("}"))
+    return constant("{").concat(sa.func.concat_ws(constant(","), *members)).concat(constant("}"))
 
 
-def list_json(texts: ColumnElement[str]) -> ColumnElement[str]:
+def list_json(texts: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """A JSON array. `texts`: the aggregated texts of its items, joined by commas; if it is NULL, so is the array."""
     return constant("[").concat(texts).concat(constant("]"))
 
 
-def only_if(condition: ColumnElement[bool], value: ColumnElement[Any]) -> ColumnElement[Any]:
+def only_if(condition: sa.ColumnElement[bool], value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """The value if the condition holds, else NULL."""
-    return case((condition, value), else_=null())
+    return sa.case((condition, value), else_=sa.null())
 
 
-def nothing() -> ColumnElement[str]:
+def nothing() -> sa.ColumnElement[str]:
     """NULL: the text of a value that a record never has."""
-    return cast(null(), Text)
+    return sa.cast(sa.null(), sa.Text)
 
 
-def entries(stored: ColumnElement[Any], name: str) -> TableValuedAlias:
+def entries(stored: sa.ColumnElement[Any], name: str) -> sa.TableValuedAlias:
     """The entries of a stored JSON list as rows with the columns `value` and `ordinality`, to be joined laterally with
     the row that stores the list."""
-    rows = func.jsonb_array_elements(stored)
-    return rows.table_valued(column("value", JSONB), with_ordinality="ordinality", name=name).render_derived()
+    rows = sa.func.jsonb_array_elements(stored)
+    return rows.table_valued(sa.column("value", JSONB), with_ordinality="ordinality", name=name).render_derived()
 
 
-def member(entry: FromClause, name: str) -> ColumnElement[str]:
+def member(entry: sa.FromClause, name: str) -> sa.ColumnElement[str]:
     """A text member of an entry of `entries`."""
-    return collate(entry.c.value.op("->>", return_type=Text())(constant(name)), "C")
+    return sa.collate(entry.c.value.op("->>", return_type=sa.Text())(constant(name)), "C")

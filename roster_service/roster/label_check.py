@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+import sqlalchemy as sa
 
 from roster_service.errors import RosterServiceError
 
@@ -105,19 +105,19 @@ class WrongLabelsError(RosterServiceError):
         super().__init__(f"the visibility labels of {counts} are not what follows from the roster")
 
 
-def find_wrong_labels(connection: Connection) -> dict[str, list[str]]:
+def find_wrong_labels(connection: sa.Connection) -> dict[str, list[str]]:
     """Returns the ids of the records whose label is not the right one, by table, without tables that have none."""
-    found = {table: list(connection.scalars(text(_select_wrong(table)))) for table in _IS_RIGHT}
+    found = {table: list(connection.scalars(sa.text(_select_wrong(table)))) for table in _IS_RIGHT}
     return {table: wrong for table, wrong in found.items() if wrong}
 
 
-def require_right_labels(connection: Connection, feed_id: int, stamp: datetime) -> None:
+def require_right_labels(connection: sa.Connection, feed_id: int, stamp: datetime) -> None:
     """Raises WrongLabelsError if the label of a record that the run with this stamp has changed, or of one that hangs
     on it, is not the right one."""
     found = {}
     for table, ids in _MAY_CHANGE.items():
         values = {"feed_id": feed_id, "stamp": stamp}
-        found[table] = list(connection.scalars(text(_select_wrong(table, ids)), values))
+        found[table] = list(connection.scalars(sa.text(_select_wrong(table, ids)), values))
     if wrong := {table: ids for table, ids in found.items() if ids}:
         raise WrongLabelsError(wrong)
 

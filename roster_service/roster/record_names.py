@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, Table, func, literal, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import (
     CText,
@@ -20,7 +20,7 @@ from roster_service.db.tables import (
 )
 
 # The columns whose texts, with a blank between them, are the label of a record.
-LABEL_COLUMNS: Mapping[Table, tuple[str, ...]] = {
+LABEL_COLUMNS: Mapping[sa.Table, tuple[str, ...]] = {
     orgs: ("name",),
     academic_sessions: ("title",),
     courses: ("title",),
@@ -30,19 +30,19 @@ LABEL_COLUMNS: Mapping[Table, tuple[str, ...]] = {
     demographics: ("sourced_id",),
 }
 # Rows beside those of the roster, with the columns of their tables: those that a run would add.
-Added = Mapping[Table, FromClause]
+Added = Mapping[sa.Table, sa.FromClause]
 
 
-def make_label(table: Table, source: FromClause) -> ColumnElement[str]:
+def make_label(table: sa.Table, source: sa.FromClause) -> sa.ColumnElement[str]:
     """Returns the label of the rows of `source`, which has the columns of `table`."""
     first, *others = (source.c[name] for name in LABEL_COLUMNS[table])
-    label: ColumnElement[str] = first
+    label: sa.ColumnElement[str] = first
     for column in others:
-        label = label + literal(" ", CText) + column
+        label = label + sa.literal(" ", CText) + column
     return label
 
 
-def read_names(connection: Connection, table: Table, ids: Iterable[str], added: Added) -> dict[str, str]:
+def read_names(connection: sa.Connection, table: sa.Table, ids: Iterable[str], added: Added) -> dict[str, str]:
     """Returns the names of records of a table, also of deleted ones: their labels; for an enrollment its role, person
     and class, for demographics the name of the person. `added`: rows beside those of the roster."""
     wanted = sorted(set(ids))
@@ -64,14 +64,14 @@ def read_names(connection: Connection, table: Table, ids: Iterable[str], added: 
 
 
 def _read(
-    connection: Connection,
-    table: Table,
+    connection: sa.Connection,
+    table: sa.Table,
     ids: list[str],
     added: Added,
-    columns: Callable[[FromClause], Sequence[ColumnElement[Any]]],
-) -> Iterator[Row[Any]]:
+    columns: Callable[[sa.FromClause], Sequence[sa.ColumnElement[Any]]],
+) -> Iterator[sa.Row[Any]]:
     """(sourced_id, the columns) of the rows with these ids, those of the roster last."""
     for source in (added.get(table), table):
         if source is not None:
-            wanted = source.c.sourced_id == func.any(literal(ids, CTexts))
-            yield from connection.execute(select(source.c.sourced_id, *columns(source)).where(wanted))
+            wanted = source.c.sourced_id == sa.func.any(sa.literal(ids, CTexts))
+            yield from connection.execute(sa.select(source.c.sourced_id, *columns(source)).where(wanted))

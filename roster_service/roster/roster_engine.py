@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
@@ -14,7 +14,7 @@ from roster_service.settings import Settings
 
 
 @contextlib.contextmanager
-def open_roster_engine(settings: Settings) -> Iterator[Engine]:
+def open_roster_engine(settings: Settings) -> Iterator[sa.Engine]:
     """Yields an engine with write access on the database of the settings. Raises DatabaseUnavailableError if the
     database is not reachable or not migrated."""
     with open_database(settings) as url:

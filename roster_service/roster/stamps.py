@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import Stamp
 
-NOW = func.date_trunc("milliseconds", func.clock_timestamp())
+NOW = sa.func.date_trunc("milliseconds", sa.func.clock_timestamp())
 
 
-def make_next_stamp(connection: Connection) -> datetime:
+def make_next_stamp(connection: sa.Connection) -> datetime:
     """Returns a stamp for changes: now, but always later than all announced stamps, even if the clock went back. The
     transaction holds the lock of the sync alone, or stores the stamp in the row of a run (`take_stamp` of
     sync_scripts/engine/runs.py)."""
-    stamp: datetime = connection.execute(select(func.next_stamp(type_=Stamp))).scalar_one()
+    stamp: datetime = connection.execute(sa.select(sa.func.next_stamp(type_=Stamp))).scalar_one()
     return stamp

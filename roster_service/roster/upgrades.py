@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg2.errors import DeadlockDetected, LockNotAvailable
-from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.exc import OperationalError
 
 from roster_service.db import migrations
@@ -46,7 +46,7 @@ def make_config() -> Config:
     return config
 
 
-def read_revisions(connection: Connection) -> tuple[str | None, str]:
+def read_revisions(connection: sa.Connection) -> tuple[str | None, str]:
     """Returns (revision of the database, or None if it has no tables yet; newest revision of this version).
 
     Raises SchemaError if the installation has no revisions, because then every database would seem newer,
@@ -75,7 +75,7 @@ def _refuse_newer(current: str | None) -> SchemaError:
     return SchemaError(f"the database is at revision {current}, of a newer version; install the newer version")
 
 
-def upgrade(engine: Engine, role_password: str | None = None, follow: FollowParts = iter) -> tuple[str | None, str]:
+def upgrade(engine: sa.Engine, role_password: str | None = None, follow: FollowParts = iter) -> tuple[str | None, str]:
     """Migrates to the newest revision, labels records without a label, and makes the roles of the workers, in one
     transaction.
 
@@ -97,10 +97,10 @@ def upgrade(engine: Engine, role_password: str | None = None, follow: FollowPart
     )
 
 
-def _upgrade(engine: Engine, role_password: str | None, follow: FollowParts) -> tuple[str | None, str]:
+def _upgrade(engine: sa.Engine, role_password: str | None, follow: FollowParts) -> tuple[str | None, str]:
     with engine.begin() as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
         before, head = read_revisions(connection)
         if before != head:
             if _is_newer(before):
@@ -110,24 +110,24 @@ def _upgrade(engine: Engine, role_password: str | None, follow: FollowParts) -> 
             command.upgrade(config, "head")
             apply_objects(connection)
             label_unlabelled(connection, follow)
-            refresh_visible_orgs(connection, *connection.scalars(select(vendors.c.id)))
+            refresh_visible_orgs(connection, *connection.scalars(sa.select(vendors.c.id)))
         ensure_roles(connection, role_password)
         return before, head
 
 
-def require_servable(engine: Engine) -> None:
+def require_servable(engine: sa.Engine) -> None:
     """Raises SchemaError unless the tables are those of this version, or of a newer version that this one
     can serve. The latter allows machines to be upgraded one after the other, after the database."""
     with engine.connect() as connection:
         current, _ = read_revisions(connection)
         is_newer = _is_newer(current)
-        if is_newer and connection.scalar(select(roster_state.c.generation)) != GENERATION:
+        if is_newer and connection.scalar(sa.select(roster_state.c.generation)) != GENERATION:
             raise _refuse_newer(current)
     if not is_newer:
         require_current(engine)
 
 
-def require_current(engine: Engine) -> None:
+def require_current(engine: sa.Engine) -> None:
     """Raises SchemaError if the database is not at the revision of this version."""
     with engine.connect() as connection:
         current, head = read_revisions(connection)

@@ -24,24 +24,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    FromClause,
-    Integer,
-    Select,
-    Table,
-    any_,
-    bindparam,
-    case,
-    cast,
-    exists,
-    func,
-    literal_column,
-    or_,
-    select,
-    type_coerce,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.db import tables
@@ -70,62 +53,62 @@ class ContentRights:
     withheld: frozenset[WithheldField]
 
 
-def has_row(row: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+def has_row(row: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     """Returns the condition that a row exists for which the conditions hold. `row`: a new alias of a table.
 
     All other tables in the conditions belong to an enclosing query, at any depth. Without `correlate_except`,
     SQLAlchemy would correlate with the next enclosing query only, and join the table once more, with all its rows.
     """
-    return exists(select(literal_column("1")).select_from(row).where(*conditions).correlate_except(row))
+    return sa.exists(sa.select(sa.literal_column("1")).select_from(row).where(*conditions).correlate_except(row))
 
 
-def of_each_row(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+def of_each_row(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     """Returns the same condition in a form that PostgreSQL evaluates for each row that the other conditions leave.
 
     PostgreSQL plans a bare EXISTS as a join, and may begin with all visible rows to find those of one class. It cannot
     look into a CASE, so the other conditions determine the plan.
     """
-    return case((condition, 1), else_=0) != 0
+    return sa.case((condition, 1), else_=0) != 0
 
 
-VENDOR: BindParameter[int] = bindparam("vendor_id", type_=Integer)
+VENDOR: sa.BindParameter[int] = sa.bindparam("vendor_id", type_=sa.Integer)
 
 
-def select_granted_orgs() -> Select[str]:
+def select_granted_orgs() -> sa.Select[str]:
     """Returns a query for the ids of the orgs whose people, classes and enrollments are visible."""
     return _select_visible(lambda visible: visible.granted)
 
 
-def select_whole_districts() -> Select[str]:
+def select_whole_districts() -> sa.Select[str]:
     """Returns a query for the ids of the districts that are granted with all their orgs."""
     return _select_visible(lambda visible: visible.whole_district)
 
 
-def _select_visible(condition: Callable[[Any], ColumnElement[bool]]) -> Select[str]:
+def _select_visible(condition: Callable[[Any], sa.ColumnElement[bool]]) -> sa.Select[str]:
     visible = visible_orgs.alias()
-    return select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, condition(visible.c))
+    return sa.select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, condition(visible.c))
 
 
-def read_admission() -> ColumnElement[str]:
+def read_admission() -> sa.ColumnElement[str]:
     """Returns an expression for the key with which the transaction has admitted its caller. NULL if it has admitted
     none."""
-    return func.nullif(func.current_setting("roster.visibility_key", True), "", type_=CText)
+    return sa.func.nullif(sa.func.current_setting("roster.visibility_key", True), "", type_=CText)
 
 
-def name_visible_set(seen: Any) -> ColumnElement[str]:
+def name_visible_set(seen: Any) -> sa.ColumnElement[str]:
     """Returns an expression for what the admitted caller sees of a feed: its visible orgs, whether it sees guardians,
     and its floor, where that hides departures. `seen`: the columns of a row of `visible_feeds`."""
-    guardians = func.current_setting("roster.guardians", True) == "true"
+    guardians = sa.func.current_setting("roster.guardians", True) == "true"
     hides = read_client_instant("floor") >= seen.first_departure
-    since: ColumnElement[str] = literal_column("' since '", CText) + func.current_setting("roster.floor", True)
-    name = seen.visible_set + case((guardians, " with guardians"), else_="") + case((hides, since), else_="")
-    return type_coerce(name, CText)
+    since: sa.ColumnElement[str] = sa.literal_column("' since '", CText) + sa.func.current_setting("roster.floor", True)
+    name = seen.visible_set + sa.case((guardians, " with guardians"), else_="") + sa.case((hides, since), else_="")
+    return sa.type_coerce(name, CText)
 
 
-def read_client_instant(name: str) -> ColumnElement[Any]:
+def read_client_instant(name: str) -> sa.ColumnElement[Any]:
     """Returns an expression for an instant of the admitted client: its `floor`, or its part in `as_of`. NULL where a
     vendor is admitted without a client."""
-    return cast(func.nullif(func.current_setting(f"roster.{name}", True), ""), Stamp)
+    return sa.cast(sa.func.nullif(sa.func.current_setting(f"roster.{name}", True), ""), Stamp)
 
 
 # What `admit_client` sets where all slots of the vendor are taken, and where the vendor has no grant.
@@ -133,24 +116,24 @@ NO_SLOT = "no slot"
 NO_GRANT = "no grant"
 
 
-def read_refusal() -> ColumnElement[str]:
+def read_refusal() -> sa.ColumnElement[str]:
     """Returns an expression for the reason for which the transaction has not admitted its caller: `NO_SLOT` or
     `NO_GRANT`; NULL for no reason, or that its rights have ended."""
-    return func.nullif(func.current_setting("roster.refusal", True), "", type_=CText)
+    return sa.func.nullif(sa.func.current_setting("roster.refusal", True), "", type_=CText)
 
 
-def org_is_visible(org: FromClause) -> ColumnElement[bool]:
+def org_is_visible(org: sa.FromClause) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of orgs is visible: granted, or the district above a granted school."""
     return org_id_is_visible(org.c.sourced_id)
 
 
-def org_id_is_visible(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+def org_id_is_visible(org_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     """Returns the condition that the org with this id is visible."""
     visible = visible_orgs.alias()
     return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id)
 
 
-def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+def org_id_is_granted(org_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     """Returns the condition that the people, classes and enrollments of the org with this id are visible.
 
     It is an EXISTS, for which PostgreSQL looks up the org of each row if there are few rows, and hashes all granted
@@ -160,14 +143,14 @@ def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id, visible.c.granted)
 
 
-def role_is_visible(role: FromClause, rights: ContentRights) -> ColumnElement[bool]:
+def role_is_visible(role: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of user_roles is visible."""
     # A user has few roles. For a join, PostgreSQL would hash the visible orgs anew for each user of a page.
     granted = of_each_row(org_id_is_granted(role.c.org_id))
     return granted if rights.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 
-def user_is_visible(user_id: ColumnElement[str], rights: ContentRights, *roles: str) -> ColumnElement[bool]:
+def user_is_visible(user_id: sa.ColumnElement[str], rights: ContentRights, *roles: str) -> sa.ColumnElement[bool]:
     """Returns the condition that the user with this id is visible; with `roles`, that one of these roles makes it
     visible. It is for parts of records, which the policy of the roles guards; of a row of users, the label tells."""
     role = tables.user_roles.alias()
@@ -185,21 +168,21 @@ class Opened(Enum):
 
 
 def label_is_open(
-    label_id: ColumnElement[int], rights: ContentRights, opened: Opened | None = None
-) -> ColumnElement[bool]:
+    label_id: sa.ColumnElement[int], rights: ContentRights, opened: Opened | None = None
+) -> sa.ColumnElement[bool]:
     """Returns the condition that the label with this number opens its records; with `opened`, that it opens users with
     this role."""
     seen = visible_labels.alias()
     return has_row(seen, seen.c.label_id == label_id, *_is_open(seen, rights, opened))
 
 
-def select_open_labels(rights: ContentRights) -> Select[int]:
+def select_open_labels(rights: ContentRights) -> sa.Select[int]:
     """Returns a query for the numbers of the labels that open their records."""
     seen = visible_labels.alias()
-    return select(seen.c.label_id).where(*_is_open(seen, rights, None))
+    return sa.select(seen.c.label_id).where(*_is_open(seen, rights, None))
 
 
-def _is_open(seen: FromClause, rights: ContentRights, opened: Opened | None) -> Iterator[ColumnElement[bool]]:
+def _is_open(seen: sa.FromClause, rights: ContentRights, opened: Opened | None) -> Iterator[sa.ColumnElement[bool]]:
     yield seen.c.vendor_id == VENDOR
     if not rights.guardians:
         yield seen.c.without_guardians
@@ -207,22 +190,24 @@ def _is_open(seen: FromClause, rights: ContentRights, opened: Opened | None) -> 
         yield seen.c[f"opens_{opened.value}s"]
 
 
-def _session_is_visible(session: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
+def _session_is_visible(session: sa.FromClause, _rights: ContentRights) -> sa.ColumnElement[bool]:
     # An array, which PostgreSQL makes once a statement: a class shows several sessions.
     seen = visible_feeds.alias()
-    feeds = select(seen.c.feed_id).where(seen.c.vendor_id == VENDOR).correlate_except(seen)
-    return session.c.feed_id == any_(func.array(feeds.scalar_subquery(), type_=ARRAY(Integer)))
+    feeds = sa.select(seen.c.feed_id).where(seen.c.vendor_id == VENDOR).correlate_except(seen)
+    return session.c.feed_id == sa.any_(sa.func.array(feeds.scalar_subquery(), type_=ARRAY(sa.Integer)))
 
 
-def session_id_is_visible(session_id: ColumnElement[str], rights: ContentRights) -> ColumnElement[bool]:
+def session_id_is_visible(session_id: sa.ColumnElement[str], rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that the academic session with this id is visible."""
     session = tables.academic_sessions.alias()
-    return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, rights)))
+    return session_id.in_(
+        sa.select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, rights))
+    )
 
 
 # The tables whose rows are visible by their label.
 _BY_LABEL = frozenset({tables.courses, tables.users, tables.demographics, tables.enrollments})
-_VISIBLE: Mapping[Table, Callable[[FromClause, ContentRights], ColumnElement[bool]]] = {
+_VISIBLE: Mapping[sa.Table, Callable[[sa.FromClause, ContentRights], sa.ColumnElement[bool]]] = {
     tables.orgs: lambda org, _rights: org_is_visible(org),
     tables.academic_sessions: _session_is_visible,
     tables.classes: lambda taught, _rights: org_id_is_granted(taught.c.school_id),
@@ -230,22 +215,22 @@ _VISIBLE: Mapping[Table, Callable[[FromClause, ContentRights], ColumnElement[boo
 }
 
 
-def row_is_visible(table: Table, row: FromClause, rights: ContentRights) -> ColumnElement[bool]:
+def row_is_visible(table: sa.Table, row: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that `row`, the table or an alias of it, is visible. Raises KeyError for a table without a
     rule."""
     return _VISIBLE[table](row, rights)
 
 
-def find_visible_rows(table: Table, rights: ContentRights) -> ColumnElement[bool]:
+def find_visible_rows(table: sa.Table, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the same condition on a table in the form with which PostgreSQL begins: it reads the rows of each open
     label by the index. (Of a join with the labels, it expects too many rows, and reads the whole table.)"""
     if table not in _BY_LABEL:
         return row_is_visible(table, table, rights)
-    opened = func.array(select_open_labels(rights).scalar_subquery(), type_=ARRAY(Integer))
-    return table.c.label_id == any_(opened)
+    opened = sa.func.array(select_open_labels(rights).scalar_subquery(), type_=ARRAY(sa.Integer))
+    return table.c.label_id == sa.any_(opened)
 
 
-def departure_is_shown(departure: FromClause) -> ColumnElement[bool]:
+def departure_is_shown(departure: sa.FromClause) -> sa.ColumnElement[bool]:
     """Returns the condition that a departure is later than the floors of the vendor and of the client, of a feed that
     the vendor sees. A departure of before would name a record that the caller never saw."""
     seen = visible_feeds.alias()
@@ -255,11 +240,11 @@ def departure_is_shown(departure: FromClause) -> ColumnElement[bool]:
         seen.c.vendor_id == VENDOR,
         seen.c.feed_id == departure.c.feed_id,
         seen.c.floor < departure.c.departed_at,
-        or_(own.is_(None), own < departure.c.departed_at),
+        sa.or_(own.is_(None), own < departure.c.departed_at),
     )
 
 
-def user_metadata_is_visible(rights: ContentRights) -> ColumnElement[bool] | None:
+def user_metadata_is_visible(rights: ContentRights) -> sa.ColumnElement[bool] | None:
     """Returns the condition that the metadata of a row of users is visible; None if the caller sees no user's
     metadata."""
     roles: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import ColumnElement, case, literal, null
+import sqlalchemy as sa
 
 EXTENSION = r"ext:[a-zA-Z0-9.\-_]+"
 
@@ -43,12 +43,14 @@ class Narrowing:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     otherwise: str | None = None
 
-    def narrow(self, stored: ColumnElement[str]) -> ColumnElement[str]:
+    def narrow(self, stored: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
         """Returns the SQL expression of the word that is shown for the `stored` one; NULL to leave the field out."""
-        whens: list[tuple[ColumnElement[bool], ColumnElement[str]]] = [(stored.in_(self.vocabulary.words), stored)]
-        whens += [(stored == word, literal(shown, literal_execute=False)) for word, shown in self.stand_ins.items()]
-        otherwise = null() if self.otherwise is None else literal(self.otherwise)
-        return case(*whens, (stored.is_(None), null()), else_=otherwise)
+        whens: list[tuple[sa.ColumnElement[bool], sa.ColumnElement[str]]] = [
+            (stored.in_(self.vocabulary.words), stored)
+        ]
+        whens += [(stored == word, sa.literal(shown, literal_execute=False)) for word, shown in self.stand_ins.items()]
+        otherwise = sa.null() if self.otherwise is None else sa.literal(self.otherwise)
+        return sa.case(*whens, (stored.is_(None), sa.null()), else_=otherwise)
 
 
 STATUS = Vocabulary(("active", "tobedeleted"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, func, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import CTexts, vendor_defaults, vendors
 
@@ -40,7 +40,7 @@ class WithheldField(StrEnum):
     PUBLIC_SCHOOL_RESIDENCE_STATUS = "publicSchoolResidenceStatus"
 
 
-def read_list() -> ColumnElement[list[str]]:
+def read_list() -> sa.ColumnElement[list[str]]:
     """Returns an expression for the list of words that applies to a row of `vendors`: its own, else the default."""
-    default = select(vendor_defaults.c.withheld).scalar_subquery()
-    return func.coalesce(vendors.c.withheld, default, type_=CTexts)
+    default = sa.select(vendor_defaults.c.withheld).scalar_subquery()
+    return sa.func.coalesce(vendors.c.withheld, default, type_=CTexts)

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import sqlalchemy as sa
 from marshmallow import Schema, fields, validate
 from oneroster_filter import FieldType, Kind, Through
-from sqlalchemy import ColumnElement, cast, collate, exists, func, literal_column, select
-from sqlalchemy import Text as SqlText
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.roster import json_text
@@ -30,8 +29,8 @@ from roster_service.roster.vocabulary import Narrowing, Vocabulary
 from roster_service.roster.withheld import WithheldField
 
 # A column or expression, or a function of the caller's content rights that returns one.
-Value = ColumnElement[Any] | Callable[[ContentRights], ColumnElement[Any]]
-Source = ColumnElement[Any] | Through
+Value = sa.ColumnElement[Any] | Callable[[ContentRights], sa.ColumnElement[Any]]
+Source = sa.ColumnElement[Any] | Through
 
 ITSELF = ""
 
@@ -40,8 +39,8 @@ ITSELF = ""
 class Rows:
     """The rows of a child table that belong to a record: the condition that selects them, and their sort keys."""
 
-    condition: Callable[[ContentRights], ColumnElement[bool]]
-    order: tuple[ColumnElement[Any], ...]
+    condition: Callable[[ContentRights], sa.ColumnElement[bool]]
+    order: tuple[sa.ColumnElement[Any], ...]
 
 
 def describe(description: str, **more: Any) -> dict[str, Any]:
@@ -68,14 +67,14 @@ class RosterField(fields.Field[Any]):
         """Whether these content rights hide the field of all records; a view then has no such field."""
         return self.withheld_as in rights.withheld
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         """Returns the expression of the value's JSON text, NULL where the value is absent."""
         raise NotImplementedError
 
     # The fixed JSON value of a required field in a departure, which tells nothing of the record.
     blank: Any = ""
 
-    def blank_json(self) -> ColumnElement[str]:
+    def blank_json(self) -> sa.ColumnElement[str]:
         """Returns the expression of the JSON text of `blank`."""
         return json_text.constant(json.dumps(self.blank))
 
@@ -88,18 +87,18 @@ class _Plain(RosterField):
     """A kind with one value: `to_json` makes its JSON text, and `kind` is its type in filters."""
 
     kind: Kind
-    to_json: Callable[[ColumnElement[Any]], ColumnElement[str]]
+    to_json: Callable[[sa.ColumnElement[Any]], sa.ColumnElement[str]]
 
     def __init__(self, value: Value, description: str, **options: Any) -> None:
         super().__init__(metadata=describe(description), **options)
         self.value = value
         self.filter_types = {ITSELF: FieldType(self.kind)}
 
-    def expression(self, rights: ContentRights) -> ColumnElement[Any]:
+    def expression(self, rights: ContentRights) -> sa.ColumnElement[Any]:
         """Returns the SQL expression of the value."""
-        return self.value if isinstance(self.value, ColumnElement) else self.value(rights)
+        return self.value if isinstance(self.value, sa.ColumnElement) else self.value(rights)
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         return type(self).to_json(self.expression(rights))
 
     def source(self, path: str, rights: ContentRights) -> Source:
@@ -124,7 +123,7 @@ class Token(Text):
         self.narrow = words.narrow if isinstance(words, Narrowing) else None
         self.vocabulary = vocabulary
 
-    def expression(self, rights: ContentRights) -> ColumnElement[Any]:
+    def expression(self, rights: ContentRights) -> sa.ColumnElement[Any]:
         stored = super().expression(rights)
         return stored if self.narrow is None else self.narrow(stored)
 
@@ -174,7 +173,12 @@ class Address(Text, fields.Url):
     """
 
     def __init__(
-        self, path: str, identifier: ColumnElement[Any], fragment: ColumnElement[Any], description: str, **options: Any
+        self,
+        path: str,
+        identifier: sa.ColumnElement[Any],
+        fragment: sa.ColumnElement[Any],
+        description: str,
+        **options: Any,
     ) -> None:
         super().__init__(identifier, description, **options)
         self.path = path
@@ -182,7 +186,7 @@ class Address(Text, fields.Url):
         # A URL depends on the host name of the request, so a filter cannot compare it.
         self.filter_types = {}
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         address = json_text.href(self.path, self.expression(rights)).concat(json_text.constant("#"))
         quote = json_text.constant('"')
         return quote.concat(address).concat(json_text.href_segment(self.fragment)).concat(quote)
@@ -197,8 +201,8 @@ class Metadata(fields.Dict, RosterField):
 
     def __init__(
         self,
-        column: ColumnElement[Any],
-        visible: Callable[[ContentRights], ColumnElement[bool] | None],
+        column: sa.ColumnElement[Any],
+        visible: Callable[[ContentRights], sa.ColumnElement[bool] | None],
         description: str,
         **options: Any,
     ) -> None:
@@ -211,18 +215,18 @@ class Metadata(fields.Dict, RosterField):
         """Whether these content rights hide the metadata of all records."""
         return self.visible(rights) is None
 
-    def _shown(self, rights: ContentRights, value: ColumnElement[Any]) -> ColumnElement[Any]:
+    def _shown(self, rights: ContentRights, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         condition = self.visible(rights)
         if condition is None:
             raise LookupError("these content rights hide the metadata")
         # Of a record without metadata, PostgreSQL then asks nothing more.
         return json_text.only_if(self.column.is_not(None) & condition, value)
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
-        return self._shown(rights, cast(self.column, SqlText))
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        return self._shown(rights, sa.cast(self.column, sa.Text))
 
     def source(self, path: str, rights: ContentRights) -> Source:
-        return self._shown(rights, collate(self.column.op("->>", return_type=SqlText())(path), "C"))
+        return self._shown(rights, sa.collate(self.column.op("->>", return_type=sa.Text())(path), "C"))
 
 
 @dataclass(frozen=True)
@@ -274,10 +278,10 @@ class Ref(fields.Nested, RosterField):
     def __init__(
         self,
         kind: RefKind,
-        identifier: ColumnElement[Any],
+        identifier: sa.ColumnElement[Any],
         description: str,
         *,
-        visible: Callable[[ColumnElement[Any], ContentRights], ColumnElement[bool]] | None,
+        visible: Callable[[sa.ColumnElement[Any], ContentRights], sa.ColumnElement[bool]] | None,
         **options: Any,
     ) -> None:
         super().__init__(_REF_SCHEMAS[kind], metadata=describe(description), **options)
@@ -286,16 +290,16 @@ class Ref(fields.Nested, RosterField):
         self.visible = visible
         self.filter_types = {"sourcedId": FieldType(Kind.TEXT)}
 
-    def blank_json(self) -> ColumnElement[str]:
+    def blank_json(self) -> sa.ColumnElement[str]:
         """Returns the expression of a reference to no record."""
-        return json_text.ref_json(self.kind.type, self.kind.path, cast(json_text.constant(""), SqlText))
+        return json_text.ref_json(self.kind.type, self.kind.path, sa.cast(json_text.constant(""), sa.Text))
 
-    def _shown(self, rights: ContentRights, value: ColumnElement[Any]) -> ColumnElement[Any]:
+    def _shown(self, rights: ContentRights, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         if self.visible is None:
             return value
         return json_text.only_if(self.visible(self.identifier, rights), value)
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         return self._shown(rights, json_text.ref_json(self.kind.type, self.kind.path, self.identifier))
 
     def source(self, path: str, rights: ContentRights) -> Source:
@@ -308,15 +312,15 @@ class _Many(RosterField):
     rows: Rows
     blank = ()
 
-    def _aggregate(self, item: ColumnElement[str], rights: ContentRights) -> ColumnElement[str]:
-        joined = func.string_agg(item, aggregate_order_by(json_text.constant(","), *self.rows.order), type_=SqlText)
+    def _aggregate(self, item: sa.ColumnElement[str], rights: ContentRights) -> sa.ColumnElement[str]:
+        joined = sa.func.string_agg(item, aggregate_order_by(json_text.constant(","), *self.rows.order), type_=sa.Text)
         if self.required:
-            joined = func.coalesce(joined, "", type_=SqlText)
-        return json_text.list_json(select(joined).where(self.rows.condition(rights)).scalar_subquery())
+            joined = sa.func.coalesce(joined, "", type_=sa.Text)
+        return json_text.list_json(sa.select(joined).where(self.rows.condition(rights)).scalar_subquery())
 
     def _through(self, element: Source, rights: ContentRights) -> Through:
-        def wrap(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-            return exists(select(literal_column("1")).where(self.rows.condition(rights), condition))
+        def wrap(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+            return sa.exists(sa.select(sa.literal_column("1")).where(self.rows.condition(rights), condition))
 
         if isinstance(element, Through):
             inner = element
@@ -328,7 +332,7 @@ class RefList(_Many, fields.List[Any]):
     """References to several records. `rows` must select only those that the caller may read."""
 
     def __init__(
-        self, kind: RefKind, identifier: ColumnElement[Any], rows: Rows, description: str, **options: Any
+        self, kind: RefKind, identifier: sa.ColumnElement[Any], rows: Rows, description: str, **options: Any
     ) -> None:
         super().__init__(cls_or_instance=fields.Nested(_REF_SCHEMAS[kind]), metadata=describe(description), **options)
         self.kind = kind
@@ -336,7 +340,7 @@ class RefList(_Many, fields.List[Any]):
         self.rows = rows
         self.filter_types = {"sourcedId": FieldType(Kind.TEXT, many=True)}
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         return self._aggregate(json_text.ref_json(self.kind.type, self.kind.path, self.identifier), rights)
 
     def source(self, path: str, rights: ContentRights) -> Source:
@@ -353,7 +357,7 @@ class ObjectList(_Many, fields.List[Any]):
         # None: the names for filters follow from the members.
         self.filter_types = None
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         return self._aggregate(make_members_json(self.members, rights), rights)
 
     def source(self, path: str, rights: ContentRights) -> Source:
@@ -372,11 +376,11 @@ class Unserved(fields.List[Any], RosterField):
         )
         self.filter_types = {}
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         return json_text.nothing()
 
 
-def make_members_json(members: Mapping[str, RosterField], rights: ContentRights) -> ColumnElement[str]:
+def make_members_json(members: Mapping[str, RosterField], rights: ContentRights) -> sa.ColumnElement[str]:
     """Returns the expression of the JSON object of these fields, less those that the content rights hide."""
     shown = ((name, member) for name, member in members.items() if not member.is_hidden(rights))
     return json_text.object_json((name, member.json(rights)) for name, member in shown)

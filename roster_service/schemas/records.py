@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from sqlalchemy import ColumnElement, Table, true
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster.json_text import entries, member
@@ -55,12 +55,12 @@ class Record(StrictSchema):
     """A resource: a schema over one roster table. `person`: the id of the person whose record it is, None for a record
     of no person; `wording`: the words of its version."""
 
-    table: ClassVar[Table]
-    person: ClassVar[ColumnElement[str] | None] = None
+    table: ClassVar[sa.Table]
+    person: ClassVar[sa.ColumnElement[str] | None] = None
     wording: ClassVar[Wording] = STORED
 
 
-def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:
+def make_base_fields(table: sa.Table) -> tuple[Text, Token, Instant]:
     """Returns the first fields of every resource: sourcedId, status, dateLastModified."""
     return (
         Text(table.c.sourced_id, "The id of the record in the SIS; it never changes", required=True),
@@ -69,9 +69,9 @@ def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:
     )
 
 
-def show_with_scope(kind: MetadataOf) -> Callable[[ContentRights], ColumnElement[bool] | None]:
+def show_with_scope(kind: MetadataOf) -> Callable[[ContentRights], sa.ColumnElement[bool] | None]:
     """Returns the `visible` function of metadata that one scope shows on all records of a table."""
-    return lambda rights: true() if kind in rights.metadata else None
+    return lambda rights: sa.true() if kind in rights.metadata else None
 
 
 # --- orgs --------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class UserRecord(Record):
     )
     userIds = ObjectList(
         UserId,
-        Rows(lambda _rights: true(), (_user_id_entry.c.ordinality,)),
+        Rows(lambda _rights: sa.true(), (_user_id_entry.c.ordinality,)),
         "The identifiers of the user in other systems",
         withheld_as=WithheldField.USER_IDS,
     )

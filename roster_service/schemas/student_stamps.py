@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, func, select, union
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster.visibility import ContentRights, row_is_visible
@@ -44,18 +44,18 @@ _teacher = tables.users.alias("stamped_teacher")
 def make_student_record(included: Included) -> type[Record]:
     """Returns the student record whose stamp counts the parts that an answer with `included` shows."""
 
-    def stamp(rights: ContentRights) -> ColumnElement[Any]:
+    def stamp(rights: ContentRights) -> sa.ColumnElement[Any]:
         return make_stamp(included, rights)
 
     return type("StampedStudent", (Student,), {"dateLastModified": Instant(stamp, STAMP, required=True)})
 
 
-def make_stamp(included: Included, rights: ContentRights) -> ColumnElement[Any]:
+def make_stamp(included: Included, rights: ContentRights) -> sa.ColumnElement[Any]:
     """Returns the stamp of a row of users. (GREATEST passes over NULL, the stamp of what is not there.)"""
-    return func.greatest(_users.date_last_modified, *_list_stamps(included, rights))
+    return sa.func.greatest(_users.date_last_modified, *_list_stamps(included, rights))
 
 
-def _list_stamps(included: Included, rights: ContentRights) -> Iterator[ColumnElement[Any]]:
+def _list_stamps(included: Included, rights: ContentRights) -> Iterator[sa.ColumnElement[Any]]:
     yield _latest(student_school.c.date_last_modified, student_school, is_school_of_student(rights))
     if included:
         yield _users.parts_changed
@@ -69,22 +69,24 @@ def _list_stamps(included: Included, rights: ContentRights) -> Iterator[ColumnEl
         yield _stamp_enrollments(rights)
 
 
-def _latest(stamp: ColumnElement[Any], rows: FromClause, condition: ColumnElement[bool]) -> ColumnElement[Any]:
-    return select(func.max(stamp)).select_from(rows).where(condition).correlate(tables.users).scalar_subquery()
+def _latest(
+    stamp: sa.ColumnElement[Any], rows: sa.FromClause, condition: sa.ColumnElement[bool]
+) -> sa.ColumnElement[Any]:
+    return sa.select(sa.func.max(stamp)).select_from(rows).where(condition).correlate(tables.users).scalar_subquery()
 
 
-def _stamp_enrollments(rights: ContentRights) -> ColumnElement[Any]:
+def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
     """The latest stamp of the student's enrollments, with their classes, courses, terms and teachers, and with the
     departure of a teacher."""
     terms = (
-        select(func.max(_term.c.date_last_modified))
+        sa.select(sa.func.max(_term.c.date_last_modified))
         .select_from(_class_term.join(_term, _term.c.sourced_id == _class_term.c.session_id))
         .where(_class_term.c.class_id == student_enrollment.c.class_id)
         .correlate(student_enrollment)
         .scalar_subquery()
     )
     teachers = (
-        select(func.max(func.greatest(_teaching.c.date_last_modified, _teacher.c.date_last_modified)))
+        sa.select(sa.func.max(sa.func.greatest(_teaching.c.date_last_modified, _teacher.c.date_last_modified)))
         .select_from(_teaching.join(_teacher, _teacher.c.sourced_id == _teaching.c.user_id))
         .where(
             _teaching.c.class_id == student_enrollment.c.class_id,
@@ -98,7 +100,7 @@ def _stamp_enrollments(rights: ContentRights) -> ColumnElement[Any]:
     shown = student_enrollment.outerjoin(_class, _class.c.sourced_id == student_enrollment.c.class_id).outerjoin(
         _course, _course.c.sourced_id == _class.c.course_id
     )
-    latest = func.greatest(
+    latest = sa.func.greatest(
         student_enrollment.c.date_last_modified,
         _class.c.date_last_modified,
         _class.c.teachers_changed,
@@ -109,50 +111,52 @@ def _stamp_enrollments(rights: ContentRights) -> ColumnElement[Any]:
     return _latest(latest, shown, is_enrollment_of_student(rights))
 
 
-def select_changed_students(included: Included, since: ColumnElement[Any]) -> Select[str]:
+def select_changed_students(included: Included, since: sa.ColumnElement[Any]) -> sa.Select[str]:
     """Selects the ids of the students whose stamp may be `since` or later, from the indexes of the stamps: a set that
     `make_stamp` then narrows. It has further ids, of parts that the caller does not see."""
-    ids = union(*_list_changed(included, since)).subquery("changed_students")
-    return select(ids.c[0])
+    ids = sa.union(*_list_changed(included, since)).subquery("changed_students")
+    return sa.select(ids.c[0])
 
 
-def _list_changed(included: Included, since: ColumnElement[Any]) -> Iterator[Select[str]]:
+def _list_changed(included: Included, since: sa.ColumnElement[Any]) -> Iterator[sa.Select[str]]:
     user, role, org = tables.users.alias(), tables.user_roles.alias(), tables.orgs.alias()
-    yield select(user.c.sourced_id).where(user.c.date_last_modified >= since)
-    yield select(role.c.user_id).join(org, org.c.sourced_id == role.c.org_id).where(org.c.date_last_modified >= since)
+    yield sa.select(user.c.sourced_id).where(user.c.date_last_modified >= since)
+    yield (
+        sa.select(role.c.user_id).join(org, org.c.sourced_id == role.c.org_id).where(org.c.date_last_modified >= since)
+    )
     if included:
-        yield select(user.c.sourced_id).where(user.c.parts_changed >= since)
+        yield sa.select(user.c.sourced_id).where(user.c.parts_changed >= since)
     if PermissionFlag.DEMOGRAPHICS in included:
         record = tables.demographics.alias()
-        yield select(record.c.sourced_id).where(record.c.date_last_modified >= since)
+        yield sa.select(record.c.sourced_id).where(record.c.date_last_modified >= since)
     if PermissionFlag.CONTACTS in included:
         agent, other = tables.user_agents.alias(), tables.users.alias()
         both = agent.join(other, other.c.sourced_id == agent.c.agent_id)
-        yield select(agent.c.user_id).select_from(both).where(other.c.date_last_modified >= since)
+        yield sa.select(agent.c.user_id).select_from(both).where(other.c.date_last_modified >= since)
     if PermissionFlag.ENROLLMENTS in included:
         yield from _list_changed_classmates(since)
 
 
-def _list_changed_classmates(since: ColumnElement[Any]) -> Iterator[Select[str]]:
+def _list_changed_classmates(since: sa.ColumnElement[Any]) -> Iterator[sa.Select[str]]:
     enrollment = tables.enrollments.alias()
-    yield select(enrollment.c.user_id).where(enrollment.c.date_last_modified >= since)
+    yield sa.select(enrollment.c.user_id).where(enrollment.c.date_last_modified >= since)
     taught, course = tables.classes.alias(), tables.courses.alias()
     link, session = tables.class_terms.alias(), tables.academic_sessions.alias()
     teaching, teacher = tables.enrollments.alias(), tables.users.alias()
     by_teacher = teaching.join(teacher, teacher.c.sourced_id == teaching.c.user_id)
-    changed_classes = union(
-        select(taught.c.sourced_id).where(taught.c.date_last_modified >= since),
-        select(taught.c.sourced_id).where(taught.c.teachers_changed >= since),
-        select(taught.c.sourced_id)
+    changed_classes = sa.union(
+        sa.select(taught.c.sourced_id).where(taught.c.date_last_modified >= since),
+        sa.select(taught.c.sourced_id).where(taught.c.teachers_changed >= since),
+        sa.select(taught.c.sourced_id)
         .join(course, course.c.sourced_id == taught.c.course_id)
         .where(course.c.date_last_modified >= since),
-        select(link.c.class_id)
+        sa.select(link.c.class_id)
         .join(session, session.c.sourced_id == link.c.session_id)
         .where(session.c.date_last_modified >= since),
-        select(teaching.c.class_id).where(teaching.c.role == "teacher", teaching.c.date_last_modified >= since),
-        select(teaching.c.class_id)
+        sa.select(teaching.c.class_id).where(teaching.c.role == "teacher", teaching.c.date_last_modified >= since),
+        sa.select(teaching.c.class_id)
         .select_from(by_teacher)
         .where(teaching.c.role == "teacher", teacher.c.date_last_modified >= since),
     ).subquery("changed_classes")
     mate = tables.enrollments.alias()
-    yield select(mate.c.user_id).where(mate.c.class_id.in_(select(changed_classes.c[0])))
+    yield sa.select(mate.c.user_id).where(mate.c.class_id.in_(sa.select(changed_classes.c[0])))

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from marshmallow import Schema, fields
-from sqlalchemy import BindParameter, ColumnElement, FromClause, bindparam, cast, func, select
-from sqlalchemy import Text as SqlText
 
 from roster_service.db import tables
 from roster_service.roster.visibility import ContentRights, has_row, role_is_visible, row_is_visible
@@ -49,7 +48,7 @@ class NestedObject(fields.Nested, RosterField):
         self,
         schema: type[Schema],
         description: str,
-        row: tuple[FromClause, Callable[[ContentRights], ColumnElement[bool]]] | None = None,
+        row: tuple[sa.FromClause, Callable[[ContentRights], sa.ColumnElement[bool]]] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(schema, metadata=describe(description), **options)
@@ -58,13 +57,13 @@ class NestedObject(fields.Nested, RosterField):
         # The vendor interface has no filter.
         self.filter_types = {}
 
-    def json(self, rights: ContentRights) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         """Returns the expression of the object's JSON text, NULL where there is no such row."""
         made = make_members_json(self.members, rights)
         if self.row is None:
             return made
         table, condition = self.row
-        chosen = select(made).select_from(table).where(condition(rights)).limit(1)
+        chosen = sa.select(made).select_from(table).where(condition(rights)).limit(1)
         return chosen.correlate_except(table).scalar_subquery()
 
     def source(self, path: str, rights: ContentRights) -> Source:
@@ -72,9 +71,9 @@ class NestedObject(fields.Nested, RosterField):
         raise LookupError("the vendor interface has no filter")
 
 
-def bind_requested_lea() -> BindParameter[str]:
+def bind_requested_lea() -> sa.BindParameter[str]:
     """Returns the bound parameter for the identifier of the requested district."""
-    return bindparam("requested_lea", type_=SqlText)
+    return sa.bindparam("requested_lea", type_=sa.Text)
 
 
 # --- schools -----------------------------------------------------------------------------------------------------
@@ -82,7 +81,7 @@ def bind_requested_lea() -> BindParameter[str]:
 student_school = tables.orgs.alias("student_school")
 
 
-def _has_student_role_at(org_id: ColumnElement[str], rights: ContentRights, *more: str) -> ColumnElement[bool]:
+def _has_student_role_at(org_id: sa.ColumnElement[str], rights: ContentRights, *more: str) -> sa.ColumnElement[bool]:
     role = tables.user_roles.alias()
     conditions = [role.c.role_type == kind for kind in more]
     return has_row(
@@ -102,7 +101,7 @@ class StudentSchool(StrictSchema):
     identifier = Text(student_school.c.identifier, "The number of the school at the state or district")
     name = Text(student_school.c.name, "The name of the school", required=True)
     primary = Flag(
-        lambda rights: func.coalesce(
+        lambda rights: sa.func.coalesce(
             _users.primary_org_id == student_school.c.sourced_id,
             _has_student_role_at(student_school.c.sourced_id, rights, "primary"),
         ),
@@ -111,7 +110,7 @@ class StudentSchool(StrictSchema):
     )
 
 
-def is_school_of_student(rights: ContentRights) -> ColumnElement[bool]:
+def is_school_of_student(rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of `student_school` is a school of the student."""
     return (student_school.c.type == "school") & _has_student_role_at(student_school.c.sourced_id, rights)
 
@@ -133,7 +132,7 @@ guardian_agent = tables.user_agents.alias("guardian_agent")
 _guardian_role = tables.user_roles.alias("guardian_role")
 
 
-def _is_guardian(rights: ContentRights) -> ColumnElement[bool]:
+def _is_guardian(rights: ContentRights) -> sa.ColumnElement[bool]:
     """Whether the role is a visible guardian role. Without the guardians scope no role is."""
     return (
         (_guardian_role.c.user_id == guardian.c.sourced_id)
@@ -149,7 +148,7 @@ class Guardian(StrictSchema):
     status = Token(guardian.c.status, STATUS, "Whether the guardian is in the export of the SIS", required=True)
     role = Token(
         lambda rights: (
-            select(_guardian_role.c.role)
+            sa.select(_guardian_role.c.role)
             .where(_is_guardian(rights))
             .order_by(_guardian_role.c.ordinal)
             .limit(1)
@@ -167,7 +166,7 @@ class Guardian(StrictSchema):
     phone = Text(guardian.c.phone, "The phone number", withheld_as=WithheldField.PHONE)
 
 
-def is_guardian_of_student(rights: ContentRights) -> ColumnElement[bool]:
+def is_guardian_of_student(rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that rows of `guardian` and `guardian_agent` are a guardian of the student."""
     return (
         (guardian_agent.c.user_id == _users.sourced_id)
@@ -237,12 +236,12 @@ class StudentTeacher(StrictSchema):
     email = Text(_teacher.c.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
 
 
-def _is_course_of_class(_rights: ContentRights) -> ColumnElement[bool]:
-    of_class = select(_class.c.course_id).where(_class.c.sourced_id == student_enrollment.c.class_id)
+def _is_course_of_class(_rights: ContentRights) -> sa.ColumnElement[bool]:
+    of_class = sa.select(_class.c.course_id).where(_class.c.sourced_id == student_enrollment.c.class_id)
     return _course.c.sourced_id == of_class.correlate_except(_class).scalar_subquery()
 
 
-def _is_teacher_of_class(rights: ContentRights) -> ColumnElement[bool]:
+def _is_teacher_of_class(rights: ContentRights) -> sa.ColumnElement[bool]:
     return (
         (_teaching.c.class_id == student_enrollment.c.class_id)
         & (_teaching.c.role == "teacher")
@@ -286,7 +285,7 @@ class StudentEnrollment(StrictSchema):
     )
 
 
-def is_enrollment_of_student(rights: ContentRights) -> ColumnElement[bool]:
+def is_enrollment_of_student(rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of `student_enrollment` is an enrollment of the student."""
     return (
         (student_enrollment.c.user_id == _users.sourced_id)
@@ -327,7 +326,7 @@ class Student(Record):
     email = Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
     grades = TextList(_users.grades, "The grades of the student, as codes of CEDS")
     districtlea = Text(
-        cast(bind_requested_lea(), SqlText), "The identifier of the district, as in the request", required=True
+        sa.cast(bind_requested_lea(), sa.Text), "The identifier of the district, as in the request", required=True
     )
     schools = ObjectList(
         StudentSchool, Rows(is_school_of_student, (student_school.c.sourced_id,)), "The schools of the student"

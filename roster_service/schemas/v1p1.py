@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, select
+import sqlalchemy as sa
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from roster_service.db import tables
@@ -25,7 +25,7 @@ from roster_service.schemas.version_words import Wording
 _role = tables.user_roles.c
 
 
-def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement[Any], ...]:
+def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[sa.ColumnElement[Any], ...]:
     """Returns the sort keys that choose the role of 1.1: a role of the export before one that follows from an
     enrollment, then at the primary org, then role type primary, then the first."""
     return (
@@ -36,11 +36,11 @@ def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[Col
     )
 
 
-def _select_single_role(rights: ContentRights) -> ColumnElement[str]:
+def _select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
     """Returns the user's role in 1.1, which has only one: the preferred role of those that the caller may see."""
     role = tables.user_roles.alias()
     return (
-        select(NARROW_USER_ROLE.narrow(role.c.role))
+        sa.select(NARROW_USER_ROLE.narrow(role.c.role))
         .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, rights))
         .order_by(*_make_preference_keys(role.c))
         .limit(1)
@@ -50,7 +50,7 @@ def _select_single_role(rights: ContentRights) -> ColumnElement[str]:
     )
 
 
-def _shows_role(role: str, rights: ContentRights) -> ColumnElement[bool]:
+def _shows_role(role: str, rights: ContentRights) -> sa.ColumnElement[bool]:
     """The condition that a user with a visible role `role` shows it as the single role of 1.1."""
     other = tables.user_roles.alias()
     has_other = has_row(
@@ -90,7 +90,7 @@ class Class(records.ClassRecord):
     classType = Token(tables.classes.c.class_type, NARROW_CLASS_TYPE, "The kind of class")
 
 
-def _is_in_orgs(rights: ContentRights) -> ColumnElement[bool]:
+def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
     """The roles that 1.1 maps to the same word as the user's single role, one for each org.
 
     In 1.1, `orgs` are the orgs at which the user has `role`, as the export has them.

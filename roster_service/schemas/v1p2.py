@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, func, true
-from sqlalchemy import Text as SqlText
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster.json_text import entries, member
@@ -34,9 +33,9 @@ from roster_service.schemas.kinds import (
 )
 
 
-def replace_absent(text: ColumnElement[str]) -> ColumnElement[str]:
+def replace_absent(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """Returns the text, or an empty text for NULL: 1.2 requires a member that the CSV files may omit."""
-    return func.coalesce(text, "", type_=SqlText)
+    return sa.func.coalesce(text, "", type_=sa.Text)
 
 
 class Org(records.OrgRecord):
@@ -110,11 +109,13 @@ class UserProfile(StrictSchema):
     applicationId = Text(_profile.application_id, "The application")
     description = Text(_profile.description, "A text about the account")
     credentials = ObjectList(
-        Credential, Rows(lambda _rights: true(), (_credential.c.ordinality,)), "The names with which the user logs in"
+        Credential,
+        Rows(lambda _rights: sa.true(), (_credential.c.ordinality,)),
+        "The names with which the user logs in",
     )
 
 
-def _is_visible_role(rights: ContentRights) -> ColumnElement[bool]:
+def _is_visible_role(rights: ContentRights) -> sa.ColumnElement[bool]:
     """The roles of the export. A role that follows from an enrollment opens the user, but is not shown."""
     shown = (_role.user_id == _users.sourced_id) & (_role.origin == "export")
     return shown & role_is_visible(tables.user_roles, rights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, true
+import sqlalchemy as sa
 
 from roster_service.roster.visibility import ContentRights
 
@@ -18,9 +18,9 @@ class Wording:
     of users with the role (a word of OneRoster) that the caller may see, shows it.
     """
 
-    session_type: Callable[[ColumnElement[str]], ColumnElement[str]]
-    shows_role: Callable[[str, ContentRights], ColumnElement[bool]]
+    session_type: Callable[[sa.ColumnElement[str]], sa.ColumnElement[str]]
+    shows_role: Callable[[str, ContentRights], sa.ColumnElement[bool]]
 
 
 # 1.2 shows every stored type, and every role.
-STORED = Wording(lambda stored: stored, lambda _role, _rights: true())
+STORED = Wording(lambda stored: stored, lambda _role, _rights: sa.true())

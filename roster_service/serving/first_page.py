@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import sqlalchemy as sa
 from oneroster_filter import Operator, Or, clauses
 from oneroster_filter.sqlalchemy import FilterValue, sqlalchemy_where
-from sqlalchemy import CTE, BindParameter, ColumnElement, bindparam, cast, func, select, true
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.sql import visitors
 
@@ -48,7 +48,7 @@ class FirstPageQuery:
     get the same `found` object, so that each connection can plan its statement once.
     """
 
-    found: CTE
+    found: sa.CTE
     values: Mapping[str, Any]
     is_shared: bool
 
@@ -93,8 +93,8 @@ class FilterShape:
 
     comparisons: tuple[tuple[str, Operator], ...]
     is_or: bool
-    condition: ColumnElement[bool] = field(compare=False)
-    departed: ColumnElement[bool] | None = field(compare=False)
+    condition: sa.ColumnElement[bool] = field(compare=False)
+    departed: sa.ColumnElement[bool] | None = field(compare=False)
 
 
 def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
@@ -106,13 +106,13 @@ def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
         raise TypeError("the plan has no filter")
     values: dict[str, Any] = {}
 
-    def replace_value(element: Any, **_: Any) -> BindParameter[Any] | None:
+    def replace_value(element: Any, **_: Any) -> sa.BindParameter[Any] | None:
         if not isinstance(element, FilterValue):
             return None
         name = f"filter_{len(values)}"
         to_driver = element.type.dialect_impl(DIALECT).bind_processor(DIALECT)
         values[name] = element.value if to_driver is None else to_driver(element.value)
-        return bindparam(name, type_=element.type)
+        return sa.bindparam(name, type_=element.type)
 
     condition = visitors.replacement_traverse(compile_filter(plan), {}, replace_value)
     departed = compile_departure_filter(plan, _make_binder(plan))
@@ -120,7 +120,7 @@ def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
     return FilterShape(comparisons, isinstance(plan.filter, Or), condition, departed), values
 
 
-def _make_binder(plan: Plan) -> Callable[[int, ColumnElement[bool]], ColumnElement[bool]]:
+def _make_binder(plan: Plan) -> Callable[[int, sa.ColumnElement[bool]], sa.ColumnElement[bool]]:
     """Returns the function that binds the values of a clause, given its number, under the names that `bind_filter` has
     given to the values of the same clause."""
 
@@ -131,58 +131,58 @@ def _make_binder(plan: Plan) -> Callable[[int, ColumnElement[bool]], ColumnEleme
         parts = () if plan.filter is None else clauses(plan.filter)
         return list(itertools.accumulate((_count_values(sqlalchemy_where(it, find)) for it in parts), initial=0))
 
-    def bind(number: int, clause: ColumnElement[bool]) -> ColumnElement[bool]:
+    def bind(number: int, clause: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
         names = itertools.count(list_starts()[number])
 
-        def replace_value(element: Any, **_: Any) -> BindParameter[Any] | None:
+        def replace_value(element: Any, **_: Any) -> sa.BindParameter[Any] | None:
             is_value = isinstance(element, FilterValue)
-            return bindparam(f"filter_{next(names)}", type_=element.type) if is_value else None
+            return sa.bindparam(f"filter_{next(names)}", type_=element.type) if is_value else None
 
         return visitors.replacement_traverse(clause, {}, replace_value)
 
     return bind
 
 
-def _count_values(condition: ColumnElement[bool]) -> int:
+def _count_values(condition: sa.ColumnElement[bool]) -> int:
     return sum(isinstance(element, FilterValue) for element in visitors.iterate(condition))
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _select_unfiltered_page(shape: QueryShape, driver: Driver) -> CTE:
-    filtered = (true(), true() if has_departures(shape) else None)
+def _select_unfiltered_page(shape: QueryShape, driver: Driver) -> sa.CTE:
+    filtered = (sa.true(), sa.true() if has_departures(shape) else None)
     return _select_page(shape, make_collection_condition(shape, driver), filtered, by_feed=False)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _select_filtered_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> CTE:
+def _select_filtered_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> sa.CTE:
     filtered = (filter_shape.condition, filter_shape.departed)
     return _select_page(shape, make_collection_condition(shape, driver), filtered, by_feed=False)
 
 
 # The caller's filter, as a condition on records, and on departures.
-_Filtered = tuple[ColumnElement[bool], ColumnElement[bool] | None]
+_Filtered = tuple[sa.ColumnElement[bool], sa.ColumnElement[bool] | None]
 
 
-def _select_page(shape: QueryShape, admitted: ColumnElement[bool], filtered: _Filtered, *, by_feed: bool) -> CTE:
+def _select_page(shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: _Filtered, *, by_feed: bool) -> sa.CTE:
     sorts = [_strip_direction(key) for key in make_sort_keys(shape)]
     matching = join_departures(shape, (admitted,), filtered, sorts).cte("matching")
     *keys, feed_id = matching.c
     if by_feed:
         keys.insert(0, feed_id)
     order = [key.desc() if shape.descending else key.asc() for key in keys]
-    ids = select(keys[-1]).order_by(*order).limit(LIMIT).offset(OFFSET)
-    total = select(func.count()).select_from(matching).scalar_subquery()
-    return select(func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
+    ids = sa.select(keys[-1]).order_by(*order).limit(LIMIT).offset(OFFSET)
+    total = sa.select(sa.func.count()).select_from(matching).scalar_subquery()
+    return sa.select(sa.func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
 
 
-def _select_count(shape: QueryShape, admitted: ColumnElement[bool], filtered: _Filtered) -> CTE:
+def _select_count(shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: _Filtered) -> sa.CTE:
     """Returns the CTE for a request with limit 0, which only counts: `ids` is empty."""
-    none: ColumnElement[Any] = cast(array([]), CTexts)
+    none: sa.ColumnElement[Any] = sa.cast(array([]), CTexts)
     matching = join_departures(shape, (admitted,), filtered, [get_key_column(shape)]).subquery("matching")
-    return select(none.label("ids"), func.count().label("total")).select_from(matching).cte("found")
+    return sa.select(none.label("ids"), sa.func.count().label("total")).select_from(matching).cte("found")
 
 
-def _strip_direction(key: Any) -> ColumnElement[Any]:
+def _strip_direction(key: Any) -> sa.ColumnElement[Any]:
     """Returns a sort key without its direction."""
-    element: ColumnElement[Any] = key.element
+    element: sa.ColumnElement[Any] = key.element
     return element

@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    Join,
-    Select,
-    and_,
-    bindparam,
-    cast,
-    func,
-    insert,
-    literal_column,
-    select,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 from sqlalchemy.types import BigInteger, Boolean, Integer
@@ -40,28 +28,28 @@ from roster_service.serving.statements import (
 # Ids in one chunk. A page of the usual size reads one or two chunks.
 CHUNK_SIZE = 1000
 
-QUERY = bindparam("query", type_=orderings.c.query.type)
-_CLAIMED_IDS = cast(bindparam("ordering_ids"), ARRAY(BigInteger))
-_CLAIMED_FEEDS = cast(bindparam("ordering_feeds"), ARRAY(Integer))
-BY_FEED = cast(bindparam("by_feed"), Boolean)
+QUERY = sa.bindparam("query", type_=orderings.c.query.type)
+_CLAIMED_IDS = sa.cast(sa.bindparam("ordering_ids"), ARRAY(BigInteger))
+_CLAIMED_FEEDS = sa.cast(sa.bindparam("ordering_feeds"), ARRAY(Integer))
+BY_FEED = sa.cast(sa.bindparam("by_feed"), Boolean)
 # The casts are needed because PostgreSQL cannot infer the type of a sum of two parameters.
-LIMIT = cast(bindparam("page_limit"), BigInteger)
-OFFSET = cast(bindparam("page_offset"), BigInteger)
+LIMIT = sa.cast(sa.bindparam("page_limit"), BigInteger)
+OFFSET = sa.cast(sa.bindparam("page_offset"), BigInteger)
 
 
-def select_parts() -> Select[int, str, int]:
+def select_parts() -> sa.Select[int, str, int]:
     """Returns the SELECT of (feed, visible set, present revision) for each ordering of which the caller's collection
     consists: one for each feed that it sees if `by_feed` is bound as true, else one for WHOLE."""
     seen = visible_feeds.alias()
-    return select(seen.c.feed_id, name_visible_set(seen.c).label("visible_set"), seen.c.revision).where(
+    return sa.select(seen.c.feed_id, name_visible_set(seen.c).label("visible_set"), seen.c.revision).where(
         seen.c.vendor_id == VENDOR, (seen.c.feed_id != WHOLE) == BY_FEED
     )
 
 
-def join_orderings(parts: FromClause) -> Join:
+def join_orderings(parts: sa.FromClause) -> sa.Join:
     """Returns the outer join of parts (feed, visible set, revision) with the ordering that each has of the query that
     is bound as `query`. The columns of an ordering that is not stored are NULL."""
-    is_its_ordering = and_(
+    is_its_ordering = sa.and_(
         orderings.c.query == QUERY,
         orderings.c.feed_id == parts.c.feed_id,
         orderings.c.visible_set == parts.c.visible_set,
@@ -70,7 +58,7 @@ def join_orderings(parts: FromClause) -> Join:
     return parts.outerjoin(orderings, is_its_ordering)
 
 
-def select_positions(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> Select[str, int, int]:
+def select_positions(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> sa.Select[str, int, int]:
     """Returns the SELECT of (id, position, feed) for every record and departure of the plan's orderings; positions
     count from 0.
 
@@ -86,13 +74,13 @@ def select_positions(plan: Plan, by_feed: Collection[int] | None, *, sees_distri
     # Sorted apart: for the order of an index, PostgreSQL would fetch the rows of a large table one by one.
     found = members.cte("members").prefix_with("MATERIALIZED")
     *keys, feed_id = found.c
-    feed: ColumnElement[int] = literal_column(str(WHOLE), Integer) if by_feed is None else feed_id
+    feed: sa.ColumnElement[int] = sa.literal_column(str(WHOLE), Integer) if by_feed is None else feed_id
     window: dict[str, Any] = {} if by_feed is None else {"partition_by": feed_id}
-    position = func.row_number().over(order_by=keys, **window) - 1
-    return select(keys[-1], position, feed.label("feed_id"))
+    position = sa.func.row_number().over(order_by=keys, **window) - 1
+    return sa.select(keys[-1], position, feed.label("feed_id"))
 
 
-def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> Select[Any]:
+def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> sa.Select[Any]:
     """Returns the statement that stores the ids of the plan's orderings in chunks, in one pass. `by_feed`,
     `sees_districts`: as for `select_positions`.
 
@@ -102,24 +90,24 @@ def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees
     """
     found = select_positions(plan, by_feed, sees_districts=sees_districts).subquery("found")
     identifier, at, of_feed = found.c
-    number = cast(func.div(at, CHUNK_SIZE), Integer)
-    claimed = func.unnest(_CLAIMED_IDS, _CLAIMED_FEEDS).table_valued("id", "feed_id").render_derived(name="claimed")
+    number = sa.cast(sa.func.div(at, CHUNK_SIZE), Integer)
+    claimed = sa.func.unnest(_CLAIMED_IDS, _CLAIMED_FEEDS).table_valued("id", "feed_id").render_derived(name="claimed")
     chunks = (
-        select(
-            cast(claimed.c.id, BigInteger),
+        sa.select(
+            sa.cast(claimed.c.id, BigInteger),
             number,
-            func.array_agg(aggregate_order_by(identifier, at.asc()), type_=CTexts),
+            sa.func.array_agg(aggregate_order_by(identifier, at.asc()), type_=CTexts),
         )
         .select_from(found.join(claimed, claimed.c.feed_id == of_feed))
         .group_by(claimed.c.id, number)
     )
     stored = (
-        insert(ordering_chunks)
+        sa.insert(ordering_chunks)
         .from_select(["ordering_id", "number", "ids"], chunks)
         .returning(
             ordering_chunks.c.ordering_id,
-            func.cardinality(ordering_chunks.c.ids).label("length"),
-            func.pg_column_size(ordering_chunks.c.ids).label("bytes"),
+            sa.func.cardinality(ordering_chunks.c.ids).label("length"),
+            sa.func.pg_column_size(ordering_chunks.c.ids).label("bytes"),
         )
         .cte("stored")
     )
@@ -127,46 +115,46 @@ def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees
     is_seen = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == claimed.c.feed_id)
     made = claimed.join(claim, claim.c.id == claimed.c.id).outerjoin(seen, is_seen)
     return (
-        select(
+        sa.select(
             claim.c.id,
-            cast(func.coalesce(func.sum(stored.c.length), 0), BigInteger).label("total"),
-            cast(func.coalesce(func.sum(stored.c.bytes), 0), BigInteger).label("bytes"),
-            (func.max(seen.c.revision) == claim.c.revision).label("is_present"),
+            sa.cast(sa.func.coalesce(sa.func.sum(stored.c.length), 0), BigInteger).label("total"),
+            sa.cast(sa.func.coalesce(sa.func.sum(stored.c.bytes), 0), BigInteger).label("bytes"),
+            (sa.func.max(seen.c.revision) == claim.c.revision).label("is_present"),
         )
         .select_from(made.outerjoin(stored, stored.c.ordering_id == claim.c.id))
         .group_by(claim.c.id, claim.c.revision)
     )
 
 
-def select_changed(change: ReturningInsert[Any] | ReturningUpdate[Any]) -> Select[Any]:
+def select_changed(change: ReturningInsert[Any] | ReturningUpdate[Any]) -> sa.Select[Any]:
     """Returns the SELECT of the rows that the change returns. (SQLAlchemy would take the bound values of an INSERT or
     UPDATE for columns, if they have the names of columns.)"""
     changed = change.cte("changed")
-    return select(*changed.c)
+    return sa.select(*changed.c)
 
 
-def select_page_ids(parts: FromClause, total: ColumnElement[int], *, descending: bool) -> ColumnElement[Any]:
+def select_page_ids(parts: sa.FromClause, total: sa.ColumnElement[int], *, descending: bool) -> sa.ColumnElement[Any]:
     """Returns the array of the ids of the page that is bound as `page_limit` and `page_offset`, in ascending order.
 
     `parts`: rows with `id`, `start` (number of records before the ordering) and `total` of each ordering. `total`: of
     all of them. `descending`: whether the page counts from the end.
     """
-    first = func.least(OFFSET, total)
-    last = first + func.least(LIMIT, total - first)
+    first = sa.func.least(OFFSET, total)
+    last = first + sa.func.least(LIMIT, total - first)
     begin, end = (total - last, total - first) if descending else (first, last)
     # The bounds of the page inside an ordering.
-    part_begin = func.greatest(begin - parts.c.start, 0)
-    part_end = func.least(end - parts.c.start, parts.c.total)
+    part_begin = sa.func.greatest(begin - parts.c.start, 0)
+    part_end = sa.func.least(end - parts.c.start, parts.c.total)
     # OFFSET 0 makes PostgreSQL compute the numbers first. Row-level security lets it look up chunks by a number, and
     # not by an expression, which might show something of the rows: then it would read all chunks of the ordering.
     bounds = (
-        select(
+        sa.select(
             parts.c.id,
             parts.c.start,
-            cast(part_begin, BigInteger).label("begin"),
-            cast(part_end, BigInteger).label("end"),
-            cast(func.div(part_begin, CHUNK_SIZE), Integer).label("first_chunk"),
-            cast(func.div(part_end - 1, CHUNK_SIZE), Integer).label("last_chunk"),
+            sa.cast(part_begin, BigInteger).label("begin"),
+            sa.cast(part_end, BigInteger).label("end"),
+            sa.cast(sa.func.div(part_begin, CHUNK_SIZE), Integer).label("first_chunk"),
+            sa.cast(sa.func.div(part_end - 1, CHUNK_SIZE), Integer).label("last_chunk"),
         )
         .where(part_begin < part_end)
         .offset(0)
@@ -174,15 +162,15 @@ def select_page_ids(parts: FromClause, total: ColumnElement[int], *, descending:
     )
     before = ordering_chunks.c.number * CHUNK_SIZE
     shown = ordering_chunks.c.ids[
-        cast(func.greatest(bounds.c.begin - before, 0) + 1, Integer) : cast(bounds.c.end - before, Integer)
+        sa.cast(sa.func.greatest(bounds.c.begin - before, 0) + 1, Integer) : sa.cast(bounds.c.end - before, Integer)
     ]
-    is_inside = and_(
+    is_inside = sa.and_(
         ordering_chunks.c.ordering_id == bounds.c.id,
         ordering_chunks.c.number.between(bounds.c.first_chunk, bounds.c.last_chunk),
     )
     ids = (
-        select(func.unnest(shown, type_=CText))
+        sa.select(sa.func.unnest(shown, type_=CText))
         .select_from(bounds.join(ordering_chunks, is_inside))
         .order_by(bounds.c.start, ordering_chunks.c.number)
     )
-    return func.array(ids.scalar_subquery(), type_=CTexts)
+    return sa.func.array(ids.scalar_subquery(), type_=CTexts)

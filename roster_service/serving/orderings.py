@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, bindparam, delete, func, literal, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
@@ -35,7 +35,7 @@ UNCHECKED_BYTES = 2**20
 # half of them.
 MAX_ORDERINGS = 10_000
 
-_SEES_DISTRICTS = select(select_whole_districts().exists())
+_SEES_DISTRICTS = sa.select(select_whole_districts().exists())
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Made(Enum):
 class Orderings:
     """Makes the orderings of one worker and stores them."""
 
-    def __init__(self, engine: Engine, megabytes: int, throttle: OrderingThrottle | None = None) -> None:
+    def __init__(self, engine: sa.Engine, megabytes: int, throttle: OrderingThrottle | None = None) -> None:
         """`engine`: of the serving role, with the right to write (`make_ordering_engine`). `megabytes`: the most that
         all orderings together may take; those of one vendor may take half of it. `throttle`: None for no bound on the
         work for a vendor."""
@@ -96,7 +96,7 @@ class Orderings:
                 # Of all workers that want these orderings now, one makes them. The others wait for the lock and find
                 # them.
                 lock = int.from_bytes(request.query_hash[:8], signed=True)
-                connection.execute(select(func.pg_advisory_xact_lock(lock)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
                 if _admit(connection, request) is None:
                     raise make_slot_refusal()
                 if not self._make(connection, request):
@@ -126,11 +126,11 @@ class Orderings:
             _report(error)
             return True
 
-    def _make(self, connection: Connection, request: AuthorizedRequest) -> bool:
+    def _make(self, connection: sa.Connection, request: AuthorizedRequest) -> bool:
         claim = _make_claim(0)
         again = claim.on_conflict_do_update(
             index_elements=[orderings.c.query, orderings.c.feed_id, orderings.c.visible_set, orderings.c.revision],
-            set_={"made_at": func.now()},
+            set_={"made_at": sa.func.now()},
         )
         columns = (orderings.c.id, orderings.c.feed_id, orderings.c.bytes)
         claimed = connection.execute(select_changed(again.returning(*columns)), request.values).all()
@@ -142,7 +142,7 @@ class Orderings:
         is_whole = len(missing) == len(claimed)
         sees_districts = is_whole and bool(connection.scalar(_SEES_DISTRICTS, request.values))
         ids, feed_ids = [row.id for row in missing], [row.feed_id for row in missing]
-        connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(ids)))
+        connection.execute(sa.delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(ids)))
         statement = make_ordering_statement(
             request.plan, feed_ids if request.by_feed else None, sees_districts=sees_districts
         )
@@ -152,11 +152,11 @@ class Orderings:
         if not all(row.is_present for row in made):
             return False
         rows = [{"made": row.id, "total": row.total, "bytes": row.bytes} for row in made]
-        connection.execute(update(orderings).where(orderings.c.id == bindparam("made")), rows)
+        connection.execute(sa.update(orderings).where(orderings.c.id == sa.bindparam("made")), rows)
         self._evict_when_due(connection, len(made), sum(row.bytes for row in made))
         return True
 
-    def _evict_when_due(self, connection: Connection, number: int, size: int) -> None:
+    def _evict_when_due(self, connection: sa.Connection, number: int, size: int) -> None:
         """Evicts orderings once enough were added since the last time. `number`, `size`: of the new orderings, with the
         size in bytes."""
         with self._lock:
@@ -168,17 +168,17 @@ class Orderings:
         evict_orderings(connection, self._most_bytes)
 
 
-def evict_orderings(connection: Connection, most_bytes: int) -> None:
+def evict_orderings(connection: sa.Connection, most_bytes: int) -> None:
     """Removes the orderings of older revisions and, beyond the bounds, the oldest ones of the vendors that have most.
 
     A vendor within its even share of the bounds loses none, and the newest ordering of each vendor stays. The call does
     nothing while another worker evicts.
     `most_bytes`: the bound for all orderings together.
     """
-    connection.execute(select(func.evict_orderings(most_bytes, MAX_ORDERINGS)))
+    connection.execute(sa.select(sa.func.evict_orderings(most_bytes, MAX_ORDERINGS)))
 
 
-def _admit(connection: Connection, request: AuthorizedRequest) -> bool | None:
+def _admit(connection: sa.Connection, request: AuthorizedRequest) -> bool | None:
     """Returns whether the database admits the caller; None if the vendor has too many requests at the same time."""
     admitted: bool | None = connection.scalar(request.admission.statement, request.admission.values)
     return admitted
@@ -195,15 +195,15 @@ def _make_claim(total: int) -> postgresql.Insert:
     """Returns the INSERT of the rows of the caller's orderings, whose ids are not stored yet. Without an admission
     there are none."""
     part = select_parts().subquery("part")
-    values: dict[str, ColumnElement[Any]] = {
+    values: dict[str, sa.ColumnElement[Any]] = {
         "query": QUERY,
         "feed_id": part.c.feed_id,
         "visible_set": part.c.visible_set,
         "revision": part.c.revision,
         "vendor_id": VENDOR,
-        "total": literal(total, BigInteger),
+        "total": sa.literal(total, sa.BigInteger),
     }
-    return insert(orderings).from_select(list(values), select(*values.values()))
+    return insert(orderings).from_select(list(values), sa.select(*values.values()))
 
 
 def _report(error: SQLAlchemyError) -> None:

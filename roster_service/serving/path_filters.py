@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, or_, select, true, union
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster.visibility import (
@@ -30,9 +30,9 @@ from roster_service.schemas.version_words import Wording
 
 # Given the caller's content rights and the words of the version, the condition that selects the records of a path.
 # Statements join it by AND with the conditions of visibility and with the caller's own filter.
-PathFilter = Callable[[ContentRights, Wording], ColumnElement[bool]]
+PathFilter = Callable[[ContentRights, Wording], sa.ColumnElement[bool]]
 # Given the number of a label, the condition that it opens records in a list.
-LabelCondition = Callable[[ColumnElement[int], ContentRights], ColumnElement[bool]]
+LabelCondition = Callable[[sa.ColumnElement[int], ContentRights], sa.ColumnElement[bool]]
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class ListFilter:
 
     condition: PathFilter
     opens: LabelCondition
-    since: ColumnElement[Any] | None = None
+    since: sa.ColumnElement[Any] | None = None
 
-    def __call__(self, rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+    def __call__(self, rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
         """Returns the condition that selects the records."""
         return self.condition(rights, wording)
 
@@ -63,9 +63,9 @@ _users = tables.users.c
 _enrollments = tables.enrollments.c
 
 
-def bind_path_id(name: str) -> BindParameter[str]:
+def bind_path_id(name: str) -> sa.BindParameter[str]:
     """Returns the bound parameter for the id that the path calls `{name}`."""
-    return bindparam(f"path_{name}", type_=Text)
+    return sa.bindparam(f"path_{name}", type_=sa.Text)
 
 
 SCHOOL = bind_path_id("schoolId")
@@ -74,9 +74,9 @@ COURSE = bind_path_id("courseId")
 CLASS = bind_path_id("classId")
 
 
-def no_condition(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def no_condition(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """All rows: for ids that a path has selected already."""
-    return true()
+    return sa.true()
 
 
 # All records of the resource.
@@ -86,17 +86,17 @@ everything = ListFilter(no_condition, label_is_open)
 # --- by kind -----------------------------------------------------------------------------------------------------
 
 
-def schools(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def schools(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """Orgs of type school."""
     return _orgs.type == "school"
 
 
-def terms(_rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+def terms(_rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     """Sessions that show the type term or semester."""
     return wording.session_type(_sessions.type).in_(TERM_TYPES)
 
 
-def grading_periods(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def grading_periods(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """Sessions of type gradingPeriod."""
     return _sessions.type == "gradingPeriod"
 
@@ -105,7 +105,7 @@ def users_with_role(role: str) -> ListFilter:
     """Users with this role, `student` or `teacher`, at an org that the caller may see, if the version shows it."""
     opened = Opened(role)
 
-    def has_role(label_id: ColumnElement[int], rights: ContentRights) -> ColumnElement[bool]:
+    def has_role(label_id: sa.ColumnElement[int], rights: ContentRights) -> sa.ColumnElement[bool]:
         return label_is_open(label_id, rights, opened)
 
     return ListFilter(
@@ -116,7 +116,7 @@ def users_with_role(role: str) -> ListFilter:
 # --- of a parent -------------------------------------------------------------------------------------------------
 
 
-def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+def _is_school(org_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
     """Whether the id is that of a school that the caller may see.
 
     Without this condition, a path below a hidden school would return the records that it shares with visible schools.
@@ -127,7 +127,7 @@ def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     )
 
 
-def _is_term(session_id: ColumnElement[str], rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+def _is_term(session_id: sa.ColumnElement[str], rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     session = tables.academic_sessions.alias()
     return of_each_row(
         has_row(
@@ -139,40 +139,40 @@ def _is_term(session_id: ColumnElement[str], rights: ContentRights, wording: Wor
     )
 
 
-def terms_of_school(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+def terms_of_school(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     """The terms among the sessions of a school's active classes, and among their parents and children."""
     taught, link, used = tables.classes.alias(), tables.class_terms.alias(), tables.academic_sessions.alias()
     of_school = (
-        select(link.c.session_id)
+        sa.select(link.c.session_id)
         .join_from(link, taught, taught.c.sourced_id == link.c.class_id)
         .where(_is_taught_at_school(taught, rights))
     )
-    parents = select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
+    parents = sa.select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
     return (
         _is_school(SCHOOL)
         & terms(rights, wording)
-        & or_(
+        & sa.or_(
             _sessions.sourced_id.in_(of_school), _sessions.sourced_id.in_(parents), _sessions.parent_id.in_(of_school)
         )
     )
 
 
-def grading_periods_of_term(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+def grading_periods_of_term(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     """The grading periods in a term."""
     return _is_term(TERM, rights, wording) & grading_periods(rights, wording) & (_sessions.parent_id == TERM)
 
 
-def courses_of_school(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+def courses_of_school(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     """The courses that a school offers itself, and those of its active classes."""
     taught, offered = tables.classes.alias(), tables.courses.alias()
-    ids = union(
-        select(offered.c.sourced_id).where(offered.c.org_id == SCHOOL),
-        select(taught.c.course_id).where(_is_taught_at_school(taught, rights)),
+    ids = sa.union(
+        sa.select(offered.c.sourced_id).where(offered.c.org_id == SCHOOL),
+        sa.select(taught.c.course_id).where(_is_taught_at_school(taught, rights)),
     )
     return _is_school(SCHOOL) & _courses.sourced_id.in_(ids)
 
 
-def _is_taught_at_school(taught: FromClause, rights: ContentRights) -> ColumnElement[bool]:
+def _is_taught_at_school(taught: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Whether `taught`, a row of classes, is an active class of the path's school, and visible to the caller."""
     return (
         (taught.c.school_id == SCHOOL)
@@ -181,20 +181,20 @@ def _is_taught_at_school(taught: FromClause, rights: ContentRights) -> ColumnEle
     )
 
 
-def classes_of_school(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def classes_of_school(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The classes of a school."""
     return _is_school(SCHOOL) & (_classes.school_id == SCHOOL)
 
 
-def classes_of_course(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def classes_of_course(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The classes of a course."""
     return _classes.course_id == COURSE
 
 
-def classes_of_term(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+def classes_of_term(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     """The classes of a term."""
     link = tables.class_terms.alias()
-    of_term = select(link.c.class_id).where(link.c.session_id == TERM)
+    of_term = sa.select(link.c.class_id).where(link.c.session_id == TERM)
     return _is_term(TERM, rights, wording) & _classes.sourced_id.in_(of_term)
 
 
@@ -204,9 +204,9 @@ def classes_of_user(parameter: str, role: str | None) -> PathFilter:
     `parameter`: the name that the path gives to the user's id.
     """
 
-    def select_classes(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+    def select_classes(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
-        of_user = select(enrolled.c.class_id).where(
+        of_user = sa.select(enrolled.c.class_id).where(
             enrolled.c.user_id == bind_path_id(parameter), _is_active_enrollment(enrolled, role, rights)
         )
         return _classes.sourced_id.in_(of_user)
@@ -214,7 +214,7 @@ def classes_of_user(parameter: str, role: str | None) -> PathFilter:
     return select_classes
 
 
-def _is_active_enrollment(enrolled: FromClause, role: str | None, rights: ContentRights) -> ColumnElement[bool]:
+def _is_active_enrollment(enrolled: sa.FromClause, role: str | None, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Whether an enrollment is active and visible, and has the role (any role, where `role` is None)."""
     condition = (enrolled.c.status == "active") & of_each_row(row_is_visible(tables.enrollments, enrolled, rights))
     return condition if role is None else condition & (enrolled.c.role == role)
@@ -223,9 +223,9 @@ def _is_active_enrollment(enrolled: FromClause, role: str | None, rights: Conten
 def users_of_school(role: str) -> PathFilter:
     """The users with a role at a school, if the version shows it."""
 
-    def select_users(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+    def select_users(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
         held = tables.user_roles.alias()
-        at_school = select(held.c.user_id).where(
+        at_school = sa.select(held.c.user_id).where(
             held.c.org_id == SCHOOL, held.c.role == role, of_each_row(role_is_visible(held, rights))
         )
         return _is_school(SCHOOL) & _users.sourced_id.in_(at_school) & wording.shows_role(role, rights)
@@ -236,9 +236,9 @@ def users_of_school(role: str) -> PathFilter:
 def users_of_class(role: str) -> PathFilter:
     """The users with an active, visible enrollment in a class with this role."""
 
-    def select_users(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+    def select_users(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
-        of_class = select(enrolled.c.user_id).where(
+        of_class = sa.select(enrolled.c.user_id).where(
             enrolled.c.class_id == CLASS, _is_active_enrollment(enrolled, role, rights)
         )
         return _users.sourced_id.in_(of_class)
@@ -246,7 +246,7 @@ def users_of_class(role: str) -> PathFilter:
     return select_users
 
 
-def _class_is_of_school() -> ColumnElement[bool]:
+def _class_is_of_school() -> sa.ColumnElement[bool]:
     taught = tables.classes.alias()
     of_school = has_row(taught, taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
     return _is_school(SCHOOL) & of_each_row(of_school)
@@ -258,11 +258,11 @@ def users_of_class_of_school(role: str) -> PathFilter:
     return lambda rights, wording: _class_is_of_school() & of_class(rights, wording)
 
 
-def enrollments_of_school(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def enrollments_of_school(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The enrollments at a school."""
     return _is_school(SCHOOL) & (_enrollments.school_id == SCHOOL)
 
 
-def enrollments_of_class_of_school(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def enrollments_of_class_of_school(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The enrollments of a class; none where the class belongs to another school than the path's."""
     return _class_is_of_school() & (_enrollments.class_id == CLASS)

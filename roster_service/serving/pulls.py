@@ -13,29 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import (
-    CTE,
-    BigInteger,
-    ColumnElement,
-    CompoundSelect,
-    Integer,
-    Interval,
-    Select,
-    Text,
-    and_,
-    bindparam,
-    cast,
-    column,
-    exists,
-    func,
-    literal,
-    literal_column,
-    or_,
-    select,
-    true,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, array, insert
 
 from roster_service.db.tables import WHOLE, Stamp, orderings, pulls, visible_feeds
@@ -45,9 +23,9 @@ from roster_service.roster.visibility import VENDOR, name_visible_set
 from roster_service.serving.ordering_statements import OFFSET, QUERY, join_orderings, select_changed, select_parts
 from roster_service.serving.request import AuthorizedRequest
 
-CALLER = bindparam("caller", type_=Text)
+CALLER = sa.bindparam("caller", type_=sa.Text)
 # The cast tells PostgreSQL the type of a NULL.
-REVISION = cast(bindparam("pull_revision"), BigInteger)
+REVISION = sa.cast(sa.bindparam("pull_revision"), sa.BigInteger)
 # Why a pull cannot go on.
 TIME_IS_OVER = (
     "the caller has no pull of this query with this revision, or its time is over: too long has passed since its last "
@@ -71,40 +49,40 @@ class Pull:
     seconds_left: float
 
 
-def make_pull_cte() -> CTE:
+def make_pull_cte() -> sa.CTE:
     """Returns the CTE of the pull that a request belongs to: one row, or none. Without a revision in the request, it is
     the one that the caller began last. A pull that has ended goes on while its orderings are stored; afterwards its
     pages are refused, because those of the present revision would lack records without a word."""
-    seconds_left = func.extract("epoch", pulls.c.ends_at - func.now())
+    seconds_left = sa.func.extract("epoch", pulls.c.ends_at - sa.func.now())
     state = (pulls.c.revision, pulls.c.as_of, pulls.c.deletions_since, seconds_left.label("seconds_left"))
     columns = (*state, pulls.c.feed_ids, pulls.c.feed_revisions)
-    found = select(*columns).where(_is_own(), or_(REVISION.is_(None), pulls.c.revision == REVISION))
+    found = sa.select(*columns).where(_is_own(), sa.or_(REVISION.is_(None), pulls.c.revision == REVISION))
     return found.order_by(pulls.c.begun_at.desc()).limit(1).cte("pull")
 
 
-def list_pull_columns(pull: CTE) -> tuple[Any, ...]:
+def list_pull_columns(pull: sa.CTE) -> tuple[Any, ...]:
     """Returns the columns that `read_pull` takes."""
     return (pull.c.revision, pull.c.as_of, pull.c.deletions_since, pull.c.seconds_left)
 
 
-def select_asked_parts(pull: CTE) -> CompoundSelect[Any]:
+def select_asked_parts(pull: sa.CTE) -> sa.CompoundSelect[Any]:
     """Returns the SELECT of (feed, visible set, revision) of each ordering that the page is read from: those of the
     pull that goes on, with what the caller sees now, else the present ones. The visible set is NULL where the caller
     does not see the feed any more."""
-    goes_on = (OFFSET > 0) & exists(select(literal_column("1")).select_from(pull))
+    goes_on = (OFFSET > 0) & sa.exists(sa.select(sa.literal_column("1")).select_from(pull))
     part = (
-        func.unnest(pull.c.feed_ids, pull.c.feed_revisions)
-        .table_valued(column("feed_id", Integer), column("revision", BigInteger))
+        sa.func.unnest(pull.c.feed_ids, pull.c.feed_revisions)
+        .table_valued(sa.column("feed_id", sa.Integer), sa.column("revision", sa.BigInteger))
         .render_derived(name="part")
     )
     seen = visible_feeds.alias()
     is_seen = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == part.c.feed_id)
     of_pull = (
-        select(part.c.feed_id, name_visible_set(seen.c), part.c.revision)
-        .select_from(pull.join(part, true()).outerjoin(seen, is_seen))
+        sa.select(part.c.feed_id, name_visible_set(seen.c), part.c.revision)
+        .select_from(pull.join(part, sa.true()).outerjoin(seen, is_seen))
         .where(OFFSET > 0)
     )
-    return union_all(select_parts().where(~goes_on), of_pull)
+    return sa.union_all(select_parts().where(~goes_on), of_pull)
 
 
 def read_pull(columns: tuple[Any, ...], request: AuthorizedRequest, present: RosterState) -> Pull | None:
@@ -124,45 +102,47 @@ def refuse_ended(reason: str) -> RefusedRequestError:
     return RefusedRequestError(Problem.PULL_ENDED, f"this pull cannot go on: {reason}; begin again with the first page")
 
 
-def make_pull_row(state: RosterState, minutes: int) -> Select[Any]:
+def make_pull_row(state: RosterState, minutes: int) -> sa.Select[Any]:
     """Returns the statement that begins a pull of the orderings of `state`. It gives no row if the caller sees another
     revision now, or if one of the orderings is not stored any more."""
     part = select_parts().subquery("part")
-    stored = select(
-        func.coalesce(func.array_agg(part.c.feed_id), cast(array([]), ARRAY(Integer))).label("feed_ids"),
-        func.coalesce(func.array_agg(part.c.revision), cast(array([]), ARRAY(BigInteger))).label("feed_revisions"),
-        func.coalesce(func.bool_and(orderings.c.bytes.is_not(None)), true()).label("is_stored"),
+    stored = sa.select(
+        sa.func.coalesce(sa.func.array_agg(part.c.feed_id), sa.cast(array([]), ARRAY(sa.Integer))).label("feed_ids"),
+        sa.func.coalesce(sa.func.array_agg(part.c.revision), sa.cast(array([]), ARRAY(sa.BigInteger))).label(
+            "feed_revisions"
+        ),
+        sa.func.coalesce(sa.func.bool_and(orderings.c.bytes.is_not(None)), sa.true()).label("is_stored"),
     ).select_from(join_orderings(part))
     found, seen = stored.subquery("stored"), visible_feeds.alias()
-    is_present = and_(seen.c.vendor_id == VENDOR, seen.c.feed_id == WHOLE, seen.c.revision == state.revision)
-    values: dict[str, ColumnElement[Any]] = {
+    is_present = sa.and_(seen.c.vendor_id == VENDOR, seen.c.feed_id == WHOLE, seen.c.revision == state.revision)
+    values: dict[str, sa.ColumnElement[Any]] = {
         "caller": CALLER,
         "query": QUERY,
         "revision": seen.c.revision,
-        "as_of": literal(state.as_of, Stamp),
-        "deletions_since": literal(state.deletions_since, Stamp),
+        "as_of": sa.literal(state.as_of, Stamp),
+        "deletions_since": sa.literal(state.deletions_since, Stamp),
         "feed_ids": found.c.feed_ids,
         "feed_revisions": found.c.feed_revisions,
-        "begun_at": func.now(),
+        "begun_at": sa.func.now(),
         "ends_at": _make_end(minutes),
     }
-    begun = select(*values.values()).select_from(seen.join(found, true())).where(is_present, found.c.is_stored)
+    begun = sa.select(*values.values()).select_from(seen.join(found, sa.true())).where(is_present, found.c.is_stored)
     row = insert(pulls).from_select(list(values), begun)
     changed = {name: row.excluded[name] for name in ("feed_ids", "feed_revisions", "begun_at", "ends_at")}
     begins = row.on_conflict_do_update(index_elements=list(pulls.primary_key), set_=changed)
     return select_changed(begins.returning(pulls.c.revision))
 
 
-def prolong_pull(state: RosterState, minutes: int) -> Select[Any]:
+def prolong_pull(state: RosterState, minutes: int) -> sa.Select[Any]:
     """Returns the statement that prolongs the pull of the orderings of `state`. It gives no row if the pull has ended.
     While it has not, its orderings are not evicted."""
-    own = update(pulls).where(_is_own(), pulls.c.revision == state.revision)
+    own = sa.update(pulls).where(_is_own(), pulls.c.revision == state.revision)
     return select_changed(own.values(ends_at=_make_end(minutes)).returning(pulls.c.revision))
 
 
-def _is_own() -> ColumnElement[bool]:
+def _is_own() -> sa.ColumnElement[bool]:
     return (pulls.c.caller == CALLER) & (pulls.c.query == QUERY)
 
 
-def _make_end(minutes: int) -> ColumnElement[Any]:
-    return func.now() + literal(timedelta(minutes=minutes), Interval)
+def _make_end(minutes: int) -> sa.ColumnElement[Any]:
+    return sa.func.now() + sa.literal(timedelta(minutes=minutes), sa.Interval)

@@ -12,22 +12,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import (
-    CTE,
-    BigInteger,
-    ColumnElement,
-    FromClause,
-    Select,
-    and_,
-    case,
-    cast,
-    exists,
-    func,
-    or_,
-    select,
-    true,
-    union_all,
-)
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.tables import WHOLE, Stamp, orderings, visible_feeds
@@ -55,31 +40,31 @@ from roster_service.serving.statements import (
 from roster_service.serving.texts import get_person, select_texts
 
 
-def _make_state_cte() -> CTE:
+def _make_state_cte() -> sa.CTE:
     """One row: what the admitted caller sees, and the state of the roster for it."""
-    one = select(read_admission().label("admission")).subquery("one")
+    one = sa.select(read_admission().label("admission")).subquery("one")
     seen = visible_feeds.alias()
     is_whole = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == WHOLE)
-    visible_set = func.coalesce(case((one.c.admission.is_not(None), name_visible_set(seen.c))), read_refusal())
+    visible_set = sa.func.coalesce(sa.case((one.c.admission.is_not(None), name_visible_set(seen.c))), read_refusal())
     # GREATEST passes over NULL, as for a vendor that was admitted without a client.
-    as_of = func.greatest(seen.c.as_of, read_client_instant("as_of"), type_=Stamp).label("as_of")
-    since = func.greatest(seen.c.deletions_since, read_client_instant("floor"), type_=Stamp).label("deletions_since")
+    as_of = sa.func.greatest(seen.c.as_of, read_client_instant("as_of"), type_=Stamp).label("as_of")
+    since = sa.func.greatest(seen.c.deletions_since, read_client_instant("floor"), type_=Stamp).label("deletions_since")
     columns = (visible_set.label("visible_set"), seen.c.revision, as_of, since)
-    return select(*columns).select_from(one.outerjoin(seen, is_whole)).cte("state")
+    return sa.select(*columns).select_from(one.outerjoin(seen, is_whole)).cte("state")
 
 
-STATE_STATEMENT = select(*_make_state_cte().c)
+STATE_STATEMENT = sa.select(*_make_state_cte().c)
 
 
 @functools.cache
-def make_collection_state_statement() -> Select[*tuple[Any, ...]]:
+def make_collection_state_statement() -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the state of the roster (4) and the pull that a request belongs to (4)."""
     state, pull = _make_state_cte(), make_pull_cte()
-    return select(*state.c, *list_pull_columns(pull)).select_from(state.outerjoin(pull, true()))
+    return sa.select(*state.c, *list_pull_columns(pull)).select_from(state.outerjoin(pull, sa.true()))
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def make_ordered_page_statement(shape: QueryShape) -> Select[*tuple[Any, ...]]:
+def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads a page from the orderings whose hash is bound as `query`.
 
     Columns: the state (4), the pull (4), total, whether the caller sees whole districts, JSON text, number of records
@@ -92,20 +77,25 @@ def make_ordered_page_statement(shape: QueryShape) -> Select[*tuple[Any, ...]]:
     """
     state, pull = _make_state_cte(), make_pull_cte()
     asked = select_asked_parts(pull).cte("asked")
-    before = func.sum(orderings.c.total).over(order_by=asked.c.feed_id) - orderings.c.total
-    is_stored = or_(orderings.c.bytes.is_not(None), and_(LIMIT == 0, orderings.c.id.is_not(None)))
-    columns = (orderings.c.id, orderings.c.total, cast(before, BigInteger).label("start"), is_stored.label("is_stored"))
-    parts = select(*columns).select_from(join_orderings(asked)).cte("parts")
-    sum_of_totals = cast(func.coalesce(func.sum(parts.c.total), 0), BigInteger)
-    is_whole = func.coalesce(func.bool_and(parts.c.is_stored), true())
-    collection = select(case((is_whole, sum_of_totals)).label("total")).select_from(parts).cte("collection")
+    before = sa.func.sum(orderings.c.total).over(order_by=asked.c.feed_id) - orderings.c.total
+    is_stored = sa.or_(orderings.c.bytes.is_not(None), sa.and_(LIMIT == 0, orderings.c.id.is_not(None)))
+    columns = (
+        orderings.c.id,
+        orderings.c.total,
+        sa.cast(before, sa.BigInteger).label("start"),
+        is_stored.label("is_stored"),
+    )
+    parts = sa.select(*columns).select_from(join_orderings(asked)).cte("parts")
+    sum_of_totals = sa.cast(sa.func.coalesce(sa.func.sum(parts.c.total), 0), sa.BigInteger)
+    is_whole = sa.func.coalesce(sa.func.bool_and(parts.c.is_stored), sa.true())
+    collection = sa.select(sa.case((is_whole, sum_of_totals)).label("total")).select_from(parts).cte("collection")
     # 0 where an ordering is missing: LEAST ignores NULL, so the numbers of chunks would follow from any offset.
-    total = select(func.coalesce(collection.c.total, 0)).scalar_subquery()
+    total = sa.select(sa.func.coalesce(collection.c.total, 0)).scalar_subquery()
     ids = select_page_ids(parts, total, descending=shape.descending)
-    sees_districts = case((collection.c.total.is_(None), exists(select_whole_districts())))
+    sees_districts = sa.case((collection.c.total.is_(None), sa.exists(select_whole_districts())))
     head = (*state.c, *list_pull_columns(pull), collection.c.total, sees_districts)
     texts = select_texts(_remove_path(shape, everything), ids, backwards=shape.descending)
-    return _put_beside(head, state.outerjoin(pull, true()).join(collection, true()), texts)
+    return _put_beside(head, state.outerjoin(pull, sa.true()).join(collection, sa.true()), texts)
 
 
 def _remove_path(shape: QueryShape, nested: PathFilter) -> QueryShape:
@@ -115,16 +105,16 @@ def _remove_path(shape: QueryShape, nested: PathFilter) -> QueryShape:
     return dataclasses.replace(shape, path_filter=listed)
 
 
-def make_found_page_statement(shape: QueryShape, found: CTE) -> Select[*tuple[Any, ...]]:
+def make_found_page_statement(shape: QueryShape, found: sa.CTE) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the page whose ids and total are in `found`.
 
     Columns: the state (4), total, JSON text, number of records in it, people whose records they are. There is one row
     for each text, in the order of the page. `shape`: as for `make_ordered_page_statement`.
     """
     state = _make_state_cte()
-    ids = select(found.c.ids).scalar_subquery()
+    ids = sa.select(found.c.ids).scalar_subquery()
     texts = select_texts(_remove_path(shape, no_condition), ids, backwards=False)
-    return _put_beside((*state.c, found.c.total), state.join(found, true()), texts)
+    return _put_beside((*state.c, found.c.total), state.join(found, sa.true()), texts)
 
 
 # Returns the same statement object for equal arguments, so that each connection plans it once.
@@ -132,30 +122,32 @@ make_shared_page_statement = functools.lru_cache(STATEMENT_CACHE_SIZE)(make_foun
 
 
 def _put_beside(
-    head: tuple[ColumnElement[Any], ...], source: FromClause, texts: Select[str, int, Sequence[str], int]
-) -> Select[*tuple[Any, ...]]:
+    head: tuple[sa.ColumnElement[Any], ...], source: sa.FromClause, texts: sa.Select[str, int, Sequence[str], int]
+) -> sa.Select[*tuple[Any, ...]]:
     """Returns rows of `head` and one text each, in order; one row with NULL as text where there are no texts."""
     shown = texts.subquery("shown")
-    rows = select(*head, shown.c.body, shown.c.records, shown.c.people).select_from(source.outerjoin(shown, true()))
+    rows = sa.select(*head, shown.c.body, shown.c.records, shown.c.people).select_from(
+        source.outerjoin(shown, sa.true())
+    )
     return rows.order_by(shown.c.number)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def make_record_statement(shape: QueryShape) -> Select[*tuple[Any, ...]]:
+def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`.
 
     It gives one row: the state (4), the JSON text or NULL, and the person whose record it is or NULL.
     """
     state = _make_state_cte()
     table = shape.view.record.table
-    record = select(make_record_json(shape).label("body"), get_person(shape.view).label("person"))
+    record = sa.select(make_record_json(shape).label("body"), get_person(shape.view).label("person"))
     record = record.select_from(table).where(
         get_key_column(shape) == RECORD, make_collection_condition(shape, Driver.FILTER)
     )
     if has_departures(shape):
         departed = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("departed")
-        left = select(make_departure_json(shape, departed).label("body"), departed.c.person_id.label("person"))
+        left = sa.select(make_departure_json(shape, departed).label("body"), departed.c.person_id.label("person"))
         # In 1.1, the list may have a record of which a role has ended.
-        record = select(*union_all(left, record).subquery("either").c).limit(1)
+        record = sa.select(*sa.union_all(left, record).subquery("either").c).limit(1)
     found = record.subquery("record")
-    return select(*state.c, found.c.body, found.c.person).select_from(state.outerjoin(found, true()))
+    return sa.select(*state.c, found.c.body, found.c.person).select_from(state.outerjoin(found, sa.true()))

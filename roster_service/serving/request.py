@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import true
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
@@ -100,7 +100,7 @@ def _hash_shape(shape: QueryShape) -> bytes:
     """
     keys = [key.element for key in make_sort_keys(shape)]
     condition = make_collection_condition(shape, Driver.VISIBILITY)
-    ids = join_departures(shape, (condition,), (true(), true() if has_departures(shape) else None), keys)
+    ids = join_departures(shape, (condition,), (sa.true(), sa.true() if has_departures(shape) else None), keys)
     compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.db.instants import format_instant
 from roster_service.db.round_trip import Call
@@ -26,22 +26,24 @@ _MISSING = timedelta(hours=30)
 class RosterStatusReader:
     """Reads the states. `serving`: reads the roster; `counting`: reads the health of feeds."""
 
-    serving: Engine
-    counting: Engine
+    serving: sa.Engine
+    counting: sa.Engine
 
     def read(self, admission: Call, vendor_id: int, state: RosterState) -> dict[str, Any]:
         """Returns the body of `/status` for a caller whom `admission` admits, and who sees the roster in `state`."""
-        seen = select(visible_feeds.c.feed_id, visible_feeds.c.revision).where(
+        seen = sa.select(visible_feeds.c.feed_id, visible_feeds.c.revision).where(
             visible_feeds.c.vendor_id == vendor_id, visible_feeds.c.feed_id != WHOLE
         )
         with self.serving.connect() as connection:
             connection.execute(admission.statement, admission.values)
             revisions = {row.feed_id: row.revision for row in connection.execute(seen)}
         run = sync_runs.alias()
-        last = select(run.c.id).where(run.c.feed_id == feeds.c.id).order_by(run.c.id.desc()).limit(1).scalar_subquery()
+        last = (
+            sa.select(run.c.id).where(run.c.feed_id == feeds.c.id).order_by(run.c.id.desc()).limit(1).scalar_subquery()
+        )
         columns = (feeds.c.id, feeds.c.name, feeds.c.enabled, feeds.c.pause_from, feeds.c.pause_until)
         rows = (
-            select(*columns, sync_runs.c.outcome, sync_runs.c.started_at)
+            sa.select(*columns, sync_runs.c.outcome, sync_runs.c.started_at)
             .outerjoin_from(feeds, sync_runs, sync_runs.c.id == last)
             .where(feeds.c.id.in_(revisions))
             .order_by(feeds.c.name)

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+import sqlalchemy as sa
 from psycopg2.errors import QueryCanceled, SerializationFailure
-from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from roster_service.db.deadline import find_time_left, limit_time
@@ -29,11 +29,11 @@ TIME_SHARE = 0.5
 _CONFLICTS = (SerializationFailure, QueryCanceled)
 
 # Every role may ask for these.
-_WRITTEN = text(
+_WRITTEN = sa.text(
     "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text"
 )
 # A server that is no standby (any more) does not lag.
-_LAG = text("""
+_LAG = sa.text("""
     SELECT CASE WHEN pg_is_in_recovery() AND pg_last_wal_replay_lsn() < CAST(:written AS pg_lsn)
         THEN extract(
             epoch FROM clock_timestamp() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time())
@@ -46,7 +46,7 @@ Found = TypeVar("Found")
 class Standby:
     """The standby of one worker. Threads may share it."""
 
-    def __init__(self, primary: Engine, standby: Engine) -> None:
+    def __init__(self, primary: sa.Engine, standby: sa.Engine) -> None:
         """`primary`, `standby`: of `make_reading_engine`, for the same role."""
         self.round_trips = RoundTrips(standby)
         self._primary = primary

@@ -10,10 +10,10 @@ import functools
 from enum import Enum
 from typing import Any
 
+import sqlalchemy as sa
 from oneroster_filter import FieldType, Kind, Operator, Through, fold_tree
 from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import TypedClause, TypedExpr
-from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
 from roster_service.roster import json_text
 from roster_service.roster.visibility import ContentRights, find_visible_rows, of_each_row, row_is_visible
@@ -32,28 +32,28 @@ HREF_ROOT = "\x01"
 STATEMENT_CACHE_SIZE = 512
 
 
-def select_ids(shape: QueryShape, *conditions: ColumnElement[bool]) -> Select[str]:
+def select_ids(shape: QueryShape, *conditions: sa.ColumnElement[bool]) -> sa.Select[str]:
     """Returns the SELECT of the ids of the shape's table where all conditions hold."""
-    return select(get_key_column(shape)).where(*conditions)
+    return sa.select(get_key_column(shape)).where(*conditions)
 
 
-def make_filter_condition(plan: Plan) -> ColumnElement[bool]:
+def make_filter_condition(plan: Plan) -> sa.ColumnElement[bool]:
     """Returns the filter of a plan as a condition; `true` where the plan has no filter."""
-    return true() if plan.filter is None else compile_filter(plan)
+    return sa.true() if plan.filter is None else compile_filter(plan)
 
 
-def get_key_column(shape: QueryShape) -> ColumnElement[str]:
+def get_key_column(shape: QueryShape) -> sa.ColumnElement[str]:
     """Returns the sourcedId column of the shape's table."""
     return shape.view.record.table.c.sourced_id
 
 
-def make_record_json(shape: QueryShape) -> ColumnElement[str]:
+def make_record_json(shape: QueryShape) -> sa.ColumnElement[str]:
     """Returns the expression of a record's JSON text, with the fields of the shape."""
     return _make_view_json(shape.view, shape.fields)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _make_view_json(view: ResourceView, fields: tuple[str, ...]) -> ColumnElement[str]:
+def _make_view_json(view: ResourceView, fields: tuple[str, ...]) -> sa.ColumnElement[str]:
     return json_text.object_json((name, view.fields[name].json(view.rights)) for name in fields)
 
 
@@ -98,19 +98,19 @@ def _is_selective(view: ResourceView, typed: TypedExpr) -> bool:
 
 
 @functools.cache
-def _list_leading_columns(table: Table) -> frozenset[Any]:
+def _list_leading_columns(table: sa.Table) -> frozenset[Any]:
     """Returns the first column of each index of the table, including the primary key; an index of an expression has the
     expression as its first column."""
     indexes = (tuple(index.expressions) for index in table.indexes)
     return frozenset(columns[0] for columns in (tuple(table.primary_key), *indexes))
 
 
-def make_collection_condition(shape: QueryShape, driver: Driver) -> ColumnElement[bool]:
+def make_collection_condition(shape: QueryShape, driver: Driver) -> sa.ColumnElement[bool]:
     """Returns the condition for the records that the path selects and the caller may see, before any filter."""
     return _make_collection_condition(shape.view.record, shape.view.rights, shape.path_filter, driver)
 
 
-def choose_collection_condition(plan: Plan, *, sees_districts: bool) -> ColumnElement[bool]:
+def choose_collection_condition(plan: Plan, *, sees_districts: bool) -> sa.ColumnElement[bool]:
     """Returns the same condition in the cheapest form for a plan.
 
     `sees_districts`: whether the caller sees whole districts.
@@ -125,31 +125,31 @@ def choose_collection_condition(plan: Plan, *, sees_districts: bool) -> ColumnEl
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _make_collection_condition(
     record: type[Record], rights: ContentRights, path_filter: PathFilter, driver: Driver
-) -> ColumnElement[bool]:
+) -> sa.ColumnElement[bool]:
     visible = row_is_visible(record.table, record.table, rights)
     selected = path_filter(rights, record.wording)
     match driver:
         case Driver.VISIBILITY:
-            return and_(find_visible_rows(record.table, rights), selected)
+            return sa.and_(find_visible_rows(record.table, rights), selected)
         case Driver.PATH:
-            return and_(selected, of_each_row(visible))
+            return sa.and_(selected, of_each_row(visible))
         case Driver.FILTER:
-            return of_each_row(and_(visible, selected))
+            return of_each_row(sa.and_(visible, selected))
 
 
-def compile_filter(plan: Plan) -> ColumnElement[bool]:
+def compile_filter(plan: Plan) -> sa.ColumnElement[bool]:
     """Returns the filter of a plan as a condition with bound values. Raises TypeError where the plan has no filter."""
     if plan.filter is None:
         raise TypeError("the plan has no filter")
     find = functools.partial(find_source, plan.shape.view)
     # `contains_folded` (db/sql) can be leakproof: PostgreSQL may then evaluate it before the policies of row-level
     # security.
-    return sqlalchemy_where(plan.filter, find, contains=func.contains_folded).self_group()
+    return sqlalchemy_where(plan.filter, find, contains=sa.func.contains_folded).self_group()
 
 
-def make_sort_keys(shape: QueryShape) -> list[ColumnElement[Any]]:
+def make_sort_keys(shape: QueryShape) -> list[sa.ColumnElement[Any]]:
     """Returns the sort keys of a shape; the last one is the sourcedId, which is unique."""
-    keys: list[ColumnElement[Any]] = [get_key_column(shape)]
+    keys: list[sa.ColumnElement[Any]] = [get_key_column(shape)]
     if shape.sort is not None and shape.sort != "sourcedId":
         source = find_source(shape.view, shape.sort)
         if isinstance(source, Through):

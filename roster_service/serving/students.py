@@ -13,18 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Engine,
-    FromClause,
-    Select,
-    any_,
-    bindparam,
-    cast,
-    func,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.api_keys import KeyHolder
 from roster_service.db import tables
@@ -67,9 +56,9 @@ class StudentsParams:
     revision: int | None = None
 
 
-_REQUESTED_DISTRICTS = cast(bindparam("requested_districts"), CTexts)
-_REQUESTED_SCHOOLS = cast(bindparam("requested_schools"), CTexts)
-_REQUESTED_SINCE = cast(bindparam("requested_since"), Stamp)
+_REQUESTED_DISTRICTS = sa.cast(sa.bindparam("requested_districts"), CTexts)
+_REQUESTED_SCHOOLS = sa.cast(sa.bindparam("requested_schools"), CTexts)
+_REQUESTED_SINCE = sa.cast(sa.bindparam("requested_since"), Stamp)
 _WHERE_LISTED = "; the answer of the login lists your districts and schools"
 _UNKNOWN_DISTRICT = (
     "the district of `districtlea` is not granted to you. A district is named by its identifier, or by its sourcedId "
@@ -82,7 +71,7 @@ _UNKNOWN_SCHOOL = (
 )
 
 
-def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: StudentsParams) -> ReadPage:
+def find_students(reader: Reader, engine: sa.Engine, holder: KeyHolder, params: StudentsParams) -> ReadPage:
     """Reads the page of students. `engine`: of the serving role.
 
     Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request.
@@ -91,7 +80,7 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
 
 
 def find_student(
-    reader: Reader, engine: Engine, holder: KeyHolder, params: StudentsParams, sourced_id: str
+    reader: Reader, engine: sa.Engine, holder: KeyHolder, params: StudentsParams, sourced_id: str
 ) -> str | None:
     """Returns the JSON text of one student, as a page of these parameters would have it; None if no page would have the
     student. Raises as `find_students`."""
@@ -100,7 +89,7 @@ def find_student(
     return reader.read_record(dataclasses.replace(request, plan=plan)).text
 
 
-def _authorize(engine: Engine, holder: KeyHolder, params: StudentsParams) -> AuthorizedRequest:
+def _authorize(engine: sa.Engine, holder: KeyHolder, params: StudentsParams) -> AuthorizedRequest:
     _require_flags(holder, params)
     rights = _make_rights(params, holder.withheld)
     admission = holder.admit(guardians=rights.guardians)
@@ -116,7 +105,7 @@ def _authorize(engine: Engine, holder: KeyHolder, params: StudentsParams) -> Aut
     return AuthorizedRequest(plan, holder.vendor_id, holder.key_prefix, admission, path_values)
 
 
-def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> list[str]:
+def _find_districts(engine: sa.Engine, admission: Call, values: dict[str, Any]) -> list[str]:
     """Returns the ids of the requested districts that the vendor may see.
 
     Raises RefusedRequestError (PRIVILEGE) where there is none, or where a requested school is not granted.
@@ -135,7 +124,7 @@ def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> 
     return list(values["requested_districts"])
 
 
-def list_districts(engine: Engine, holder: KeyHolder) -> list[dict[str, Any]]:
+def list_districts(engine: sa.Engine, holder: KeyHolder) -> list[dict[str, Any]]:
     """Lists the districts that the vendor may ask for, each with the `districtlea` that names it and with its granted
     schools."""
     admission = holder.admit(guardians=False)
@@ -185,61 +174,61 @@ def _refuse(description: str) -> RefusedRequestError:
 
 
 @functools.cache
-def _make_district_statement() -> Select[str]:
+def _make_district_statement() -> sa.Select[str]:
     """Selects the visible districts with the requested identifier, or without one and with the requested sourcedId.
 
     Districts of two feeds may have the same identifier. A vendor with grants for both gets the students of both.
     """
     org = tables.orgs
-    named = (org.c.type == "district") & (name_district(org) == bindparam("requested_lea"))
-    return select(org.c.sourced_id).where(named, org_is_visible(org))
+    named = (org.c.type == "district") & (name_district(org) == sa.bindparam("requested_lea"))
+    return sa.select(org.c.sourced_id).where(named, org_is_visible(org))
 
 
-def name_district(org: FromClause) -> ColumnElement[str]:
+def name_district(org: sa.FromClause) -> sa.ColumnElement[str]:
     """Returns the expression of the `districtlea` that names a district."""
-    return func.coalesce(org.c.identifier, org.c.sourced_id)
+    return sa.func.coalesce(org.c.identifier, org.c.sourced_id)
 
 
 @functools.cache
-def _make_districts_statement() -> Select[str, str, str]:
+def _make_districts_statement() -> sa.Select[str, str, str]:
     """Selects the districts that the vendor may ask for, without tombstones."""
     org = tables.orgs
     columns = (org.c.sourced_id, org.c.name, name_district(org).label("lea"))
     is_listed = (org.c.type == "district") & (org.c.status == "active")
-    return select(*columns).where(is_listed, org_is_visible(org)).order_by(org.c.sourced_id)
+    return sa.select(*columns).where(is_listed, org_is_visible(org)).order_by(org.c.sourced_id)
 
 
 @functools.cache
-def _make_granted_schools_statement() -> Select[str, str, str]:
+def _make_granted_schools_statement() -> sa.Select[str, str, str]:
     """Selects the granted schools, without tombstones."""
     org = tables.orgs
     is_listed = (org.c.type == "school") & (org.c.status == "active")
     columns = (org.c.sourced_id, org.c.name, org.c.district_id)
-    return select(*columns).where(is_listed, org_id_is_granted(org.c.sourced_id)).order_by(org.c.sourced_id)
+    return sa.select(*columns).where(is_listed, org_id_is_granted(org.c.sourced_id)).order_by(org.c.sourced_id)
 
 
 @functools.cache
-def _make_schools_statement() -> Select[str]:
+def _make_schools_statement() -> sa.Select[str]:
     """Selects the requested schools that belong to the requested districts and are granted to the vendor."""
     org = tables.orgs
-    return select(org.c.sourced_id).where(
+    return sa.select(org.c.sourced_id).where(
         org.c.type == "school",
-        org.c.sourced_id == any_(_REQUESTED_SCHOOLS),
-        org.c.district_id == any_(_REQUESTED_DISTRICTS),
+        org.c.sourced_id == sa.any_(_REQUESTED_SCHOOLS),
+        org.c.district_id == sa.any_(_REQUESTED_DISTRICTS),
         org_id_is_granted(org.c.sourced_id),
     )
 
 
-def _select_requested_orgs() -> Select[str]:
+def _select_requested_orgs() -> sa.Select[str]:
     """Selects the ids of the orgs of the requested districts; where the request names schools, of these alone."""
     org = tables.orgs.alias()
-    return select(org.c.sourced_id).where(
-        org.c.district_id == any_(_REQUESTED_DISTRICTS),
-        or_(_REQUESTED_SCHOOLS.is_(None), org.c.sourced_id == any_(_REQUESTED_SCHOOLS)),
+    return sa.select(org.c.sourced_id).where(
+        org.c.district_id == sa.any_(_REQUESTED_DISTRICTS),
+        sa.or_(_REQUESTED_SCHOOLS.is_(None), org.c.sourced_id == sa.any_(_REQUESTED_SCHOOLS)),
     )
 
 
-def _is_requested_student(rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def _is_requested_student(rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The condition of the list: users with a visible student role at a requested org."""
     role = tables.user_roles.alias()
     return has_row(
@@ -251,11 +240,11 @@ def _is_requested_student(rights: ContentRights, _wording: Wording) -> ColumnEle
     )
 
 
-def _opens_requested_students(label_id: ColumnElement[int], _rights: ContentRights) -> ColumnElement[bool]:
+def _opens_requested_students(label_id: sa.ColumnElement[int], _rights: ContentRights) -> sa.ColumnElement[bool]:
     """The condition that a label opens students at a requested org."""
     label, requested = tables.visibility_labels.alias(), _select_requested_orgs()
     granted = requested.where(requested.selected_columns[0].in_(select_granted_orgs()))
-    is_open = label.c.student_orgs.overlap(func.array(granted.scalar_subquery(), type_=CTexts))
+    is_open = label.c.student_orgs.overlap(sa.func.array(granted.scalar_subquery(), type_=CTexts))
     return has_row(label, label.c.id == label_id, is_open)
 
 
@@ -266,7 +255,7 @@ _EVERY_STUDENT = ListFilter(_is_requested_student, _opens_requested_students)
 def _make_since_filter(included: Included) -> ListFilter:
     """The path filter of a request with `modifiedSince`: the requested students whose stamp is not older."""
 
-    def is_requested(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+    def is_requested(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
         changed = tables.users.c.sourced_id.in_(select_changed_students(included, _REQUESTED_SINCE))
         is_new = make_stamp(included, rights) >= _REQUESTED_SINCE
         return _is_requested_student(rights, wording) & changed & of_each_row(is_new)

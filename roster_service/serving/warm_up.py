@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, exists, select
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.scopes import ScopeName, read_scopes
@@ -45,7 +45,7 @@ class WarmUp:
 
 
 def make_orderings(
-    engine: Engine, ordering_engine: Engine, listings: Iterable[Listing], *, megabytes: int, seconds: float
+    engine: sa.Engine, ordering_engine: sa.Engine, listings: Iterable[Listing], *, megabytes: int, seconds: float
 ) -> WarmUp:
     """Makes the unfiltered, unsorted ordering of every listing for every enabled client.
 
@@ -77,15 +77,15 @@ def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[
     return (listing for listing in listings if listing.version == version and names & listing.scopes)
 
 
-def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
+def _list_tokens(connection: sa.Connection) -> list[tuple[AccessToken, str]]:
     """Returns (token, hash of its visible orgs) for each enabled client and version, with all its scopes."""
     of_vendor = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.flags, read_list().label("listed"))
     found = (
-        select(oauth_clients, *of_vendor, visible_feeds.c.visible_set)
+        sa.select(oauth_clients, *of_vendor, visible_feeds.c.visible_set)
         .select_from(oauth_clients.join(vendors).join(visible_feeds))
         .where(oauth_clients.c.enabled, vendors.c.enabled, visible_feeds.c.feed_id == WHOLE)
         # The database admits no vendor without a grant.
-        .where(exists().where(vendor_grants.c.vendor_id == vendors.c.id))
+        .where(sa.exists().where(vendor_grants.c.vendor_id == vendors.c.id))
         .order_by(oauth_clients.c.client_id)
     )
     tokens = []

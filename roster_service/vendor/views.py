@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import sqlalchemy as sa
 from flask import Response, request
-from sqlalchemy import Engine
 
 from roster_service.auth.credentials.api_keys import KeyHolder, find_key_holder
 from roster_service.auth.credentials.passwords import verify_password
@@ -48,10 +48,10 @@ class VendorServices:
     """The services that the views need."""
 
     # Of the serving role.
-    engine: Engine
+    engine: sa.Engine
     reader: Reader
     # Of the role that may read accounts, which the serving role may not.
-    accounts: Engine
+    accounts: sa.Engine
     keys: KeyRing
     issuer: str
     throttle: VendorThrottle

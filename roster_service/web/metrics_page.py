@@ -11,12 +11,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import sqlalchemy as sa
 from flask import Flask, Response, request
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
-from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import Unauthorized
 
@@ -37,7 +37,7 @@ def count_request(facts: RequestFacts, status: int, seconds: float) -> None:
         VENDOR_REQUESTS.labels(facts.vendor.vendor_id, f"{status // 100}xx").inc()
 
 
-def register_metrics_page(app: Flask, token: str, engine: Engine, standby: Standby | None) -> None:
+def register_metrics_page(app: Flask, token: str, engine: sa.Engine, standby: Standby | None) -> None:
     """Registers the path, which takes `token`. `engine`: of `make_counting_engine`; `standby`: None if there is
     none."""
 
@@ -53,7 +53,7 @@ def register_metrics_page(app: Flask, token: str, engine: Engine, standby: Stand
     app.add_url_rule(METRICS_PATH, endpoint="metrics", view_func=show_metrics, methods=["GET"])
 
 
-def make_registry(engine: Engine, standby: Standby | None) -> CollectorRegistry:
+def make_registry(engine: sa.Engine, standby: Standby | None) -> CollectorRegistry:
     """Returns a registry with the metrics of all workers, if they share a folder, else of this one; and with the
     figures of the database, and of the standby if there is one."""
     registry = CollectorRegistry()
@@ -81,7 +81,7 @@ def _forget_ended_workers(folder: Path) -> None:
 class DatabaseCollector:
     """Reads the figures of the database when they are asked for."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
     def collect(self) -> Iterator[Metric]:

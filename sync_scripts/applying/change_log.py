@@ -9,25 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    FromClause,
-    Select,
-    String,
-    Table,
-    and_,
-    case,
-    cast,
-    func,
-    literal,
-    null,
-    select,
-    type_coerce,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from roster_service.db.tables import CText, Stamp, class_terms, sync_changes, sync_runs, user_agents, user_profiles
@@ -39,7 +21,7 @@ from sync_scripts.formats.oneroster import ONEROSTER_1_2
 
 TOMBSTONED = "tombstoned"
 # The names of parts, as fields of their owners.
-PARTS: Mapping[Table, str] = {
+PARTS: Mapping[sa.Table, str] = {
     class_terms: "terms",
     roles: "roles",
     user_profiles: "userProfiles",
@@ -50,36 +32,36 @@ HIDDEN = frozenset({"ordinal", ROW_ID, "taken_back"})
 _HEADERS = {cell.column: cell.header for file in ONEROSTER_1_2.all_files for cell in file.cells}
 
 
-def record_changes(connection: Connection, run: int, differences: list[Difference], desired: DesiredState) -> None:
+def record_changes(connection: sa.Connection, run: int, differences: list[Difference], desired: DesiredState) -> None:
     """Stores the changes of a run in sync_changes, before the run writes them."""
     for difference in differences:
         counts = difference.counts
         if counts.rewritten or counts.tombstoned:
             changes = select_changes(difference, desired).subquery()
-            rows = select(literal(run), literal(TYPES[difference.table.name], CText), *changes.c)
+            rows = sa.select(sa.literal(run), sa.literal(TYPES[difference.table.name], CText), *changes.c)
             names = ["run_id", "type", *(column.name for column in changes.c)]
             connection.execute(sync_changes.insert().from_select(names, rows))
-    connection.execute(update(sync_runs).where(sync_runs.c.id == run).values(has_changes=True))
+    connection.execute(sa.update(sync_runs).where(sync_runs.c.id == run).values(has_changes=True))
 
 
 def select_changes(difference: Difference, desired: DesiredState) -> Any:
     """(sourced_id, change, previous_stamp, fields) of the stored records that a difference changes, revives or marks as
     deleted. `fields`: JSON, an array of the values before and after for each field that differs."""
     table, gone = difference.table, difference.gone
-    tombstoned = select(
+    tombstoned = sa.select(
         table.c.sourced_id,
-        literal(TOMBSTONED, CText).label("change"),
-        type_coerce(table.c.date_last_modified, Stamp).label("previous_stamp"),
-        cast(null(), JSONB).label("fields"),
-    ).where(table.c.sourced_id.in_(select(gone.c.sourced_id)))
+        sa.literal(TOMBSTONED, CText).label("change"),
+        sa.type_coerce(table.c.date_last_modified, Stamp).label("previous_stamp"),
+        sa.cast(sa.null(), JSONB).label("fields"),
+    ).where(table.c.sourced_id.in_(sa.select(gone.c.sourced_id)))
     if not difference.counts.rewritten:
         return tombstoned
-    return union_all(_select_rewritten(difference, desired), tombstoned)
+    return sa.union_all(_select_rewritten(difference, desired), tombstoned)
 
 
-def _select_rewritten(difference: Difference, desired: DesiredState) -> Select[Any]:
+def _select_rewritten(difference: Difference, desired: DesiredState) -> sa.Select[Any]:
     table, rows = difference.table, difference.rows
-    both = rows.join(table, and_(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED))
+    both = rows.join(table, sa.and_(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED))
     fields = dict(_list_fields(table, rows))
     for part in desired.parts.values():
         if part.part.owner is table:
@@ -87,35 +69,35 @@ def _select_rewritten(difference: Difference, desired: DesiredState) -> Select[A
             both = both.outerjoin(before, before.c.owner == rows.c.sourced_id)
             both = both.outerjoin(after, after.c.owner == rows.c.sourced_id)
             # The run did not look at the parts of other owners.
-            looked_at = rows.c.sourced_id.in_(select(part.owners.subquery().c.sourced_id))
+            looked_at = rows.c.sourced_id.in_(sa.select(part.owners.subquery().c.sourced_id))
             fields[PARTS[part.part.table]] = _compare(before.c["items"], after.c["items"], looked_at)
-    pairs = [it for name, value in fields.items() for it in (literal(name, String), value)]
-    return select(
+    pairs = [it for name, value in fields.items() for it in (sa.literal(name, sa.String), value)]
+    return sa.select(
         rows.c.sourced_id,
         rows.c[CHANGE],
         table.c.date_last_modified.label("previous_stamp"),
         # Fields that do not differ are NULL.
-        func.jsonb_strip_nulls(func.jsonb_build_object(*pairs), type_=JSONB).label("fields"),
+        sa.func.jsonb_strip_nulls(sa.func.jsonb_build_object(*pairs), type_=JSONB).label("fields"),
     ).select_from(both)
 
 
-def _list_fields(table: Table, rows: FromClause) -> Iterator[tuple[str, ColumnElement[Any]]]:
+def _list_fields(table: sa.Table, rows: sa.FromClause) -> Iterator[tuple[str, sa.ColumnElement[Any]]]:
     for column in table.columns:
         if column.name not in OWN_COLUMNS | {KEY, FINGERPRINT}:
             yield _name_field(column), _compare(column, rows.c[column.name])
 
 
-def _compare(before: ColumnElement[Any], after: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Any:
+def _compare(before: sa.ColumnElement[Any], after: sa.ColumnElement[Any], *conditions: sa.ColumnElement[bool]) -> Any:
     """A JSON array of both values; NULL if they are equal or a condition does not hold."""
-    return case(
+    return sa.case(
         (
-            and_(before.is_distinct_from(after), *conditions),
-            func.jsonb_build_array(func.to_jsonb(before), func.to_jsonb(after)),
+            sa.and_(before.is_distinct_from(after), *conditions),
+            sa.func.jsonb_build_array(sa.func.to_jsonb(before), sa.func.to_jsonb(after)),
         )
     )
 
 
-def _collect(part: DesiredPart, source: FromClause, rows: FromClause) -> FromClause:
+def _collect(part: DesiredPart, source: sa.FromClause, rows: sa.FromClause) -> sa.FromClause:
     """(owner, items) of a table of parts, for the rewritten records: their parts as a JSON array, in their order."""
     owner, *others = part.part.table.columns
     shown = [column for column in others if column.name not in HIDDEN]
@@ -123,21 +105,21 @@ def _collect(part: DesiredPart, source: FromClause, rows: FromClause) -> FromCla
     if len(shown) == 1:
         item = source.c[shown[0].name]
     else:
-        pairs = [it for column in shown for it in (literal(_name_field(column), String), source.c[column.name])]
-        item = func.jsonb_strip_nulls(func.jsonb_build_object(*pairs), type_=JSONB)
+        pairs = [it for column in shown for it in (sa.literal(_name_field(column), sa.String), source.c[column.name])]
+        item = sa.func.jsonb_strip_nulls(sa.func.jsonb_build_object(*pairs), type_=JSONB)
     keys = [source.c[column.name] for column in part.part.table.primary_key]
-    items = func.jsonb_agg(aggregate_order_by(item, *keys), type_=JSONB)
-    wanted = select(rows.c.sourced_id).where(rows.c[CHANGE] != ADDED)
+    items = sa.func.jsonb_agg(aggregate_order_by(item, *keys), type_=JSONB)
+    wanted = sa.select(rows.c.sourced_id).where(rows.c[CHANGE] != ADDED)
     identifier = source.c[owner.name]
     return (
-        select(identifier.label("owner"), items.label("items"))
+        sa.select(identifier.label("owner"), items.label("items"))
         .where(identifier.in_(wanted))
         .group_by(identifier)
         .subquery()
     )
 
 
-def _name_field(column: Column[Any]) -> str:
+def _name_field(column: sa.Column[Any]) -> str:
     """The header of a column in OneRoster exports; for a column that no export has, its name in the same style."""
     first, *others = column.name.split("_")
     return _HEADERS.get(column) or first + "".join(word.capitalize() for word in others)

@@ -9,22 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    FromClause,
-    Select,
-    Table,
-    and_,
-    case,
-    exists,
-    false,
-    func,
-    literal,
-    or_,
-    select,
-    union,
-)
+import sqlalchemy as sa
 
 from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.applying.desired_state import DesiredPart, DesiredState
@@ -79,14 +64,14 @@ class Difference:
     to write, with the kind of change in the column `change`; `gone`: a temporary table of the ids of the records to
     mark as deleted. `all_new`: the feed has no stored record, so the run inserts all desired records."""
 
-    table: Table
-    rows: FromClause
-    gone: Table
+    table: sa.Table
+    rows: sa.FromClause
+    gone: sa.Table
     counts: Counts
     all_new: bool
 
 
-def compare(connection: Connection, desired: DesiredState, retention: Retention, follow: Follow) -> list[Difference]:
+def compare(connection: sa.Connection, desired: DesiredState, retention: Retention, follow: Follow) -> list[Difference]:
     """Finds the differences of each table, in the order of the roster's tables. Only reads the roster. `follow`: of
     the step."""
     return [
@@ -98,38 +83,40 @@ def compare(connection: Connection, desired: DesiredState, retention: Retention,
     ]
 
 
-def compare_with_nothing(connection: Connection, feed_id: int) -> list[Difference]:
+def compare_with_nothing(connection: sa.Connection, feed_id: int) -> list[Difference]:
     """The differences that mark every active record of a feed as deleted."""
     return [
-        _list_deletions(connection, table, select(table.c.sourced_id).where(is_active(table, feed_id)), feed_id)
+        _list_deletions(connection, table, sa.select(table.c.sourced_id).where(is_active(table, feed_id)), feed_id)
         for table in ROSTER_TABLES
     ]
 
 
-def _list_orphans(connection: Connection, table: Table, retention: Retention) -> Difference:
+def _list_orphans(connection: sa.Connection, table: sa.Table, retention: Retention) -> Difference:
     """The differences of a table whose file is absent: only orphans are gone."""
-    return _list_deletions(connection, table, select(retention.orphans[table].c.sourced_id), retention.feed_id)
+    return _list_deletions(connection, table, sa.select(retention.orphans[table].c.sourced_id), retention.feed_id)
 
 
-def _list_deletions(connection: Connection, table: Table, ids: Select[Any], feed_id: int) -> Difference:
+def _list_deletions(connection: sa.Connection, table: sa.Table, ids: sa.Select[Any], feed_id: int) -> Difference:
     """The differences that mark the active records with these ids as deleted, and change nothing else."""
     gone = _make_gone(connection, table)
     tombstoned = connection.execute(gone.insert().from_select(["sourced_id"], ids)).rowcount
-    active = connection.scalar(select(func.count()).where(is_active(table, feed_id))) or 0
-    nothing = select(table, literal(CHANGED, CText).label(CHANGE)).where(false()).subquery()
+    active = connection.scalar(sa.select(sa.func.count()).where(is_active(table, feed_id))) or 0
+    nothing = sa.select(table, sa.literal(CHANGED, CText).label(CHANGE)).where(sa.false()).subquery()
     counts = Counts(tombstoned=tombstoned, unchanged=active - tombstoned)
     return Difference(table, nothing, gone, counts, all_new=False)
 
 
-def _compare_table(connection: Connection, table: Table, desired: DesiredState, retention: Retention) -> Difference:
+def _compare_table(
+    connection: sa.Connection, table: sa.Table, desired: DesiredState, retention: Retention
+) -> Difference:
     new = desired.records[table].subquery("new")
-    stored = select(func.count()).select_from(table).where(table.c.feed_id == retention.feed_id)
+    stored = sa.select(sa.func.count()).select_from(table).where(table.c.feed_id == retention.feed_id)
     active = connection.scalar(stored.where(table.c.status == ACTIVE)) or 0
     if not active and connection.scalar(stored.limit(1)) == 0:
-        rows = select(*new.c, literal(ADDED, CText).label(CHANGE)).subquery(f"added_{table.name}")
-        counts = Counts(added=connection.scalar(select(func.count()).select_from(new)) or 0)
+        rows = sa.select(*new.c, sa.literal(ADDED, CText).label(CHANGE)).subquery(f"added_{table.name}")
+        counts = Counts(added=connection.scalar(sa.select(sa.func.count()).select_from(new)) or 0)
         return Difference(table, rows, _make_gone(connection, table), counts, all_new=True)
-    made = create_temporary(connection, f"changed_{table.name}", [*copy_columns(new.c), Column(CHANGE, CText)])
+    made = create_temporary(connection, f"changed_{table.name}", [*copy_columns(new.c), sa.Column(CHANGE, CText)])
     gone = _make_gone(connection, table)
     tombstoned = connection.execute(
         gone.insert().from_select(["sourced_id"], _select_gone(table, desired, retention))
@@ -140,7 +127,9 @@ def _compare_table(connection: Connection, table: Table, desired: DesiredState, 
     if touched is not None:
         _add_touched(connection, table, made, touched, gone)
     analyze_temporary(connection, made, KEY, CHANGE)
-    found = {row[0]: row[1] for row in connection.execute(select(made.c.change, func.count()).group_by(made.c.change))}
+    found = {
+        row[0]: row[1] for row in connection.execute(sa.select(made.c.change, sa.func.count()).group_by(made.c.change))
+    }
     counts = Counts(
         added=found.get(ADDED, 0),
         changed=found.get(CHANGED, 0),
@@ -151,7 +140,7 @@ def _compare_table(connection: Connection, table: Table, desired: DesiredState, 
     return Difference(table, made, gone, counts, all_new=False)
 
 
-def _select_changed(table: Table, new: FromClause, touched: Table | None) -> Select[Any]:
+def _select_changed(table: sa.Table, new: sa.FromClause, touched: sa.Table | None) -> sa.Select[Any]:
     """The desired records that are new, differ from the stored ones, were marked as deleted, or have changed parts."""
     both = new.outerjoin(table, table.c.sourced_id == new.c.sourced_id)
     data = [column for column in new.c if column.name not in (KEY, FINGERPRINT)]
@@ -159,69 +148,73 @@ def _select_changed(table: Table, new: FromClause, touched: Table | None) -> Sel
     if touched is not None:
         both = both.outerjoin(touched, touched.c.sourced_id == new.c.sourced_id)
         differs.append(touched.c.sourced_id.is_not(None))
-    change = case((table.c.sourced_id.is_(None), ADDED), (table.c.status != ACTIVE, REVIVED), else_=CHANGED)
+    change = sa.case((table.c.sourced_id.is_(None), ADDED), (table.c.status != ACTIVE, REVIVED), else_=CHANGED)
     return (
-        select(*new.c, change)
+        sa.select(*new.c, change)
         .select_from(both)
-        .where(or_(table.c.sourced_id.is_(None), table.c.status != ACTIVE, *differs))
+        .where(sa.or_(table.c.sourced_id.is_(None), table.c.status != ACTIVE, *differs))
     )
 
 
-def _add_touched(connection: Connection, table: Table, made: Table, touched: Table, gone: Table) -> None:
+def _add_touched(connection: sa.Connection, table: sa.Table, made: sa.Table, touched: sa.Table, gone: sa.Table) -> None:
     """Adds the stored records whose parts differ although their own lines did not change and were not staged."""
     seen = made.alias()
-    rows = select(*(literal(CHANGED, CText) if name == CHANGE else table.c[name] for name in made.c.keys())).where(  # noqa: SIM118  (no mapping)
-        table.c.sourced_id.in_(select(touched.c.sourced_id)),
+    rows = sa.select(
+        *(sa.literal(CHANGED, CText) if name == CHANGE else table.c[name] for name in made.c.keys())  # noqa: SIM118
+    ).where(
+        table.c.sourced_id.in_(sa.select(touched.c.sourced_id)),
         table.c.status == ACTIVE,
-        ~exists().where(seen.c.sourced_id == table.c.sourced_id),
-        ~exists().where(gone.c.sourced_id == table.c.sourced_id),
+        ~sa.exists().where(seen.c.sourced_id == table.c.sourced_id),
+        ~sa.exists().where(gone.c.sourced_id == table.c.sourced_id),
     )
     connection.execute(made.insert().from_select(list(made.c.keys()), rows))
 
 
-def _make_gone(connection: Connection, table: Table) -> Table:
-    return create_temporary(connection, f"gone_{table.name}", [Column("sourced_id", CText)])
+def _make_gone(connection: sa.Connection, table: sa.Table) -> sa.Table:
+    return create_temporary(connection, f"gone_{table.name}", [sa.Column("sourced_id", CText)])
 
 
-def _select_gone(table: Table, desired: DesiredState, retention: Retention) -> Select[Any]:
+def _select_gone(table: sa.Table, desired: DesiredState, retention: Retention) -> sa.Select[Any]:
     """The ids of the feed's active records that the export no longer has and that are not retained."""
     absent = retention.absent.get(table)
-    own = and_(table.c.feed_id == retention.feed_id, table.c.status == ACTIVE)
+    own = sa.and_(table.c.feed_id == retention.feed_id, table.c.status == ACTIVE)
     if absent is not None:
-        gone = select(absent.c.sourced_id)
+        gone = sa.select(absent.c.sourced_id)
         orphans = retention.orphans.get(table)
-        ids = gone if orphans is None else union(gone, select(orphans.c.sourced_id))
-        own = and_(own, table.c.sourced_id.in_(ids))
+        ids = gone if orphans is None else sa.union(gone, sa.select(orphans.c.sourced_id))
+        own = sa.and_(own, table.c.sourced_id.in_(ids))
     new = desired.records[table].subquery("new")
     is_retained = retention.is_retained(table, table)
-    return select(table.c.sourced_id).where(
-        own, ~exists().where(new.c.sourced_id == table.c.sourced_id), *(() if is_retained is None else (~is_retained,))
+    return sa.select(table.c.sourced_id).where(
+        own,
+        ~sa.exists().where(new.c.sourced_id == table.c.sourced_id),
+        *(() if is_retained is None else (~is_retained,)),
     )
 
 
-def _find_touched(connection: Connection, table: Table, desired: DesiredState, gone: Table) -> Table | None:
+def _find_touched(connection: sa.Connection, table: sa.Table, desired: DesiredState, gone: sa.Table) -> sa.Table | None:
     """A temporary table of the ids of records whose parts or children differ; None where the table has neither."""
     found = [_select_touched(it) for it in desired.parts.values() if it.part.owner is table]
     found += _list_touched_parents(table, desired, gone)
     if not found:
         return None
-    touched = create_temporary(connection, f"touched_{table.name}", [Column("sourced_id", CText)])
-    changed = union(*found)
+    touched = create_temporary(connection, f"touched_{table.name}", [sa.Column("sourced_id", CText)])
+    changed = sa.union(*found)
     connection.execute(touched.insert().from_select(["sourced_id"], changed))
     analyze_temporary(connection, touched)
     return touched
 
 
-def _list_touched_parents(table: Table, desired: DesiredState, gone: Table) -> list[Select[Any]]:
+def _list_touched_parents(table: sa.Table, desired: DesiredState, gone: sa.Table) -> list[sa.Select[Any]]:
     """The former and the new parents of records that come, go or get another parent, for a table with parents."""
     if PARENT not in table.c:
         return []
     new, old = desired.records[table].subquery("new"), table.alias("old")
-    both = new.outerjoin(old, and_(old.c.sourced_id == new.c.sourced_id, old.c.status == ACTIVE))
+    both = new.outerjoin(old, sa.and_(old.c.sourced_id == new.c.sourced_id, old.c.status == ACTIVE))
     moved = new.c[PARENT].is_distinct_from(old.c[PARENT])
-    left = select(old.c[PARENT]).join(gone, gone.c.sourced_id == old.c.sourced_id).where(old.c[PARENT].is_not(None))
+    left = sa.select(old.c[PARENT]).join(gone, gone.c.sourced_id == old.c.sourced_id).where(old.c[PARENT].is_not(None))
     parents = (new.c[PARENT], old.c[PARENT])
-    return [left, *(select(it).select_from(both).where(moved, it.is_not(None)) for it in parents)]
+    return [left, *(sa.select(it).select_from(both).where(moved, it.is_not(None)) for it in parents)]
 
 
 def _select_touched(desired: DesiredPart) -> Any:
@@ -229,19 +222,19 @@ def _select_touched(desired: DesiredPart) -> Any:
     table, rows = desired.part.table, desired.rows
     owner = find_owner_column(table).name
     mine = desired.owners.subquery()
-    old = select(table).where(table.c[owner].in_(select(mine.c.sourced_id))).subquery("old")
+    old = sa.select(table).where(table.c[owner].in_(sa.select(mine.c.sourced_id))).subquery("old")
     keys = [column.name for column in table.primary_key]
     data = [column.name for column in rows.c if column.name not in (*keys, ROW_ID)]
-    same_key = and_(*(rows.c[key] == old.c[key] for key in keys))
-    differs = or_(
+    same_key = sa.and_(*(rows.c[key] == old.c[key] for key in keys))
+    differs = sa.or_(
         rows.c[owner].is_(None),
         old.c[owner].is_(None),
         *(rows.c[name].is_distinct_from(old.c[name]) for name in data),
     )
     both = rows.join(old, same_key, full=True)
-    return select(func.coalesce(rows.c[owner], old.c[owner])).select_from(both).where(differs).distinct()
+    return sa.select(sa.func.coalesce(rows.c[owner], old.c[owner])).select_from(both).where(differs).distinct()
 
 
-def find_owner_column(part_table: Table) -> Column[Any]:
+def find_owner_column(part_table: sa.Table) -> sa.Column[Any]:
     """The column of a parts table that names the record: its first."""
     return next(iter(part_table.columns))

@@ -12,21 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    case,
-    cast,
-    delete,
-    exists,
-    null,
-    select,
-    type_coerce,
-    union,
-    union_all,
-)
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
@@ -51,7 +37,7 @@ class DesiredPart:
     it."""
 
     part: Part
-    rows: Table
+    rows: sa.Table
     owners: Rows
 
 
@@ -60,24 +46,24 @@ class DesiredState:
     """The roster that an export describes. `records`: per roster table, the SELECT of the records that may differ, with
     every column of the table except `OWN_COLUMNS`; `parts`: per table of parts, its rows."""
 
-    records: Mapping[Table, Rows]
-    parts: Mapping[Table, DesiredPart]
+    records: Mapping[sa.Table, Rows]
+    parts: Mapping[sa.Table, DesiredPart]
 
 
 def make_desired_state(
-    connection: Connection, staged: Staged, form: Format, retention: Retention, district: FeedDistrict
+    connection: sa.Connection, staged: Staged, form: Format, retention: Retention, district: FeedDistrict
 ) -> DesiredState:
     """Makes the desired state from staged files that have passed their checks. `retention`: the retention after the
     checks; `district`: the district of the feed in this run."""
     placed = district.set_parents(retention.include_retained(staged["orgs"]))
     above = {"parent_id": store_parents(connection, placed), "district_id": store_districts(connection, placed)}
-    records: dict[Table, Rows] = {}
+    records: dict[sa.Table, Rows] = {}
     for file in staged.values():
         table = file.file.table
         if table is not None and table not in records:
             computed = above if table is tables.orgs else {}
             records[table] = _unite_records(table, computed, staged, retention)
-    parts: dict[Table, DesiredPart] = {}
+    parts: dict[sa.Table, DesiredPart] = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
             profiles = parts.get(tables.user_profiles)
@@ -90,7 +76,7 @@ def make_desired_state(
 
 
 def _make_desired_part(
-    connection: Connection, part: Part, staged: Staged, retention: Retention, profiles: Table | None
+    connection: sa.Connection, part: Part, staged: Staged, retention: Retention, profiles: sa.Table | None
 ) -> DesiredPart:
     rows = create_temporary(connection, f"desired_{part.table.name}", copy_columns(part.table.columns))
     own_file = find_own_file(part, staged)
@@ -106,11 +92,11 @@ def _make_desired_part(
         insert_rows(connection, rows, select_identified_parts(part, own_file, views, retention, profiles))
     if part.table is tables.user_roles:
         add_enrollment_roles(connection, rows, staged, retention, owners)
-    all_owners = select_current(part.owner, staged, retention) if owners is None else select(owners.c.sourced_id)
+    all_owners = select_current(part.owner, staged, retention) if owners is None else sa.select(owners.c.sourced_id)
     return DesiredPart(part, rows, all_owners)
 
 
-def _unite_records(table: Table, computed: Mapping[str, Table], staged: Staged, retention: Retention) -> Rows:
+def _unite_records(table: sa.Table, computed: Mapping[str, sa.Table], staged: Staged, retention: Retention) -> Rows:
     """The rows of all files with records of the table. In a tree, also the retained records, because their computed
     columns may change with a row above them."""
     files = [file for file in staged.values() if file.file.table is table]
@@ -120,8 +106,8 @@ def _unite_records(table: Table, computed: Mapping[str, Table], staged: Staged, 
         columns = {name: table.c[name] for name in rows[0].selected_columns.keys()}  # noqa: SIM118  (no mapping)
         own = {name: _look_up(found, name, table.c.sourced_id) for name, found in computed.items()}
         retained = {**columns, **own}
-        rows.append(select(*(column.label(name) for name, column in retained.items())).where(condition))
-    return rows[0] if len(rows) == 1 else union_all(*rows)
+        rows.append(sa.select(*(column.label(name) for name, column in retained.items())).where(condition))
+    return rows[0] if len(rows) == 1 else sa.union_all(*rows)
 
 
 def _select_view(file: StagedFile, part: Part, retention: Retention) -> StagedFile:
@@ -130,41 +116,41 @@ def _select_view(file: StagedFile, part: Part, retention: Retention) -> StagedFi
     return file if file.file.table is part.owner else retention.include_retained(file)
 
 
-def _find_owners(connection: Connection, part: Part, staged: Staged, retention: Retention) -> Table | None:
+def _find_owners(connection: sa.Connection, part: Part, staged: Staged, retention: Retention) -> sa.Table | None:
     """A temporary table of the ids of the records whose parts may differ; None: the parts of all records may."""
     if part.owner not in retention.absent:
         return None
     file = next(it for it in staged.values() if it.file.table is part.owner)
-    ids: list[Rows] = [select(file["sourcedId"].label("sourced_id")).where(file.live)]
+    ids: list[Rows] = [sa.select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
-        enrolled = store_ids(connection, "enrolled_anew", union(*_list_reenrolled(staged, retention)))
+        enrolled = store_ids(connection, "enrolled_anew", sa.union(*_list_reenrolled(staged, retention)))
         ids.append(select_current(part.owner, staged, retention, only=("sourced_id", enrolled)))
-    return store_ids(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
+    return store_ids(connection, f"owners_{part.table.name}", sa.union(*ids) if len(ids) > 1 else ids[0])
 
 
 def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
     """The ids of the users with an enrollment that is new, changed, gone or rejected, or in a class that is."""
     classes = [it["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, retention)]
-    moved = union_all(
-        *(select(name) for name in classes), select(retention.absent[tables.classes].c.sourced_id)
+    moved = sa.union_all(
+        *(sa.select(name) for name in classes), sa.select(retention.absent[tables.classes].c.sourced_id)
     ).subquery()
     for file in _find_files(tables.enrollments, staged, retention):
-        yield select(file["userSourcedId"].label("sourced_id"))
-        of_moved = file["classSourcedId"].in_(select(moved.c.sourced_id))
-        yield select(file["userSourcedId"].label("sourced_id")).where(of_moved)
+        yield sa.select(file["userSourcedId"].label("sourced_id"))
+        of_moved = file["classSourcedId"].in_(sa.select(moved.c.sourced_id))
+        yield sa.select(file["userSourcedId"].label("sourced_id")).where(of_moved)
     stored = tables.enrollments.alias()
-    condition, moved_ids = retention.is_active_after(tables.enrollments, stored), select(moved.c.sourced_id)
+    condition, moved_ids = retention.is_active_after(tables.enrollments, stored), sa.select(moved.c.sourced_id)
     if condition is not None:
-        yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), condition)
+        yield sa.select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), condition)
     for found in (retention.absent, retention.orphans):
         if tables.enrollments in found:
             stored, gone = tables.enrollments.alias(), found[tables.enrollments]
-            yield select(stored.c.user_id.label("sourced_id")).join_from(
+            yield sa.select(stored.c.user_id.label("sourced_id")).join_from(
                 gone, stored, stored.c.sourced_id == gone.c.sourced_id
             )
 
 
-def _find_files(table: Table, staged: Staged, retention: Retention) -> Iterator[StagedFile]:
+def _find_files(table: sa.Table, staged: Staged, retention: Retention) -> Iterator[StagedFile]:
     """The staged files with records of a table, and their quarantines."""
     for name, file in staged.items():
         if file.file.table is table:
@@ -173,37 +159,39 @@ def _find_files(table: Table, staged: Staged, retention: Retention) -> Iterator[
                 yield retention.rejected[name]
 
 
-def _keep_parts(connection: Connection, part: Part, rows: Table, retention: Retention, owners: Table | None) -> None:
+def _keep_parts(
+    connection: sa.Connection, part: Part, rows: sa.Table, retention: Retention, owners: sa.Table | None
+) -> None:
     """Replaces the parts of some records by their stored ones: of retained records, and of `owners` without a staged
     row."""
     if owners is None:
         owner_records = part.owner.alias()
         is_retained = retention.is_retained(part.owner, owner_records)
-        keepers = [] if is_retained is None else [select(owner_records.c.sourced_id).where(is_retained)]
+        keepers = [] if is_retained is None else [sa.select(owner_records.c.sourced_id).where(is_retained)]
     else:
         not_staged = [
-            ~exists().where(file["sourcedId"] == owners.c.sourced_id, file.live)
+            ~sa.exists().where(file["sourcedId"] == owners.c.sourced_id, file.live)
             for file in retention.staged.values()
             if file.file.table is part.owner
         ]
-        keepers = [select(owners.c.sourced_id).where(*not_staged)]
+        keepers = [sa.select(owners.c.sourced_id).where(*not_staged)]
     if not keepers:
         return
-    kept = store_ids(connection, f"kept_{part.table.name}", union(*keepers))
+    kept = store_ids(connection, f"kept_{part.table.name}", sa.union(*keepers))
     owner = next(iter(part.table.columns))
-    connection.execute(delete(rows).where(rows.c[owner.name].in_(select(kept.c.sourced_id))))
-    stored = select(part.table).where(owner.in_(select(kept.c.sourced_id)))
+    connection.execute(sa.delete(rows).where(rows.c[owner.name].in_(sa.select(kept.c.sourced_id))))
+    stored = sa.select(part.table).where(owner.in_(sa.select(kept.c.sourced_id)))
     if part.table is tables.user_roles:
         # The roles that follow from enrollments are computed anew.
         stored = stored.where(tables.user_roles.c.origin == "export")
     insert_rows(connection, rows, stored)
 
 
-def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table]) -> Select[Any]:
+def _select_records(file: StagedFile, table: sa.Table, computed: Mapping[str, sa.Table]) -> sa.Select[Any]:
     """The records of a file, with every column of the table except `OWN_COLUMNS`. A column that the format does not
     have is NULL, even if the stored record has a value."""
-    columns: dict[str, ColumnElement[Any]] = {
-        cell.column.name: type_coerce(cell.kind.convert(file[cell.header]), cell.column.type)
+    columns: dict[str, sa.ColumnElement[Any]] = {
+        cell.column.name: sa.type_coerce(cell.kind.convert(file[cell.header]), cell.column.type)
         for cell in file.file.cells
         if cell.column is not None
     }
@@ -214,17 +202,17 @@ def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table
         columns[name] = _look_up(found, name, file["sourcedId"])
     for column in table.columns:
         if column.name not in OWN_COLUMNS:
-            columns.setdefault(column.name, cast(null(), column.type))
-    return select(*(column.label(name) for name, column in columns.items())).where(file.live)
+            columns.setdefault(column.name, sa.cast(sa.null(), column.type))
+    return sa.select(*(column.label(name) for name, column in columns.items())).where(file.live)
 
 
-def _select_metadata(file: StagedFile, table: Table) -> ColumnElement[Any]:
+def _select_metadata(file: StagedFile, table: sa.Table) -> sa.ColumnElement[Any]:
     """The metadata of the rows. No interface shows that of staff, so a row that tells its role, as in 1.1, keeps it for
     the other roles alone."""
     if table is not tables.users or not any(cell.header == "role" for cell in file.file.cells):
         return file.metadata
-    return case((file["role"].in_(("student", *GUARDIAN_ROLES)), file.metadata))
+    return sa.case((file["role"].in_(("student", *GUARDIAN_ROLES)), file.metadata))
 
 
-def _look_up(found: Table, name: str, identifier: ColumnElement[str]) -> ColumnElement[Any]:
-    return select(found.c[name]).where(found.c.sourced_id == identifier).scalar_subquery()
+def _look_up(found: sa.Table, name: str, identifier: sa.ColumnElement[str]) -> sa.ColumnElement[Any]:
+    return sa.select(found.c[name]).where(found.c.sourced_id == identifier).scalar_subquery()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, case, exists, func, literal, or_, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText, feeds, orgs
 from sync_scripts.formats.ids import DISTRICT, make_district
@@ -41,16 +41,16 @@ class FeedDistrict:
     def set_parents(self, file: StagedFile) -> StagedFile:
         """The orgs of `file` with the parents that they have after the run; a parent that the export names stays."""
         own, parent = make_district(self.feed_name)["sourcedId"], file["parentSourcedId"]
-        parents: dict[Placement, ColumnElement[str]] = {
-            Placement.ABOVE: case((file["sourcedId"] != own, func.coalesce(parent, own, type_=CText))),
-            Placement.AWAY: func.nullif(parent, own, type_=CText),
+        parents: dict[Placement, sa.ColumnElement[str]] = {
+            Placement.ABOVE: sa.case((file["sourcedId"] != own, sa.func.coalesce(parent, own, type_=CText))),
+            Placement.AWAY: sa.func.nullif(parent, own, type_=CText),
             Placement.NOWHERE: parent,
         }
         columns = (file["sourcedId"], file["type"], parents[self.placement].label("parentSourcedId"))
-        return StagedFile(file.file, select(*columns).where(file.live).subquery(), ())
+        return StagedFile(file.file, sa.select(*columns).where(file.live).subquery(), ())
 
 
-def add_district(connection: Connection, feed_name: str, retention: Retention) -> FeedDistrict:
+def add_district(connection: sa.Connection, feed_name: str, retention: Retention) -> FeedDistrict:
     """Adds the district of the feed to the staged orgs, after their checks, if the orgs need one.
 
     With a delta of orgs, its stored record is retained, and a row of the delta marks it as deleted once an export has a
@@ -60,17 +60,17 @@ def add_district(connection: Connection, feed_name: str, retention: Retention) -
     file, cells = retention.staged["orgs"], make_district(feed_name)
     own = cells["sourcedId"]
     staged, current = file.alias(), retention.include_retained(file).alias()
-    other = and_(current.live, current["sourcedId"] != own)
-    no_parent = or_(current["parentSourcedId"].is_(None), current["parentSourcedId"] == own)
+    other = sa.and_(current.live, current["sourcedId"] != own)
+    no_parent = sa.or_(current["parentSourcedId"].is_(None), current["parentSourcedId"] == own)
     is_staged, has_district, has_root = connection.execute(
-        select(
-            exists().where(staged["sourcedId"] == own, staged.live),
-            exists().where(other, current["type"] == DISTRICT),
-            exists().where(other, no_parent),
+        sa.select(
+            sa.exists().where(staged["sourcedId"] == own, staged.live),
+            sa.exists().where(other, current["type"] == DISTRICT),
+            sa.exists().where(other, no_parent),
         )
     ).one()
     stored = connection.execute(
-        select(orgs.c.feed_id, orgs.c.status, feeds.c.name)
+        sa.select(orgs.c.feed_id, orgs.c.status, feeds.c.name)
         .join(feeds, feeds.c.id == orgs.c.feed_id)
         .where(orgs.c.sourced_id == own)
     ).one_or_none()
@@ -80,7 +80,7 @@ def add_district(connection: Connection, feed_name: str, retention: Retention) -
         return FeedDistrict(feed_name)
     if has_district:
         if in_delta:
-            _insert_org(connection, file, {"sourcedId": own, "status": literal(TO_BE_DELETED, CText)})
+            _insert_org(connection, file, {"sourcedId": own, "status": sa.literal(TO_BE_DELETED, CText)})
         words = f"{file.file.file_name} has a district now: the one that was made of the feed is marked as gone"
         return FeedDistrict(feed_name, Placement.AWAY, words)
     if stored is not None and stored.feed_id != retention.feed_id:
@@ -92,5 +92,5 @@ def add_district(connection: Connection, feed_name: str, retention: Retention) -
     return FeedDistrict(feed_name, Placement.ABOVE, Tolerated(file.file.file_name, NO_DISTRICT, found=words))
 
 
-def _insert_org(connection: Connection, file: StagedFile, cells: Mapping[str, ColumnElement[str]]) -> None:
-    connection.execute(cast(Table, file.table).insert().from_select(list(cells), select(*cells.values())))
+def _insert_org(connection: sa.Connection, file: StagedFile, cells: Mapping[str, sa.ColumnElement[str]]) -> None:
+    connection.execute(cast(sa.Table, file.table).insert().from_select(list(cells), sa.select(*cells.values())))

@@ -10,33 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    CompoundSelect,
-    Connection,
-    FromClause,
-    Select,
-    Subquery,
-    Table,
-    and_,
-    case,
-    cast,
-    delete,
-    exists,
-    func,
-    literal,
-    null,
-    select,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText, user_roles, users
 from sync_scripts.formats.model import CsvFile, Format, Part, Staged, StagedFile
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, TO_BE_DELETED, Retention
 
-Rows = Select[Any] | CompoundSelect[Any]
+Rows = sa.Select[Any] | sa.CompoundSelect[Any]
 NEEDS_BULK = "must be loaded in bulk before a delta: the stored roles have no ids yet that a row could name"
 
 
@@ -48,7 +29,7 @@ def find_own_file(part: Part, staged: Staged) -> StagedFile | None:
 # --- before the checks ----------------------------------------------------------------------------------------------
 
 
-def refuse_delta_without_ids(connection: Connection, staged: Staged, feed_id: int, deltas: frozenset[str]) -> None:
+def refuse_delta_without_ids(connection: sa.Connection, staged: Staged, feed_id: int, deltas: frozenset[str]) -> None:
     """Raises RefusedExportError for a delta whose rows may be stored roles without ids."""
     refuse_if(
         Findings.of(
@@ -57,11 +38,11 @@ def refuse_delta_without_ids(connection: Connection, staged: Staged, feed_id: in
     )
 
 
-def _find_deltas_without_ids(connection: Connection, staged: Staged, retention: Retention) -> Iterator[Rejection]:
+def _find_deltas_without_ids(connection: sa.Connection, staged: Staged, retention: Retention) -> Iterator[Rejection]:
     for file in (staged[name] for name in retention.deltas if name in staged):
         if file.file.kept_in is user_roles:
-            without_ids = exists().where(retention.is_own_part(file.file, user_roles), user_roles.c.row_id.is_(None))
-            if connection.scalar(select(and_(exists().select_from(file.table), without_ids))):
+            without_ids = sa.exists().where(retention.is_own_part(file.file, user_roles), user_roles.c.row_id.is_(None))
+            if connection.scalar(sa.select(sa.and_(sa.exists().select_from(file.table), without_ids))):
                 yield Rejection(file.file.file_name, NEEDS_BULK)
 
 
@@ -69,7 +50,7 @@ def _find_deltas_without_ids(connection: Connection, staged: Staged, retention: 
 
 
 def select_identified_parts(
-    part: Part, file: StagedFile, views: Staged, retention: Retention, profiles: Table | None
+    part: Part, file: StagedFile, views: Staged, retention: Retention, profiles: sa.Table | None
 ) -> Rows:
     """The rows of a part: the rows of its file, and the retained ones. `profiles`: the profiles after the run; a
     retained role loses its profile if the profile is gone. None: the run does not change the profiles."""
@@ -79,37 +60,41 @@ def select_identified_parts(
     return rows if part.number is None else part.number(rows.subquery("unnumbered"), views)
 
 
-def _add_retained(staged: Subquery, table: Table, file: CsvFile, retention: Retention, profiles: Table | None) -> Rows:
+def _add_retained(
+    staged: sa.Subquery, table: sa.Table, file: CsvFile, retention: Retention, profiles: sa.Table | None
+) -> Rows:
     stored = table.alias()
-    kept: dict[str, ColumnElement[Any]] = {column.name: stored.c[column.name] for column in staged.c}
-    new = select(*staged.c)
+    kept: dict[str, sa.ColumnElement[Any]] = {column.name: stored.c[column.name] for column in staged.c}
+    new = sa.select(*staged.c)
     if table is user_roles:
         without_ids = _select_users_without_ids(file, retention)
-        kept["ordinal"] = case((stored.c.user_id.in_(without_ids), stored.c.ordinal))
+        kept["ordinal"] = sa.case((stored.c.user_id.in_(without_ids), stored.c.ordinal))
         if profiles is not None:
             kept["profile_id"] = _find_profile(stored, profiles)
         if file.name not in retention.deltas:
             new = new.where(staged.c.user_id.not_in(without_ids))
-            kept["row_id"] = func.coalesce(stored.c.row_id, _find_row_id(stored, staged))
+            kept["row_id"] = sa.func.coalesce(stored.c.row_id, _find_row_id(stored, staged))
     is_retained = retention.is_retained_part(file, stored)
     if is_retained is None:
         raise TypeError("no part is retained")
-    return union_all(new, select(*(column.label(name) for name, column in kept.items())).where(is_retained))
+    return sa.union_all(new, sa.select(*(column.label(name) for name, column in kept.items())).where(is_retained))
 
 
-def _find_profile(role: FromClause, profiles: Table) -> ColumnElement[Any]:
-    there = exists().where(profiles.c.user_id == role.c.user_id, profiles.c.profile_id == role.c.profile_id)
-    return case((there, role.c.profile_id), else_=cast(null(), CText))
+def _find_profile(role: sa.FromClause, profiles: sa.Table) -> sa.ColumnElement[Any]:
+    there = sa.exists().where(profiles.c.user_id == role.c.user_id, profiles.c.profile_id == role.c.profile_id)
+    return sa.case((there, role.c.profile_id), else_=sa.cast(sa.null(), CText))
 
 
-def _select_users_without_ids(file: CsvFile, retention: Retention) -> Select[Any]:
+def _select_users_without_ids(file: CsvFile, retention: Retention) -> sa.Select[Any]:
     """The users whose stored roles are all retained, in their order, because some of them have no ids."""
     stored = user_roles.alias()
     is_retained = retention.is_retained_part(file, stored)
-    return select(stored.c.user_id).where(stored.c.row_id.is_(None), *(() if is_retained is None else (is_retained,)))
+    return sa.select(stored.c.user_id).where(
+        stored.c.row_id.is_(None), *(() if is_retained is None else (is_retained,))
+    )
 
 
-def _find_row_id(role: FromClause, staged: Subquery) -> ColumnElement[Any]:
+def _find_row_id(role: sa.FromClause, staged: sa.Subquery) -> sa.ColumnElement[Any]:
     """The id of a staged row that equals the stored role, apart from ordinal and row id."""
     same = staged.alias()
     alike = (
@@ -117,21 +102,21 @@ def _find_row_id(role: FromClause, staged: Subquery) -> ColumnElement[Any]:
         for column in same.c
         if column.name not in ("ordinal", "row_id")
     )
-    return select(func.min(same.c.row_id)).where(*alike).scalar_subquery()
+    return sa.select(sa.func.min(same.c.row_id)).where(*alike).scalar_subquery()
 
 
 # --- after the write ------------------------------------------------------------------------------------------------
 
 
-def record_part_rows(connection: Connection, form: Format, roles: Table | None, retention: Retention) -> None:
+def record_part_rows(connection: sa.Connection, form: Format, roles: sa.Table | None, retention: Retention) -> None:
     """Stores two facts that no interface shows, after the write: the row ids of roles that did not change, and which
     parts of deleted users the export has taken back. `roles`: the roles after the run; None: their row ids need no
     update."""
     if roles is not None:
-        same = and_(user_roles.c.user_id == roles.c.user_id, user_roles.c.ordinal == roles.c.ordinal)
+        same = sa.and_(user_roles.c.user_id == roles.c.user_id, user_roles.c.ordinal == roles.c.ordinal)
         learnt = user_roles.c.row_id.is_distinct_from(roles.c.row_id)
         active = _belongs_to_user(user_roles, retention.feed_id, ACTIVE)
-        connection.execute(update(user_roles).where(same, learnt, active).values(row_id=roles.c.row_id))
+        connection.execute(sa.update(user_roles).where(same, learnt, active).values(row_id=roles.c.row_id))
     for file in form.all_files:
         table = file.kept_in
         if table is None:
@@ -140,16 +125,16 @@ def record_part_rows(connection: Connection, form: Format, roles: Table | None, 
             is_retained = retention.is_retained_part(file, table)
             gone = [retention.is_own_part(file, table), _belongs_to_user(table, retention.feed_id, TO_BE_DELETED)]
             taken_back = gone if is_retained is None else [*gone, ~is_retained]
-            connection.execute(update(table).where(*taken_back).values(taken_back=True))
+            connection.execute(sa.update(table).where(*taken_back).values(taken_back=True))
         else:
             # The run did not look at these parts. If their user is active again, the user returned without them.
             connection.execute(
-                delete(table).where(table.c.taken_back, _belongs_to_user(table, retention.feed_id, ACTIVE))
+                sa.delete(table).where(table.c.taken_back, _belongs_to_user(table, retention.feed_id, ACTIVE))
             )
 
 
-def _belongs_to_user(part: FromClause, feed_id: int, status: str) -> ColumnElement[bool]:
+def _belongs_to_user(part: sa.FromClause, feed_id: int, status: str) -> sa.ColumnElement[bool]:
     """The condition that a role or a profile belongs to a user of the feed with this status."""
-    return exists().where(
-        users.c.sourced_id == part.c.user_id, users.c.feed_id == feed_id, users.c.status == literal(status, CText)
+    return sa.exists().where(
+        users.c.sourced_id == part.c.user_id, users.c.feed_id == feed_id, users.c.status == sa.literal(status, CText)
     )

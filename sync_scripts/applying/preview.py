@@ -11,19 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    FromClause,
-    Select,
-    Table,
-    distinct,
-    func,
-    literal,
-    or_,
-    select,
-    union_all,
-)
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText, classes, courses, demographics, enrollments, orgs, user_roles, users
 from roster_service.feeds.change_history import Change
@@ -42,7 +30,7 @@ Preview = dict[str, list[dict[str, Any]]]
 # By type, the number of the records that would vanish and change, and of all active ones.
 Counted = dict[str, dict[str, int]]
 # type: (its table, the column with a school, the column with the id of the record)
-AT_SCHOOL: tuple[tuple[Table, Column[Any], Column[Any]], ...] = (
+AT_SCHOOL: tuple[tuple[sa.Table, sa.Column[Any], sa.Column[Any]], ...] = (
     (courses, courses.c.org_id, courses.c.sourced_id),
     (classes, classes.c.school_id, classes.c.sourced_id),
     (users, user_roles.c.org_id, user_roles.c.user_id),
@@ -54,17 +42,19 @@ AT_SCHOOL: tuple[tuple[Table, Column[Any], Column[Any]], ...] = (
 class _Touched:
     """The ids of the records of a type that would vanish, and of those that would change."""
 
-    vanishing: Select[Any]
-    changing: Select[Any]
+    vanishing: sa.Select[Any]
+    changing: sa.Select[Any]
 
     @staticmethod
     def by(difference: Difference) -> _Touched:
         """Returns them for a difference."""
-        changed = select(difference.rows.c.sourced_id).where(difference.rows.c[CHANGE] == CHANGED)
-        return _Touched(select(difference.gone.c.sourced_id), changed)
+        changed = sa.select(difference.rows.c.sourced_id).where(difference.rows.c[CHANGE] == CHANGED)
+        return _Touched(sa.select(difference.gone.c.sourced_id), changed)
 
 
-def make_preview(connection: Connection, differences: list[Difference], desired: DesiredState, feed_id: int) -> Preview:
+def make_preview(
+    connection: sa.Connection, differences: list[Difference], desired: DesiredState, feed_id: int
+) -> Preview:
     """The preview of a run whose differences are not written. `schools`, `grades`, `roles` and `classes`: where records
     would vanish or change, the most first; `samples`: some records of each kind of change, with their names, and the
     fields that differ."""
@@ -79,7 +69,7 @@ def make_preview(connection: Connection, differences: list[Difference], desired:
     }
 
 
-def name_added_records(connection: Connection, findings: Findings, differences: list[Difference]) -> Findings:
+def name_added_records(connection: sa.Connection, findings: Findings, differences: list[Difference]) -> Findings:
     """The findings, in which the records that only this run would add have their names: the roster cannot tell them."""
     added = {it.table: it.rows for it in differences if it.counts.added}
     named = [record for rejection in findings.first for record in rejection.records if record.label is None]
@@ -100,7 +90,9 @@ def name_added_records(connection: Connection, findings: Findings, differences: 
     return replace(findings, first=first)
 
 
-def _list_samples(connection: Connection, differences: list[Difference], desired: DesiredState) -> list[dict[str, Any]]:
+def _list_samples(
+    connection: sa.Connection, differences: list[Difference], desired: DesiredState
+) -> list[dict[str, Any]]:
     """Some changes of each type and kind, with the name of the record, and the values of the fields before and
     after."""
     samples = list(read_changes(connection, differences, desired, SAMPLES))
@@ -125,7 +117,7 @@ def _list_samples(connection: Connection, differences: list[Difference], desired
 
 
 def read_changes(
-    connection: Connection, differences: list[Difference], desired: DesiredState, count: int | None = None
+    connection: sa.Connection, differences: list[Difference], desired: DesiredState, count: int | None = None
 ) -> Iterator[Change]:
     """The changes that are not written yet, by type, change and sourcedId. `count`: the most of each type and
     change."""
@@ -133,9 +125,9 @@ def read_changes(
         if not difference.counts.any:
             continue
         rows = _select_all(difference, desired).subquery()
-        place = func.row_number().over(partition_by=rows.c.change, order_by=rows.c.sourced_id).label("place")
-        placed = select(rows.c.sourced_id, rows.c.change, rows.c.fields, place).subquery()
-        chosen = select(placed).order_by(placed.c.change, placed.c.sourced_id)
+        place = sa.func.row_number().over(partition_by=rows.c.change, order_by=rows.c.sourced_id).label("place")
+        placed = sa.select(rows.c.sourced_id, rows.c.change, rows.c.fields, place).subquery()
+        chosen = sa.select(placed).order_by(placed.c.change, placed.c.sourced_id)
         if count is not None:
             chosen = chosen.where(placed.c.place <= count)
         for row in connection.execute(chosen):
@@ -145,58 +137,60 @@ def read_changes(
 def _select_all(difference: Difference, desired: DesiredState) -> Any:
     """(sourced_id, change, fields) of the records that a difference adds, changes, revives or marks as deleted."""
     changes = select_changes(difference, desired).subquery()
-    added = select(difference.rows.c.sourced_id, literal(ADDED, CText).label("change"), Change.no_fields()).where(
+    added = sa.select(difference.rows.c.sourced_id, sa.literal(ADDED, CText).label("change"), Change.no_fields()).where(
         difference.rows.c[CHANGE] == ADDED
     )
-    return union_all(added, select(changes.c.sourced_id, changes.c.change, changes.c.fields))
+    return sa.union_all(added, sa.select(changes.c.sourced_id, changes.c.change, changes.c.fields))
 
 
-def _list_schools(connection: Connection, touched: Mapping[Table, _Touched]) -> list[dict[str, Any]]:
+def _list_schools(connection: sa.Connection, touched: Mapping[sa.Table, _Touched]) -> list[dict[str, Any]]:
     """For each school: its id and name, and by type the records that would vanish and change, and the active ones."""
     found: dict[str, Counted] = {}
     for table, school, identifier in AT_SCHOOL:
         if table in touched:
-            place: FromClause = table
+            place: sa.FromClause = table
             if school.table is not table:
                 place = identifier.table.join(table, table.c.sourced_id == identifier)
-            active = select(school).select_from(place).where(table.c.status == ACTIVE)
+            active = sa.select(school).select_from(place).where(table.c.status == ACTIVE)
             for school_id, counts in _count_by(connection, active, identifier, touched[table]):
                 found.setdefault(school_id, {})[TYPES[table.name]] = counts
-    names = dict(connection.execute(select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.sourced_id.in_(found))).all())
+    names = dict(
+        connection.execute(sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.sourced_id.in_(found))).all()
+    )
     listed = [{"sourcedId": key, "name": names.get(key), "counts": counts} for key, counts in found.items()]
     return sorted(listed, key=_rank)
 
 
-def _list_grades(connection: Connection, touched: _Touched | None, feed_id: int) -> list[dict[str, Any]]:
+def _list_grades(connection: sa.Connection, touched: _Touched | None, feed_id: int) -> list[dict[str, Any]]:
     """For each grade of the feed: its users, as above."""
     if touched is None:
         return []
-    grade = func.unnest(users.c.grades).column_valued("grade")
-    active = select(grade).select_from(users).where(users.c.status == ACTIVE, users.c.feed_id == feed_id)
+    grade = sa.func.unnest(users.c.grades).column_valued("grade")
+    active = sa.select(grade).select_from(users).where(users.c.status == ACTIVE, users.c.feed_id == feed_id)
     counted = _count_by(connection, active, users.c.sourced_id, touched)
     return sorted(({"grade": key, "counts": {TYPES[users.name]: counts}} for key, counts in counted), key=_rank)
 
 
-def _list_roles(connection: Connection, touched: _Touched | None, feed_id: int) -> list[dict[str, Any]]:
+def _list_roles(connection: sa.Connection, touched: _Touched | None, feed_id: int) -> list[dict[str, Any]]:
     """For each role of the feed: the users who have it at some school, as above."""
     if touched is None:
         return []
     both = user_roles.join(users, users.c.sourced_id == user_roles.c.user_id)
-    active = select(user_roles.c.role).select_from(both).where(users.c.status == ACTIVE, users.c.feed_id == feed_id)
+    active = sa.select(user_roles.c.role).select_from(both).where(users.c.status == ACTIVE, users.c.feed_id == feed_id)
     counted = _count_by(connection, active, users.c.sourced_id, touched)
     return sorted(({"role": key, "counts": {TYPES[users.name]: counts}} for key, counts in counted), key=_rank)
 
 
 def _count_by(
-    connection: Connection, active: Select[Any], identifier: Column[Any], touched: _Touched
+    connection: sa.Connection, active: sa.Select[Any], identifier: sa.Column[Any], touched: _Touched
 ) -> Iterator[tuple[str, dict[str, int]]]:
     """(key, counts) of the keys that have records that would vanish or change. `active`: the key of each active
     record; `identifier`: the id of the record."""
     [key] = active.selected_columns
     vanishing, changing = identifier.in_(touched.vanishing), identifier.in_(touched.changing)
-    number = func.count(distinct(identifier))
+    number = sa.func.count(sa.distinct(identifier))
     counted = active.add_columns(number.filter(vanishing), number.filter(changing), number).group_by(key)
-    for row in connection.execute(counted.having(func.count().filter(or_(vanishing, changing)) > 0)):
+    for row in connection.execute(counted.having(sa.func.count().filter(sa.or_(vanishing, changing)) > 0)):
         yield row[0], {"vanishing": row[1], "changing": row[2], "active": row[3]}
 
 
@@ -206,14 +200,14 @@ def _rank(listed: Mapping[str, Any]) -> tuple[int, int]:
     return -max(it["vanishing"] for it in counts), -max(it["changing"] for it in counts)
 
 
-def _list_classes(connection: Connection, gone: Mapping[Table, Table]) -> list[dict[str, Any]]:
+def _list_classes(connection: sa.Connection, gone: Mapping[sa.Table, sa.Table]) -> list[dict[str, Any]]:
     """The classes that would lose most enrollments: id, title, school, and their enrollments as above."""
     if enrollments not in gone:
         return []
-    vanishing = enrollments.c.sourced_id.in_(select(gone[enrollments].c.sourced_id))
-    count = func.count().filter(vanishing).label("vanishing")
-    by_class: Select[Any] = (
-        select(enrollments.c.class_id, count, func.count().label("active"))
+    vanishing = enrollments.c.sourced_id.in_(sa.select(gone[enrollments].c.sourced_id))
+    count = sa.func.count().filter(vanishing).label("vanishing")
+    by_class: sa.Select[Any] = (
+        sa.select(enrollments.c.class_id, count, sa.func.count().label("active"))
         .where(enrollments.c.status == ACTIVE)
         .group_by(enrollments.c.class_id)
         .having(count > 0)
@@ -224,7 +218,9 @@ def _list_classes(connection: Connection, gone: Mapping[Table, Table]) -> list[d
     named = top.join(classes, classes.c.sourced_id == top.c.class_id).outerjoin(
         orgs, orgs.c.sourced_id == classes.c.school_id
     )
-    rows = select(top, classes.c.title, orgs.c.name).select_from(named).order_by(top.c.vanishing.desc(), top.c.class_id)
+    rows = (
+        sa.select(top, classes.c.title, orgs.c.name).select_from(named).order_by(top.c.vanishing.desc(), top.c.class_id)
+    )
     return [
         {
             "sourcedId": row.class_id,

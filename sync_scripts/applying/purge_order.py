@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Column, Connection, Table, delete, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import (
     academic_sessions,
@@ -28,8 +28,8 @@ class ReferringColumn:
     """A column that refers to the records of a step's table. `owner`: the column with the id of the referring record,
     if that record is in the same table as its target."""
 
-    column: Column[str]
-    owner: Column[str] | None = None
+    column: sa.Column[str]
+    owner: sa.Column[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class PurgeStep:
     """The purge of one table. `referring`: the columns that refer to its records; `parts`: the owner columns of the
     parts that the purge removes with a record."""
 
-    table: Table
+    table: sa.Table
     referring: tuple[ReferringColumn, ...] = ()
-    parts: tuple[Column[str], ...] = ()
+    parts: tuple[sa.Column[str], ...] = ()
 
 
 PURGE_ORDER: tuple[PurgeStep, ...] = (
@@ -79,13 +79,13 @@ PURGE_ORDER: tuple[PurgeStep, ...] = (
 )
 
 
-def delete_records(connection: Connection, feed_id: int) -> None:
+def delete_records(connection: sa.Connection, feed_id: int) -> None:
     """Deletes all records of a feed with their parts, departures and labels. No record of another feed refers to
     them."""
     for step in PURGE_ORDER:
         own = step.table.c.feed_id == feed_id
         for owner in step.parts:
-            connection.execute(delete(owner.table).where(owner.in_(select(step.table.c.sourced_id).where(own))))
-        connection.execute(delete(step.table).where(own))
+            connection.execute(sa.delete(owner.table).where(owner.in_(sa.select(step.table.c.sourced_id).where(own))))
+        connection.execute(sa.delete(step.table).where(own))
     for table in (departures, visibility_labels):
-        connection.execute(delete(table).where(table.c.feed_id == feed_id))
+        connection.execute(sa.delete(table).where(table.c.feed_id == feed_id))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, Table, delete, literal, select, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText
 from sync_scripts.applying.changes import ADDED, CHANGE, KEY, Difference, find_owner_column
@@ -21,7 +21,7 @@ from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED
 
 
 def write_differences(
-    connection: Connection, differences: Iterable[Difference], desired: DesiredState, feed_id: int, stamp: datetime
+    connection: sa.Connection, differences: Iterable[Difference], desired: DesiredState, feed_id: int, stamp: datetime
 ) -> None:
     """Writes the differences into the roster, all with the dateLastModified `stamp`, and the visibility labels that
     follow from them."""
@@ -38,45 +38,49 @@ def write_differences(
     labels.renew_others()
 
 
-def _mark_deleted(connection: Connection, difference: Difference, stamp: datetime) -> None:
+def _mark_deleted(connection: sa.Connection, difference: Difference, stamp: datetime) -> None:
     table = difference.table
     marked = {"status": TO_BE_DELETED, "date_last_modified": stamp}
-    gone = table.c.sourced_id.in_(select(difference.gone.c.sourced_id))
-    connection.execute(update(table).where(gone).values(marked))
+    gone = table.c.sourced_id.in_(sa.select(difference.gone.c.sourced_id))
+    connection.execute(sa.update(table).where(gone).values(marked))
 
 
 def _write_records(
-    connection: Connection, difference: Difference, feed_id: int, stamp: datetime, labels: RunLabels
+    connection: sa.Connection, difference: Difference, feed_id: int, stamp: datetime, labels: RunLabels
 ) -> None:
     table, rows = difference.table, difference.rows
     data = {column.name: column for column in rows.c if column.name not in (KEY, CHANGE)}
-    own: dict[str, ColumnElement[Any]] = {
-        "status": literal(ACTIVE, CText),
-        "date_last_modified": literal(stamp, table.c.date_last_modified.type),
+    own: dict[str, sa.ColumnElement[Any]] = {
+        "status": sa.literal(ACTIVE, CText),
+        "date_last_modified": sa.literal(stamp, table.c.date_last_modified.type),
     }
     if difference.counts.rewritten:
         connection.execute(
-            update(table).where(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED).values({**data, **own})
+            sa.update(table)
+            .where(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED)
+            .values({**data, **own})
         )
     if difference.counts.added:
-        values = {KEY: rows.c.sourced_id, "feed_id": literal(feed_id), **own, **data}
-        source: FromClause = rows
+        values = {KEY: rows.c.sourced_id, "feed_id": sa.literal(feed_id), **own, **data}
+        source: sa.FromClause = rows
         first = labels.find_first(difference)
         if first is not None:
             values |= {column.name: column for column in first.c if column.name != KEY}
             source = rows.outerjoin(first, first.c.sourced_id == rows.c.sourced_id)
-        chosen = select(*values.values()).select_from(source).where(rows.c.change == ADDED)
+        chosen = sa.select(*values.values()).select_from(source).where(rows.c.change == ADDED)
         added = _order(connection, table, chosen, [rows.c.sourced_id])
         connection.execute(table.insert().from_select(list(values), added))
 
 
-def _order(connection: Connection, table: Table, rows: Select[Any], key: list[ColumnElement[Any]]) -> Select[Any]:
+def _order(
+    connection: sa.Connection, table: sa.Table, rows: sa.Select[Any], key: list[sa.ColumnElement[Any]]
+) -> sa.Select[Any]:
     """The rows in the order of the table's key, so that PostgreSQL fills the pages of the index one after the other.
     Unordered if the table has no key yet, because the run then makes the index after the rows."""
     return rows.order_by(*key) if has_key(connection, table) else rows
 
 
-def _write_parts(connection: Connection, difference: Difference, desired: DesiredState) -> None:
+def _write_parts(connection: sa.Connection, difference: Difference, desired: DesiredState) -> None:
     """Replaces the parts of every record that is written."""
     changed = difference.rows
     for it in desired.parts.values():
@@ -85,11 +89,11 @@ def _write_parts(connection: Connection, difference: Difference, desired: Desire
         table, rows = it.part.table, it.rows
         owner = find_owner_column(table)
         if difference.counts.rewritten:
-            stored = select(changed.c.sourced_id).where(changed.c.change != ADDED)
+            stored = sa.select(changed.c.sourced_id).where(changed.c.change != ADDED)
             # The run did not look at the parts of other owners, so these parts stay.
-            looked_at = select(it.owners.subquery().c.sourced_id)
-            connection.execute(delete(table).where(owner.in_(stored), owner.in_(looked_at)))
-        written = _order(connection, table, select(*rows.c), [rows.c[column.name] for column in table.primary_key])
+            looked_at = sa.select(it.owners.subquery().c.sourced_id)
+            connection.execute(sa.delete(table).where(owner.in_(stored), owner.in_(looked_at)))
+        written = _order(connection, table, sa.select(*rows.c), [rows.c[column.name] for column in table.primary_key])
         if not difference.all_new:
-            written = written.where(rows.c[owner.name].in_(select(changed.c.sourced_id)))
+            written = written.where(rows.c[owner.name].in_(sa.select(changed.c.sourced_id)))
         connection.execute(table.insert().from_select([column.name for column in rows.c], written))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select, true
+import sqlalchemy as sa
 
 from sync_scripts.checking.check import Check, select_rows
 from sync_scripts.formats.cells import is_blank
@@ -12,24 +12,24 @@ from sync_scripts.formats.model import Cell, StagedFile
 from sync_scripts.staging.retained import Retention
 
 
-def may_have_bad_cells(connection: Connection, file: StagedFile, retention: Retention) -> bool:
+def may_have_bad_cells(connection: sa.Connection, file: StagedFile, retention: Retention) -> bool:
     """Whether a cell of the file may be bad, given that every reference of all files finds its target."""
     # A cell that names a row is then as good as the checked id of that row; it is bad only if it must not be empty.
     naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, retention)]
     alike = [cell for cell in file.file.cells if cell.kind.few_values]
     others = [cell for cell in file.file.cells if cell not in naming and cell not in alike]
     bad = [
-        *(and_(file.live, file[cell.header].is_(None)) for cell in naming if cell.required),
+        *(sa.and_(file.live, file[cell.header].is_(None)) for cell in naming if cell.required),
         *(condition for _, condition, _ in _list_cell_conditions(file, others)),
     ]
-    asked = [exists(select(file.line).where(or_(*bad)))]
+    asked = [sa.exists(sa.select(file.line).where(sa.or_(*bad)))]
     if alike:
         # OFFSET stops the planner from merging the subquery and checking the cells of every row.
-        values = select(*(file[cell.header] for cell in alike)).distinct().offset(0).subquery()
+        values = sa.select(*(file[cell.header] for cell in alike)).distinct().offset(0).subquery()
         distinct = StagedFile(file.file, values, ())
         bad = [condition for _, condition, _ in _list_cell_conditions(distinct, alike)]
-        asked.append(exists(select(values).where(or_(*bad))))
-    return connection.scalar(select(or_(*asked))) is True
+        asked.append(sa.exists(sa.select(values).where(sa.or_(*bad))))
+    return connection.scalar(sa.select(sa.or_(*asked))) is True
 
 
 def _is_as_good_as_named(cell: Cell, file: StagedFile, retention: Retention) -> bool:
@@ -39,32 +39,34 @@ def _is_as_good_as_named(cell: Cell, file: StagedFile, retention: Retention) -> 
     return named.find_cell(named.key).kind is cell.kind
 
 
-def list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterator[Check]:
+def list_failing_cell_checks(connection: sa.Connection, file: StagedFile) -> Iterator[Check]:
     """The checks of the file's cells that at least one row fails."""
     conditions = list(_list_cell_conditions(file, file.file.cells))
     # Counting the failures of each check costs twice as much as asking whether there is any failure.
-    if not connection.scalar(select(exists(select(file.line).where(or_(*(bad for _, bad, _ in conditions)))))):
+    if not connection.scalar(
+        sa.select(sa.exists(sa.select(file.line).where(sa.or_(*(bad for _, bad, _ in conditions)))))
+    ):
         return
     counts = connection.execute(
-        select(*(func.count().filter(condition) for _, condition, _ in conditions)).select_from(file.table)
+        sa.select(*(sa.func.count().filter(condition) for _, condition, _ in conditions)).select_from(file.table)
     ).one()
     for (header, condition, reason), count in zip(conditions, counts, strict=True):
         if count:
             yield Check(header, select_rows(file, header, reason, condition))
 
 
-def _list_cell_conditions(file: StagedFile, cells: Iterable[Cell]) -> Iterator[tuple[str, ColumnElement[bool], str]]:
+def _list_cell_conditions(file: StagedFile, cells: Iterable[Cell]) -> Iterator[tuple[str, sa.ColumnElement[bool], str]]:
     """(header, condition of a bad cell, reason) of each check of these cells."""
     for cell in cells:
         if cell.kind.secret:
             continue
         column = file[cell.header]
         # The sync reads only these two cells of a row that is marked as deleted.
-        relevant = true() if cell.header in ("sourcedId", "status") else file.live
+        relevant = sa.true() if cell.header in ("sourcedId", "status") else file.live
         blank = is_blank(column)
         if cell.required:
-            yield cell.header, and_(relevant, blank), "must not be empty"
+            yield cell.header, sa.and_(relevant, blank), "must not be empty"
         if cell.kind.check is not None:
             bad = ~cell.kind.check(column)
             filled = ~blank if cell.required else column.is_not(None)
-            yield cell.header, and_(relevant, filled, bad), cell.kind.wants
+            yield cell.header, sa.and_(relevant, filled, bad), cell.kind.wants

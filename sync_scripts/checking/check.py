@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, cast, literal, null, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.model import LINE, StagedFile
@@ -21,16 +21,16 @@ class Check:
     NULL except for a row that fails only because it refers to a rejected one."""
 
     header: str
-    failing: Select[Any]
+    failing: sa.Select[Any]
 
 
 def select_rows(
-    file: StagedFile, header: str, reason: str | ColumnElement[str], *conditions: ColumnElement[bool]
-) -> Select[Any]:
+    file: StagedFile, header: str, reason: str | sa.ColumnElement[str], *conditions: sa.ColumnElement[bool]
+) -> sa.Select[Any]:
     """The failing rows of a file: those where all conditions hold. The value is the cell under the header."""
-    return select(
+    return sa.select(
         file.line.label(LINE),
         file[header].label(VALUE),
-        (literal(reason, CText) if isinstance(reason, str) else reason).label(REASON),
-        cast(null(), Integer).label(CAUSE),
+        (sa.literal(reason, CText) if isinstance(reason, str) else reason).label(REASON),
+        sa.cast(sa.null(), sa.Integer).label(CAUSE),
     ).where(*conditions)

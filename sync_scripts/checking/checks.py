@@ -16,23 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    FromClause,
-    Integer,
-    Table,
-    and_,
-    case,
-    cast,
-    delete,
-    exists,
-    func,
-    literal,
-    null,
-    select,
-    true,
-)
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText, feeds, orgs
 from sync_scripts.checking.cell_checks import list_failing_cell_checks, may_have_bad_cells
@@ -49,7 +33,7 @@ from sync_scripts.staging.quarantine import delete_quarantined, quarantine_rows
 from sync_scripts.staging.retained import Retention
 
 # The key of a row -> the id of the record that it describes.
-Identify = Callable[[ColumnElement[str]], ColumnElement[str]]
+Identify = Callable[[sa.ColumnElement[str]], sa.ColumnElement[str]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +47,7 @@ class CheckResult:
     notices: tuple[Notice, ...]
 
 
-def check_files(connection: Connection, form: Format, retention: Retention, follow: Follow) -> CheckResult:
+def check_files(connection: sa.Connection, form: Format, retention: Retention, follow: Follow) -> CheckResult:
     """Checks the staged rows of `retention`, and moves the failing ones from their files to quarantines. `follow`: of
     the step.
 
@@ -100,7 +84,7 @@ def check_files(connection: Connection, form: Format, retention: Retention, foll
     return CheckResult(findings, rejected, retention, (*notices, *dropped.list_notices()))
 
 
-def _delete_repeated(connection: Connection, form: Format, retention: Retention) -> Iterator[Notice]:
+def _delete_repeated(connection: sa.Connection, form: Format, retention: Retention) -> Iterator[Notice]:
     """Deletes rows that repeat another row exactly. Raises RefusedExportError for ids that then still occur twice in
     one of the files."""
     failures, failing = Failures(connection), dict[str, StagedFile]()
@@ -110,7 +94,9 @@ def _delete_repeated(connection: Connection, form: Format, retention: Retention)
         if HASH in file.table.c:
             first = file.alias()
             is_copy = (first["sourcedId"] == file["sourcedId"], first.line_hash == file.line_hash)
-            repeated = delete(typing.cast(Table, file.table)).where(exists().where(*is_copy, first.line < file.line))
+            repeated = sa.delete(typing.cast(sa.Table, file.table)).where(
+                sa.exists().where(*is_copy, first.line < file.line)
+            )
             if count := connection.execute(repeated).rowcount:
                 yield Tolerated(file.file.file_name, DUPLICATE_ROW, count=count)
         if failures.run(file, [_check_duplicates(file)]):
@@ -130,7 +116,7 @@ def _check_fault(file: StagedFile) -> Check:
     return Check(file.file.key, select_rows(file, "sourcedId", fault, fault.is_not(None)))
 
 
-def _list_cell_targets(retention: Retention, name: ColumnElement[str], cell: Cell) -> list[ColumnElement[bool]]:
+def _list_cell_targets(retention: Retention, name: sa.ColumnElement[str], cell: Cell) -> list[sa.ColumnElement[bool]]:
     """The conditions of which one holds if a name in a cell has a target; none for a reference to an absent file."""
     refers = cell.refers
     if refers is None or refers.file not in retention.staged:
@@ -138,24 +124,24 @@ def _list_cell_targets(retention: Retention, name: ColumnElement[str], cell: Cel
     return list(_list_targets(name, refers, retention))
 
 
-def _refuse_export_of_another_feed(connection: Connection, retention: Retention) -> None:
+def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retention) -> None:
     """Raises RefusedExportError if every org of a bulk file belongs to another feed: then no row could be loaded, and
     to reject each of them takes many times as long."""
     for file in retention.staged.values():
         described = file.file.table if file.file.subject is None else file.file.subject.table
         if described is not orgs or file.file.name in retention.deltas:
             continue
-        count = connection.scalar(select(func.count()).select_from(file.table))
+        count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
         for check in _list_owner_checks(file, retention):
             foreign = check.failing.subquery()
-            by_reason = select(foreign.c[REASON], func.count()).group_by(foreign.c[REASON])
+            by_reason = sa.select(foreign.c[REASON], sa.func.count()).group_by(foreign.c[REASON])
             found: dict[str, int] = dict(connection.execute(by_reason).all())
             if found and sum(found.values()) == count:
                 refuse_if(Findings.of(Rejection(file.file.file_name, f"every org {reason}") for reason in found))
 
 
 def _run_first(
-    connection: Connection,
+    connection: sa.Connection,
     form: Format,
     retention: Retention,
     failures: Failures,
@@ -180,7 +166,7 @@ def _run_first(
 
 
 def _run_again(
-    connection: Connection,
+    connection: sa.Connection,
     form: Format,
     retention: Retention,
     failures: Failures,
@@ -216,17 +202,20 @@ def _list_set_checks(file: StagedFile, form: Format, retention: Retention, failu
 # --- sets -------------------------------------------------------------------------------------------------------
 
 
-def _has_duplicates(connection: Connection, file: StagedFile) -> bool:
+def _has_duplicates(connection: sa.Connection, file: StagedFile) -> bool:
     # A count of distinct ids sorts them, which takes two thirds of the time of grouping them.
     named = file["sourcedId"]
-    return connection.scalar(select(func.count(named) > func.count(named.distinct())).select_from(file.table)) is True
+    return (
+        connection.scalar(sa.select(sa.func.count(named) > sa.func.count(named.distinct())).select_from(file.table))
+        is True
+    )
 
 
 def _check_duplicates(file: StagedFile) -> Check:
     copy = file.alias()
-    first = func.min(copy.line).label("first")
+    first = sa.func.min(copy.line).label("first")
     name = copy["sourcedId"].label("name")
-    twice = select(name, first).group_by(name).having(func.count() > 1).subquery()
+    twice = sa.select(name, first).group_by(name).having(sa.func.count() > 1).subquery()
     repeated = (file["sourcedId"] == twice.c.name, file.line != twice.c.first)
     return Check(file.file.key, select_rows(file, "sourcedId", "stands in this file a second time", *repeated))
 
@@ -248,53 +237,55 @@ def _list_reference_checks(
 def _check_reference(
     file: StagedFile, cell: Cell, refers: Reference, retention: Retention, failures: Failures
 ) -> Check:
-    name: ColumnElement[str] = file[cell.header]
-    rows: FromClause = file.table
+    name: sa.ColumnElement[str] = file[cell.header]
+    rows: sa.FromClause = file.table
     if cell.many:
-        items = func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
-        name, rows = items.c.item, rows.join(items, true())
+        items = sa.func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
+        name, rows = items.c.item, rows.join(items, sa.true())
     # The check of the cell rejects an empty item.
     conditions = [file.live, file[cell.header].is_not(None), name != ""]
-    reason: ColumnElement[str] = literal(f"names a row of {refers.file_name}, which is absent", CText)
-    cause: ColumnElement[Any] = cast(null(), Integer)
+    reason: sa.ColumnElement[str] = sa.literal(f"names a row of {refers.file_name}, which is absent", CText)
+    cause: sa.ColumnElement[Any] = sa.cast(sa.null(), sa.Integer)
     if refers.file in retention.staged:
         conditions += [~found for found in _list_targets(name, refers, retention)]
         reason = _explain_reference(name, refers, retention)
         if refers.file in retention.rejected:
             causes = failures.select_causes(retention.rejected[refers.file])
             rows = rows.outerjoin(causes, causes.c.sourcedId == name)
-            is_consequence = and_(causes.c.cause.is_not(None), ~_is_staged(name, refers, retention))
-            cause = case((is_consequence, causes.c.cause))
-            reason = case((is_consequence, f"names a row of {refers.file_name} that is rejected"), else_=reason)
+            is_consequence = sa.and_(causes.c.cause.is_not(None), ~_is_staged(name, refers, retention))
+            cause = sa.case((is_consequence, causes.c.cause))
+            reason = sa.case((is_consequence, f"names a row of {refers.file_name} that is rejected"), else_=reason)
     columns = (file.line.label(LINE), name.label(VALUE), reason.label(REASON), cause.label(CAUSE))
-    return Check(cell.header, select(*columns).select_from(rows).where(*conditions))
+    return Check(cell.header, sa.select(*columns).select_from(rows).where(*conditions))
 
 
-def _is_staged(name: ColumnElement[str], refers: Reference, retention: Retention) -> ColumnElement[bool]:
+def _is_staged(name: sa.ColumnElement[str], refers: Reference, retention: Retention) -> sa.ColumnElement[bool]:
     target = retention.staged[refers.file].alias()
-    return exists().where(target["sourcedId"] == name)
+    return sa.exists().where(target["sourcedId"] == name)
 
 
-def _list_targets(name: ColumnElement[str], refers: Reference, retention: Retention) -> Iterator[ColumnElement[bool]]:
+def _list_targets(
+    name: sa.ColumnElement[str], refers: Reference, retention: Retention
+) -> Iterator[sa.ColumnElement[bool]]:
     """The conditions that a name has a target: a live row of the export, or a stored record that stays active."""
     for target in (retention.staged[refers.file].alias(), retention.find_retained(retention.staged[refers.file].file)):
         if target is not None:
             conditions = [target["sourcedId"] == name, target.live]
             if refers.types:
                 conditions.append(target["type"].in_(refers.types))
-            yield exists().where(*conditions)
+            yield sa.exists().where(*conditions)
 
 
-def _explain_reference(name: ColumnElement[str], refers: Reference, retention: Retention) -> ColumnElement[str]:
+def _explain_reference(name: sa.ColumnElement[str], refers: Reference, retention: Retention) -> sa.ColumnElement[str]:
     """The reason for a reference without a target: to a row that is marked as gone, of a wrong type, or to none."""
     gone = retention.staged[refers.file].alias()
-    marked = exists().where(gone["sourcedId"] == name, ~gone.live)
+    marked = sa.exists().where(gone["sourcedId"] == name, ~gone.live)
     # The reason does not quote the wrong type, because it is a text of the export.
     wrong = f"must name a row of {refers.file_name} of type {' or '.join(refers.types)}"
-    return case(
+    return sa.case(
         (marked, f"names a row of {refers.file_name} that is marked as gone"),
         (_is_staged(name, refers, retention), wrong),
-        else_=literal(f"names no row of {refers.file_name}", CText),
+        else_=sa.literal(f"names no row of {refers.file_name}", CText),
     )
 
 
@@ -303,16 +294,16 @@ def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
     recursion has already found, so the recursion ends in a circle too."""
     first, more = file.alias(), retention.include_retained(file).alias()
     chain = (
-        select(first["sourcedId"].label("start"), first[header].label("above"))
+        sa.select(first["sourcedId"].label("start"), first[header].label("above"))
         .where(first.live, first[header].is_not(None))
         .cte(f"ancestors_{file.file.name}", recursive=True)
     )
     chain = chain.union(
-        select(chain.c.start, more[header]).where(
+        sa.select(chain.c.start, more[header]).where(
             more["sourcedId"] == chain.c.above, more.live, more[header].is_not(None)
         )
     )
-    circular = select(chain.c.start).where(chain.c.start == chain.c.above)
+    circular = sa.select(chain.c.start).where(chain.c.start == chain.c.above)
     in_circle = file["sourcedId"].in_(circular)
     return Check(header, select_rows(file, header, "leads back to the row itself", file.live, in_circle))
 
@@ -341,9 +332,9 @@ def _list_owner_checks(file: StagedFile, retention: Retention) -> Iterator[Check
         yield _check_owner(file, subject.table, retention.feed_id, partial(subject.identify, retention.feed_name))
 
 
-def _check_owner(file: StagedFile, table: Table, feed_id: int, identify: Identify) -> Check:
+def _check_owner(file: StagedFile, table: sa.Table, feed_id: int, identify: Identify) -> Check:
     """The check that an id does not belong to another feed. An id belongs to the feed that first had it, so no feed can
     overwrite the record of another. `identify` makes the id of the record from the key of the row."""
     is_foreign = (table.c.sourced_id == identify(file["sourcedId"]), table.c.feed_id != feed_id)
-    reason = func.concat("belongs to the feed ", feeds.c.name, type_=CText)
+    reason = sa.func.concat("belongs to the feed ", feeds.c.name, type_=CText)
     return Check(file.file.key, select_rows(file, "sourcedId", reason, *is_foreign, table.c.feed_id == feeds.c.id))

@@ -11,22 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    ColumnElement,
-    Connection,
-    FromClause,
-    Integer,
-    Select,
-    Table,
-    and_,
-    func,
-    literal,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText
 from roster_service.feeds.rejected_rows import KEPT
@@ -44,10 +29,10 @@ ROUND, HEADER, IS_CONSEQUENCE = "round", "header", "is_consequence"
 class Failures:
     """The failed rows of all files, over the rounds of the checks."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         # By the name of the file, a row for each check that a row of the file fails.
-        self._failed: dict[str, Table] = {}
+        self._failed: dict[str, sa.Table] = {}
         self._causes: list[Cause] = []
         self._round = 0
 
@@ -63,15 +48,15 @@ class Failures:
 
     def _run(self, file: StagedFile, check: Check) -> bool:
         failing = check.failing.subquery()
-        if not self._connection.scalar(select(func.count()).select_from(failing)):
+        if not self._connection.scalar(sa.select(sa.func.count()).select_from(failing)):
             return False
         table = self._find_table(file)
         columns = [LINE, VALUE, REASON, CAUSE, ROUND, HEADER, IS_CONSEQUENCE, KEY]
         row = file.alias()
-        rows = select(
+        rows = sa.select(
             *(failing.c[name] for name in (LINE, VALUE, REASON, CAUSE)),
-            literal(self._round, Integer),
-            literal(check.header, CText),
+            sa.literal(self._round, sa.Integer),
+            sa.literal(check.header, CText),
             failing.c[CAUSE].is_not(None),
             row["sourcedId"],
         ).join(row.table, row.line == failing.c[LINE])
@@ -80,30 +65,34 @@ class Failures:
         analyze_temporary(self._connection, table)
         return True
 
-    def _find_table(self, file: StagedFile) -> Table:
+    def _find_table(self, file: StagedFile) -> sa.Table:
         name = file.file.name
         if name not in self._failed:
-            columns: list[Column[Any]] = [
-                Column(LINE, BigInteger),
-                Column(VALUE, CText),
-                Column(REASON, CText),
-                Column(CAUSE, Integer),
-                Column(ROUND, Integer),
-                Column(HEADER, CText),
-                Column(IS_CONSEQUENCE, Boolean),
-                Column(KEY, CText),
+            columns: list[sa.Column[Any]] = [
+                sa.Column(LINE, sa.BigInteger),
+                sa.Column(VALUE, CText),
+                sa.Column(REASON, CText),
+                sa.Column(CAUSE, sa.Integer),
+                sa.Column(ROUND, sa.Integer),
+                sa.Column(HEADER, CText),
+                sa.Column(IS_CONSEQUENCE, sa.Boolean),
+                sa.Column(KEY, CText),
             ]
-            self._failed[name] = create_temporary(self._connection, f"failed_{cast(Table, file.table).name}", columns)
+            self._failed[name] = create_temporary(
+                self._connection, f"failed_{cast(sa.Table, file.table).name}", columns
+            )
         return self._failed[name]
 
-    def _number_causes(self, file: StagedFile, table: Table, header: str) -> None:
+    def _number_causes(self, file: StagedFile, table: sa.Table, header: str) -> None:
         """Gives the root causes of a check their numbers, one for each reason."""
         new = table.c[CAUSE].is_(None)
-        groups = select(table.c[REASON], func.count(), func.min(table.c[LINE])).where(new).group_by(table.c[REASON])
-        for reason, count, line in self._connection.execute(groups.order_by(func.min(table.c[LINE]))).all():
+        groups = (
+            sa.select(table.c[REASON], sa.func.count(), sa.func.min(table.c[LINE])).where(new).group_by(table.c[REASON])
+        )
+        for reason, count, line in self._connection.execute(groups.order_by(sa.func.min(table.c[LINE]))).all():
             number = self._add_cause(Cause(file.file.file_name, header, reason, count, line))
-            same = and_(new, table.c[REASON] == literal(reason, CText))
-            self._connection.execute(update(table).where(same).values(cause=number))
+            same = sa.and_(new, table.c[REASON] == sa.literal(reason, CText))
+            self._connection.execute(sa.update(table).where(same).values(cause=number))
 
     def _add_cause(self, cause: Cause) -> int:
         for number, known in enumerate(self._causes):
@@ -114,34 +103,34 @@ class Failures:
         self._causes.append(cause)
         return len(self._causes) - 1
 
-    def select_failed(self, name: str) -> Select[Any]:
+    def select_failed(self, name: str) -> sa.Select[Any]:
         """The lines of a file that failed in this round. Raises KeyError for a file without failed rows."""
         table = self._failed[name]
-        return select(table.c[LINE]).where(table.c[ROUND] == self._round)
+        return sa.select(table.c[LINE]).where(table.c[ROUND] == self._round)
 
-    def select_causes(self, quarantine: StagedFile) -> FromClause:
+    def select_causes(self, quarantine: StagedFile) -> sa.FromClause:
         """(sourcedId, cause) of the rows of a quarantine, each id once. The cause is `UNKNOWN` for a row that no check
         of these files has rejected."""
         rejected, failed = quarantine.alias(), self._failed.get(quarantine.file.name)
         name = rejected["sourcedId"].label(KEY)
         if failed is None:
-            return select(name, literal(UNKNOWN, Integer).label(CAUSE)).distinct().subquery("causes")
+            return sa.select(name, sa.literal(UNKNOWN, sa.Integer).label(CAUSE)).distinct().subquery("causes")
         table = failed.alias()
         both = rejected.table.outerjoin(table, table.c[LINE] == rejected.line)
-        cause = func.coalesce(func.min(table.c[CAUSE]), UNKNOWN, type_=Integer).label(CAUSE)
-        return select(name, cause).select_from(both).group_by(name).subquery("causes")
+        cause = sa.func.coalesce(sa.func.min(table.c[CAUSE]), UNKNOWN, type_=sa.Integer).label(CAUSE)
+        return sa.select(name, cause).select_from(both).group_by(name).subquery("causes")
 
     def count_consequences(self) -> None:
         """Adds the rows that failed only as consequences in this round to their causes."""
         for table in self._failed.values():
             rows = (
-                select(table.c[LINE], func.min(table.c[CAUSE]).label(CAUSE))
+                sa.select(table.c[LINE], sa.func.min(table.c[CAUSE]).label(CAUSE))
                 .where(table.c[ROUND] == self._round)
                 .group_by(table.c[LINE])
-                .having(func.bool_and(table.c[IS_CONSEQUENCE]))
+                .having(sa.func.bool_and(table.c[IS_CONSEQUENCE]))
                 .subquery()
             )
-            counts = select(rows.c[CAUSE], func.count()).where(rows.c[CAUSE] != UNKNOWN).group_by(rows.c[CAUSE])
+            counts = sa.select(rows.c[CAUSE], sa.func.count()).where(rows.c[CAUSE] != UNKNOWN).group_by(rows.c[CAUSE])
             for number, count in self._connection.execute(counts):
                 known = self._causes[number]
                 self._causes[number] = replace(known, consequences=known.consequences + count)
@@ -157,9 +146,11 @@ class Failures:
         ]
         return replace(Findings.sum(parts), causes=tuple(self._causes))
 
-    def _read(self, table: Table, file: StagedFile, form: Format, feed_name: str, *, is_consequence: bool) -> Findings:
+    def _read(
+        self, table: sa.Table, file: StagedFile, form: Format, feed_name: str, *, is_consequence: bool
+    ) -> Findings:
         chosen = table.c[IS_CONSEQUENCE].is_(is_consequence)
-        total = self._connection.scalar(select(func.count()).select_from(table).where(chosen)) or 0
+        total = self._connection.scalar(sa.select(sa.func.count()).select_from(table).where(chosen)) or 0
         named = file.alias()
         cells = list(list_naming_cells(named, form, feed_name))
         found = _select_first(table.select().where(chosen), named, [cell.ids for cell in cells])
@@ -181,11 +172,11 @@ class Failures:
         return Findings(total, tuple(first))
 
 
-def _select_first(failed: Select[Any], rows: StagedFile, ids: Sequence[ColumnElement[Any]]) -> Select[Any]:
+def _select_first(failed: sa.Select[Any], rows: StagedFile, ids: Sequence[sa.ColumnElement[Any]]) -> sa.Select[Any]:
     """The first of the failed rows, each with its label and, as the last columns, the ids of the records that it
     names."""
     failed = failed.order_by(LINE, HEADER).limit(KEPT)
     first = failed.subquery("first")
     columns = [first.c[name] for name in (LINE, HEADER, VALUE, REASON, CAUSE, KEY)]
-    found = select(*columns, select_label(rows).label("named_label"), *ids)
+    found = sa.select(*columns, select_label(rows).label("named_label"), *ids)
     return found.outerjoin_from(first, rows.table, rows.line == first.c[LINE]).order_by(first.c[LINE], first.c[HEADER])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, func, literal, null, select, type_coerce
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import array
 
 from roster_service.db.tables import CText, CTexts, demographics, enrollments
@@ -39,7 +39,7 @@ class NamingCell:
 
     type: str
     own: bool
-    ids: ColumnElement[Any]
+    ids: sa.ColumnElement[Any]
 
 
 def list_naming_cells(rows: StagedFile, form: Format, feed_name: str) -> Iterator[NamingCell]:
@@ -55,10 +55,10 @@ def list_naming_cells(rows: StagedFile, form: Format, feed_name: str) -> Iterato
             yield NamingCell(TYPES[subject.table.name], False, found)
 
 
-def select_label(rows: StagedFile) -> ColumnElement[Any]:
+def select_label(rows: StagedFile) -> sa.ColumnElement[Any]:
     """The name or title that a row gives its own record; NULL where the file has no column of it."""
     names = [rows[cell.header] for cell in rows.file.cells if cell.column in _LABELS]
-    label = func.nullif(func.concat_ws(" ", *names, type_=CText), "") if names else literal(None, CText)
+    label = sa.func.nullif(sa.func.concat_ws(" ", *names, type_=CText), "") if names else sa.literal(None, CText)
     return _unless_faulty(rows, label)
 
 
@@ -82,20 +82,20 @@ def _find_subject(file: CsvFile) -> Subject | None:
     return file.subject if file.subject is not None and file.subject.identify is not None else None
 
 
-def _identify(key: ColumnElement[str], subject: Subject, feed_name: str) -> ColumnElement[str]:
+def _identify(key: sa.ColumnElement[str], subject: Subject, feed_name: str) -> sa.ColumnElement[str]:
     return key if subject.identify is None else subject.identify(feed_name, key)
 
 
-def _select_ids(key: ColumnElement[str], subject: Subject, feed_name: str) -> ColumnElement[Any]:
+def _select_ids(key: sa.ColumnElement[str], subject: Subject, feed_name: str) -> sa.ColumnElement[Any]:
     return array([_identify(key, subject, feed_name)], type_=CText)
 
 
-def _select_items(cell: ColumnElement[str], subject: Subject, feed_name: str) -> ColumnElement[Any]:
-    items = func.unnest(to_list(cell)).table_valued("item").render_derived()
-    return select(func.array_agg(_identify(items.c.item, subject, feed_name), type_=CTexts)).scalar_subquery()
+def _select_items(cell: sa.ColumnElement[str], subject: Subject, feed_name: str) -> sa.ColumnElement[Any]:
+    items = sa.func.unnest(to_list(cell)).table_valued("item").render_derived()
+    return sa.select(sa.func.array_agg(_identify(items.c.item, subject, feed_name), type_=CTexts)).scalar_subquery()
 
 
-def _unless_faulty(rows: StagedFile, value: ColumnElement[Any]) -> ColumnElement[Any]:
+def _unless_faulty(rows: StagedFile, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """The value, or NULL in a row with too few or too many cells: each of its cells may be that of another column."""
     fault = rows.table.c.get(FAULT)
-    return value if fault is None else type_coerce(case((fault.is_(None), value), else_=null()), value.type)
+    return value if fault is None else sa.type_coerce(sa.case((fault.is_(None), value), else_=sa.null()), value.type)

@@ -10,21 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Connection,
-    FromClause,
-    Table,
-    exists,
-    func,
-    literal,
-    null,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.schema import DropTable
 
@@ -36,7 +22,7 @@ from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 # (a name, the reference's cell) -> the conditions of which one holds if the name has a target
-ListTargets = Callable[[ColumnElement[str], Cell], list[ColumnElement[bool]]]
+ListTargets = Callable[[sa.ColumnElement[str], Cell], list[sa.ColumnElement[bool]]]
 
 
 class DroppedReferences:
@@ -46,7 +32,7 @@ class DroppedReferences:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def drop(
-        self, connection: Connection, retention: Retention, list_targets: ListTargets, failed: Collection[str] | None
+        self, connection: sa.Connection, retention: Retention, list_targets: ListTargets, failed: Collection[str] | None
     ) -> None:
         """Empties the optional references of the staged rows that have no target; of a list, the items without one.
         `failed`: the names of the files whose rows may have gone; None: of any file, and of absent ones."""
@@ -70,36 +56,38 @@ def is_optional(file: StagedFile, cell: Cell) -> bool:
     return cell.refers is not None and not cell.required and file.file.subject is None
 
 
-def _drop(connection: Connection, file: StagedFile, cell: Cell, list_targets: ListTargets) -> int:
+def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, list_targets: ListTargets) -> int:
     """Drops the references of one column. Returns the number of rows that had one."""
     column = file[cell.header]
-    items = func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
-    name: ColumnElement[str] = items.c.item if cell.many else column
-    rows: FromClause = file.table.join(items, true()) if cell.many else file.table
+    items = sa.func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
+    name: sa.ColumnElement[str] = items.c.item if cell.many else column
+    rows: sa.FromClause = file.table.join(items, sa.true()) if cell.many else file.table
     # Each condition stands alone, so that the planner makes an anti-join of it. The check of the cell rejects an empty
     # item.
     without_target = (~target for target in list_targets(name, cell))
     lost = (
-        select(file.line, name.label("name"))
+        sa.select(file.line, name.label("name"))
         .select_from(rows)
         .where(file.live, column.is_not(None), name != "", *without_target)
     )
-    if not connection.scalar(select(exists(lost))):
+    if not connection.scalar(sa.select(sa.exists(lost))):
         return 0
-    table = cast(Table, file.table)
-    columns: list[Column[Any]] = [Column(LINE, BigInteger), Column("name", CText)]
+    table = cast(sa.Table, file.table)
+    columns: list[sa.Column[Any]] = [sa.Column(LINE, sa.BigInteger), sa.Column("name", CText)]
     found = create_temporary(connection, f"dropped_{table.name}_{cell.header}", columns)
     connection.execute(found.insert().from_select([LINE, "name"], lost))
     analyze_temporary(connection, found)
-    kept: ColumnElement[Any] = null()
+    kept: sa.ColumnElement[Any] = sa.null()
     if cell.many:
-        joined = func.string_agg(items.c.item, aggregate_order_by(literal(",", CText), items.c.number), type_=CText)
-        is_lost = exists().where(found.c[LINE] == file.line, found.c.name == items.c.item)
-        kept = select(joined).select_from(items).where(~is_lost).scalar_subquery()
+        joined = sa.func.string_agg(
+            items.c.item, aggregate_order_by(sa.literal(",", CText), items.c.number), type_=CText
+        )
+        is_lost = sa.exists().where(found.c[LINE] == file.line, found.c.name == items.c.item)
+        kept = sa.select(joined).select_from(items).where(~is_lost).scalar_subquery()
     values: dict[str, Any] = {cell.header: kept}
     if HASH in table.c:
-        values[HASH] = null()
-    count = connection.execute(update(table).where(file.line.in_(select(found.c[LINE]))).values(values)).rowcount
+        values[HASH] = sa.null()
+    count = connection.execute(sa.update(table).where(file.line.in_(sa.select(found.c[LINE]))).values(values)).rowcount
     # The next round may drop more references of the column.
     connection.execute(DropTable(found))
     return count

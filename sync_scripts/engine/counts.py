@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, Table, func, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.feeds.run_history import TYPES, ReadFile
@@ -27,7 +27,7 @@ def count_changes(differences: list[Difference], result: CheckResult, form: Form
     return {TYPES[table.name]: count for table, count in counts.items()}
 
 
-def _find_counting_table(form: Format, name: str) -> Table:
+def _find_counting_table(form: Format, name: str) -> sa.Table:
     """The roster table with whose records the rejected rows of a file count."""
     file = form.find_file(name)
     if file.table is not None:
@@ -35,11 +35,11 @@ def _find_counting_table(form: Format, name: str) -> Table:
     return next(part.owner for part in form.parts if name in part.files) if file.subject is None else file.subject.table
 
 
-def count_stored(connection: Connection, form: Format, contents: Contents, feed_id: int) -> dict[str, Counts]:
+def count_stored(connection: sa.Connection, form: Format, contents: Contents, feed_id: int) -> dict[str, Counts]:
     """The counts per type of an export that the feed has loaded before: all its active records are unchanged."""
     counts = {}
     for table in _list_covered_tables(form, contents):
-        own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
+        own = sa.select(sa.func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
         counts[TYPES[table.name]] = Counts(unchanged=connection.scalar(own) or 0)
     return counts
 
@@ -61,7 +61,7 @@ def list_files(
     )
 
 
-def _list_covered_tables(form: Format, contents: Contents) -> list[Table]:
+def _list_covered_tables(form: Format, contents: Contents) -> list[sa.Table]:
     """The roster tables whose records an export describes."""
     names = {file.name for file in (*contents.files, *contents.silent)}
     converted = {it.file.name for it in form.converted if names.issuperset(it.files)}

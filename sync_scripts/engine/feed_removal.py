@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, func, select, update
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
@@ -36,7 +36,7 @@ NOTHING = DesiredState({}, {})
 
 
 def remove_feed(
-    engine: Engine,
+    engine: sa.Engine,
     actor: Actor,
     name: str,
     settings: Settings,
@@ -81,22 +81,22 @@ def remove_feed(
                 end_grants(connection, actor, grants if at_once else ())
                 end_run(connection, number, NO_FINDINGS, **report.to_row())
                 kept = supersede(connection, feed.id, number)
-                connection.execute(update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
+                connection.execute(sa.update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
                 removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
-                connection.execute(update(feeds).where(feeds.c.id == feed.id).values(removed))
+                connection.execute(sa.update(feeds).where(feeds.c.id == feed.id).values(removed))
     for export in kept:
         drop_export(export)
     return dataclasses.replace(report, run=number)
 
 
-def _read_state(connection: Connection, name: str, *, at_once: bool) -> dict[str, Any]:
+def _read_state(connection: sa.Connection, name: str, *, at_once: bool) -> dict[str, Any]:
     """The settings of the feed, and the number of its records if they are deleted."""
     feed = find_listed_feed(connection, name)
     records = {"records": sum(_count_records(connection, feed.id).values())} if at_once else {}
     return (read_feed_settings(connection, name) or {}) | records
 
 
-def _compare(connection: Connection, feed: Row[Any], *, at_once: bool) -> tuple[Report, list[Difference]]:
+def _compare(connection: sa.Connection, feed: sa.Row[Any], *, at_once: bool) -> tuple[Report, list[Difference]]:
     differences = compare_with_nothing(connection, feed.id)
     report = Report(
         feed=feed.name,
@@ -112,15 +112,15 @@ def _compare(connection: Connection, feed: Row[Any], *, at_once: bool) -> tuple[
     return report, differences
 
 
-def _count_records(connection: Connection, feed_id: int) -> dict[str, int]:
+def _count_records(connection: sa.Connection, feed_id: int) -> dict[str, int]:
     return {
-        TYPES[table.name]: connection.scalar(select(func.count()).where(table.c.feed_id == feed_id)) or 0
+        TYPES[table.name]: connection.scalar(sa.select(sa.func.count()).where(table.c.feed_id == feed_id)) or 0
         for table in ROSTER_TABLES
     }
 
 
 def _write(
-    connection: Connection,
+    connection: sa.Connection,
     feed_id: int,
     number: int,
     report: Report,

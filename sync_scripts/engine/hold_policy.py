@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, func, or_, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import CommandError
@@ -50,10 +50,10 @@ class Limits:
         )
 
 
-def read_limits(connection: Connection, feed_id: int, default: Limits) -> Limits:
+def read_limits(connection: sa.Connection, feed_id: int, default: Limits) -> Limits:
     """The limits of a feed: each its own, or the default where the feed has none."""
     own = connection.execute(
-        select(feeds.c.hold_tombstones_percent, feeds.c.hold_changes_percent, feeds.c.hold_rejected_percent).where(
+        sa.select(feeds.c.hold_tombstones_percent, feeds.c.hold_changes_percent, feeds.c.hold_rejected_percent).where(
             feeds.c.id == feed_id
         )
     ).one()
@@ -65,7 +65,7 @@ def read_limits(connection: Connection, feed_id: int, default: Limits) -> Limits
     )
 
 
-def find_other_ids(connection: Connection, differences: Collection[Difference]) -> Iterator[str]:
+def find_other_ids(connection: sa.Connection, differences: Collection[Difference]) -> Iterator[str]:
     """One sentence if many ids are now those of people with another name and another birth date, or if most of the
     users get new ids. Counts alone do not tell: in another SIS the same numbers may be those of other people."""
     found = {it.table: it for it in differences}
@@ -74,14 +74,14 @@ def find_other_ids(connection: Connection, differences: Collection[Difference]) 
     counts = found[users].counts
     if demographics in found and not found[demographics].all_new:
         person, birth = found[users].rows, found[demographics].rows
-        names = or_(
+        names = sa.or_(
             *(
-                func.lower(person.c[it]).is_distinct_from(func.lower(users.c[it]))
+                sa.func.lower(person.c[it]).is_distinct_from(sa.func.lower(users.c[it]))
                 for it in ("given_name", "family_name")
             )
         )
         other = (
-            select(func.count())
+            sa.select(sa.func.count())
             .select_from(person)
             .join(users, users.c.sourced_id == person.c.sourced_id)
             .join(birth, birth.c.sourced_id == person.c.sourced_id)
@@ -120,14 +120,14 @@ def find_excess(counts: Mapping[str, Counts], files: Iterable[ReadFile], limits:
             yield f"{rejected:,} of {rows:,} rows of {file.file} are rejected, more than {percent}%"
 
 
-def find_older(connection: Connection, feed_id: int, report: Report, limits: Limits) -> str | None:
+def find_older(connection: sa.Connection, feed_id: int, report: Report, limits: Limits) -> str | None:
     """The sentence about an export that was written before the one that was loaded last, and would change the roster;
     None for any other, and for a feed with few records."""
     is_large = any(count.stored >= limits.least_records for count in report.counts.values())
     if report.written_at is None or report.outcome != DONE or not is_large:
         return None
     own = (sync_runs.c.feed_id == feed_id, sync_runs.c.written_at.is_not(None))
-    loaded = select(sync_runs.c.written_at).where(*own, sync_runs.c.outcome.in_((*LOADED_OUTCOMES, STALE)))
+    loaded = sa.select(sync_runs.c.written_at).where(*own, sync_runs.c.outcome.in_((*LOADED_OUTCOMES, STALE)))
     last: datetime | None = connection.scalar(loaded.order_by(sync_runs.c.id.desc()).limit(1))
     if last is None or report.written_at > last - OLDER:
         return None
@@ -167,11 +167,11 @@ class HeldRun:
                     yield f"{number:,} {subject} {words}, not {before:,} as the run {self.run} showed"
 
 
-def read_held_run(connection: Connection, feed_id: int, run: int) -> HeldRun:
+def read_held_run(connection: sa.Connection, feed_id: int, run: int) -> HeldRun:
     """The held run of a feed with this number. Raises CommandError if the feed has no such held run."""
     own = (sync_runs.c.id == run, sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == HELD)
     row = connection.execute(
-        select(sync_runs.c.kept_digest, sync_runs.c.counts, sync_runs.c.message).where(*own)
+        sa.select(sync_runs.c.kept_digest, sync_runs.c.counts, sync_runs.c.message).where(*own)
     ).one_or_none()
     if row is None:
         raise CommandError(NOT_HELD.format(run))

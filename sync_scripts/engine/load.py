@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+import sqlalchemy as sa
 from psycopg2.errors import DeadlockDetected, UniqueViolation
-from sqlalchemy import Connection, Engine, Table, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.change_log.actors import Actor, find_system_user
@@ -85,7 +85,7 @@ ANALYZED_PERCENT = 5
 # How PostgreSQL refuses two runs that add the same ids.
 COLLISIONS = (UniqueViolation, DeadlockDetected)
 # The records of each table, of all feeds, as the last ANALYZE or autovacuum has counted them; -1: none of them has.
-_SIZES = text(
+_SIZES = sa.text(
     "SELECT relname, CAST(reltuples AS bigint) FROM pg_class "
     "WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind = 'r'"
 )
@@ -139,7 +139,7 @@ DEFAULTS = Options()
 class _LoadRequest:
     """The arguments of `load`."""
 
-    engine: Engine
+    engine: sa.Engine
     feed_name: str
     path: Path
     family: Family
@@ -157,7 +157,7 @@ class _LoadRequest:
 
 
 def load(
-    engine: Engine, feed_name: str, path: Path, *, family: Family = ONEROSTER, options: Options = DEFAULTS
+    engine: sa.Engine, feed_name: str, path: Path, *, family: Family = ONEROSTER, options: Options = DEFAULTS
 ) -> Report:
     """Loads the export at `path` (a folder or a zip) into the feed, and adds the feed if it is new.
 
@@ -190,12 +190,12 @@ def load(
     return report
 
 
-def _makes_indexes(connection: Connection, options: Options) -> bool:
+def _makes_indexes(connection: sa.Connection, options: Options) -> bool:
     with connection.begin():
         return not options.dry_run and lacks_indexes(connection)
 
 
-def _load_beside_others(connection: Connection, run: _LoadRequest, record: RunRecord) -> tuple[Report, list[str]]:
+def _load_beside_others(connection: sa.Connection, run: _LoadRequest, record: RunRecord) -> tuple[Report, list[str]]:
     """As `_load_package`. Loads again if a run of another feed has added the same ids meanwhile, because the checks see
     its records then."""
     try:
@@ -206,7 +206,7 @@ def _load_beside_others(connection: Connection, run: _LoadRequest, record: RunRe
     return _load_package(connection, run, record)
 
 
-def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
+def _load_package(connection: sa.Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
     """(the report, the kept exports of older held runs that are no longer needed). `record`: None for a dry run."""
     watch = Stopwatch(show_steps(connection, run.feed_name, run.options.notify))
     require_export(run.path)
@@ -245,7 +245,7 @@ def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord |
 
 
 def _run_steps(
-    connection: Connection,
+    connection: sa.Connection,
     run: _LoadRequest,
     record: RunRecord | None,
     form: Format,
@@ -254,13 +254,13 @@ def _run_steps(
 ) -> tuple[Report, bytes | None]:
     """(the report, the digest of the export; None for a skipped export)."""
     options = run.options
-    connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
+    connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in PLANNING.items())))
     feed_id, is_new = (
         find_or_add_feed(connection, run.feed_name, run.family.name)
         if record is None
         else (record.feed_id, record.is_new)
     )
-    feed = connection.execute(select(feeds).where(feeds.c.id == feed_id)).one()
+    feed = connection.execute(sa.select(feeds).where(feeds.c.id == feed_id)).one()
     strict = options.strict or feed.strict
     # A strict run looks again at exports and lines of which a lenient one may have tolerated deviations.
     skips_known = not strict or (feed.strict and not any(_list_deviations(contents.notices)))
@@ -328,7 +328,7 @@ def _run_steps(
         return _preview(connection, report, differences, desired, options, feed_id), digest
     store_digest(connection, feed_id, None if report.findings else digest)
     day_first = sorted(staged.normalized.day_first)
-    connection.execute(update(feeds).where(feeds.c.id == feed_id).values(day_first=day_first))
+    connection.execute(sa.update(feeds).where(feeds.c.id == feed_id).values(day_first=day_first))
 
     def store_fingerprints() -> None:
         trusted = covers_feed(connection, files, form, feed_id, contents.deltas)
@@ -360,12 +360,12 @@ def _run_steps(
     return dataclasses.replace(report, stamp=stamp, revision=revision), digest
 
 
-def _list_new_orgs(connection: Connection, differences: list[Difference]) -> list[str]:
+def _list_new_orgs(connection: sa.Connection, differences: list[Difference]) -> list[str]:
     """The ids of the orgs that the run adds."""
     rows = next((it.rows for it in differences if it.table is orgs and it.counts.added), None)
     if rows is None:
         return []
-    return list(connection.scalars(select(rows.c.sourced_id).where(rows.c[CHANGE] == ADDED)))
+    return list(connection.scalars(sa.select(rows.c.sourced_id).where(rows.c[CHANGE] == ADDED)))
 
 
 def _take_stamp(run: _LoadRequest, record: RunRecord | None) -> datetime:
@@ -375,7 +375,7 @@ def _take_stamp(run: _LoadRequest, record: RunRecord | None) -> datetime:
 
 
 def _keep_changes(
-    connection: Connection,
+    connection: sa.Connection,
     run: _LoadRequest,
     record: RunRecord | None,
     differences: list[Difference],
@@ -388,7 +388,7 @@ def _keep_changes(
 
 
 def _hold_excess(
-    connection: Connection,
+    connection: sa.Connection,
     run: _LoadRequest,
     report: Report,
     held: HeldRun | None,
@@ -411,7 +411,7 @@ def _hold_excess(
 
 
 def _preview(
-    connection: Connection,
+    connection: sa.Connection,
     report: Report,
     differences: list[Difference],
     desired: DesiredState,
@@ -430,7 +430,7 @@ def _preview(
 
 
 def _report_last_export(
-    connection: Connection, run: _LoadRequest, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
+    connection: sa.Connection, run: _LoadRequest, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
 ) -> Report:
     """The report of a skipped export, which equals the export that the feed was last loaded from."""
     return Report(
@@ -449,7 +449,7 @@ def _report_last_export(
     )
 
 
-def _find_stale(connection: Connection, report: Report, feed_id: int, settings: Settings) -> Report:
+def _find_stale(connection: sa.Connection, report: Report, feed_id: int, settings: Settings) -> Report:
     """The report of the same export as stale, if the feed has had no other one for too many days. An export that a
     person gives is never stale, only the one at the path of the feed."""
     days = count_same_days(connection, feed_id)
@@ -465,13 +465,13 @@ def _list_deviations(notices: Iterable[Notice]) -> Iterator[Rejection]:
             yield Rejection(notice.file, notice.describe(), None, notice.column)
 
 
-def _list_written(differences: list[Difference], form: Format) -> list[Table]:
+def _list_written(differences: list[Difference], form: Format) -> list[sa.Table]:
     """The tables of the differences that have changes, with their tables of parts."""
     written = [it.table for it in differences if it.counts.any]
     return [*written, *(part.table for part in form.parts if part.owner in written)]
 
 
-def _find_outdated(connection: Connection, differences: list[Difference]) -> list[Difference]:
+def _find_outdated(connection: sa.Connection, differences: list[Difference]) -> list[Difference]:
     """The differences that write so much of a table that its planner statistics are out of date."""
     sizes: dict[str, int] = {row[0]: row[1] for row in connection.execute(_SIZES)}
     return [
@@ -481,7 +481,7 @@ def _find_outdated(connection: Connection, differences: list[Difference]) -> lis
     ]
 
 
-def _analyze(connection: Connection, tables: Iterable[Table]) -> None:
+def _analyze(connection: sa.Connection, tables: Iterable[sa.Table]) -> None:
     """Makes new planner statistics for tables, because the old ones are far off right after a load."""
     for table in tables:
         # SKIP_LOCKED: a load of another feed that has analyzed the table keeps its lock until it ends.

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, and_, func, select, update
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import find_system_user
 from roster_service.db.tables import feeds, sync_runs
@@ -59,7 +59,7 @@ class NightlySync:
     """What the loads of one nightly sync share. `notify`: for several threads, if `settings.sync_jobs` is more than 1.
     `sleep`, `now`: as in `time`; `today`: the day of the pauses. `wait`: as in `load.Options`."""
 
-    engine: Engine
+    engine: sa.Engine
     settings: Settings
     notify: Notify
     sleep: Callable[[float], None] = time.sleep
@@ -77,10 +77,10 @@ class _Turn:
     ready_at: float = 0.0
 
 
-def list_nightly_feeds(engine: Engine) -> list[Feed]:
+def list_nightly_feeds(engine: sa.Engine) -> list[Feed]:
     """The enabled feeds that have the path of an export, ordered by name."""
-    loaded = and_(feeds.c.state != FeedState.REMOVED, feeds.c.enabled, feeds.c.path.is_not(None))
-    wanted = select(feeds).where(loaded).order_by(feeds.c.name)
+    loaded = sa.and_(feeds.c.state != FeedState.REMOVED, feeds.c.enabled, feeds.c.path.is_not(None))
+    wanted = sa.select(feeds).where(loaded).order_by(feeds.c.name)
     with engine.connect() as connection:
         return [
             Feed(
@@ -119,7 +119,7 @@ def load_feeds(sync: NightlySync) -> list[ExitCode]:
     return codes
 
 
-def _make_indexes(engine: Engine) -> None:
+def _make_indexes(engine: sa.Engine) -> None:
     """Makes the indexes of a new roster, because the load that makes them must be the only one."""
     with engine.begin() as connection:
         if try_sync_lock(connection, "makes indexes"):
@@ -194,10 +194,10 @@ def _announce_change(sync: NightlySync, feed: Feed, outcome: str, message: str |
     own = feeds.c.name == feed.name
     with sync.engine.begin() as connection:
         # Read now: a person may have discarded a held run while the sync was under way.
-        if problem == connection.scalar(select(feeds.c.alerted).where(own)):
+        if problem == connection.scalar(sa.select(feeds.c.alerted).where(own)):
             return
-        connection.execute(update(feeds).where(own).values(alerted=problem))
-        run = connection.scalar(select(func.max(sync_runs.c.id)).join(feeds).where(own))
+        connection.execute(sa.update(feeds).where(own).values(alerted=problem))
+        run = connection.scalar(sa.select(sa.func.max(sync_runs.c.id)).join(feeds).where(own))
     page = None if run is None else sync.settings.name_run_page(run)
     words = message or OUTCOMES[outcome].meaning
     send(sync, Announcement(problem or Kind.RECOVERED, feed.name, words, run, page=page))

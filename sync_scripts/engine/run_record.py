@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg2
-from sqlalchemy import Connection, Engine, update
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.change_log.actors import Actor
@@ -72,7 +72,7 @@ def translate_database_errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def record_run(engine: Engine, feed_name: str, family: str, source: str, actor: Actor) -> Iterator[RunRecord]:
+def record_run(engine: sa.Engine, feed_name: str, family: str, source: str, actor: Actor) -> Iterator[RunRecord]:
     """Adds the record of a run, and the feed if it is new. An error that the block raises becomes the end of the run in
     its row, unless the run has ended already. `source`: what the run calls its export; `actor`: who loads it."""
     with engine.begin() as connection:
@@ -83,7 +83,7 @@ def record_run(engine: Engine, feed_name: str, family: str, source: str, actor: 
 
 
 @contextlib.contextmanager
-def record_errors(engine: Engine, number: int) -> Iterator[None]:
+def record_errors(engine: sa.Engine, number: int) -> Iterator[None]:
     """Writes an error that the block raises into the row of the run, as its end."""
     try:
         yield
@@ -94,7 +94,7 @@ def record_errors(engine: Engine, number: int) -> Iterator[None]:
         raise
 
 
-def _record_error(connection: Connection, number: int, error: BaseException) -> None:
+def _record_error(connection: sa.Connection, number: int, error: BaseException) -> None:
     findings = error.findings if isinstance(error, RefusedExportError) else NO_FINDINGS
     ended = {"outcome": name_error_outcome(error), "message": describe_cause(error), "refused": findings.total}
     end_run(connection, number, findings, **ended, stamp=None)
@@ -116,7 +116,7 @@ def describe_cause(error: BaseException) -> str:
 
 
 def record_end(
-    connection: Connection,
+    connection: sa.Connection,
     run: RunRecord,
     report: Report,
     approval: Approval | None,
@@ -138,7 +138,7 @@ def record_end(
 
 
 def _record_exemption(
-    connection: Connection, actor: Actor, run: RunRecord, report: Report
+    connection: sa.Connection, actor: Actor, run: RunRecord, report: Report
 ) -> contextlib.AbstractContextManager[None]:
     subject = Subject.of_run(run.number, report.feed)
     return recorded(
@@ -146,13 +146,13 @@ def _record_exemption(
     )
 
 
-def _add_feed(connection: Connection, actor: Actor, feed_id: int, name: str) -> None:
+def _add_feed(connection: sa.Connection, actor: Actor, feed_id: int, name: str) -> None:
     subject = Subject.of_feed(name)
     with recorded(connection, actor, Verb.FEED_ADD, subject, lambda: read_added_feed(connection, name)):
-        connection.execute(update(feeds).where(feeds.c.id == feed_id).values(state=FeedState.ADDED))
+        connection.execute(sa.update(feeds).where(feeds.c.id == feed_id).values(state=FeedState.ADDED))
 
 
-def _approve(connection: Connection, run: RunRecord, report: Report, approval: Approval) -> list[str]:
+def _approve(connection: sa.Connection, run: RunRecord, report: Report, approval: Approval) -> list[str]:
     subject = Subject.of_run(approval.run, report.feed)
     with recorded(
         connection, approval.actor, Verb.SYNC_APPROVE, subject, lambda: read_outcome(connection, approval.run)
@@ -171,7 +171,7 @@ class HeldExport:
 
 @contextlib.contextmanager
 def record_hold(
-    connection: Connection, run: RunRecord, report: Report, export: HeldExport, home: Path
+    connection: sa.Connection, run: RunRecord, report: Report, export: HeldExport, home: Path
 ) -> Iterator[tuple[Report, list[str]]]:
     """Records that a run is held, and copies its export to the data folder `home`. Yields its report, and the kept
     exports of older held runs, which it supersedes, for the block that commits; the copy is deleted if it fails. Raises

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, func, insert, select, text, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -50,7 +50,7 @@ class LockedError(RosterServiceError):
 
 
 @contextmanager
-def hold_lock(connection: Connection, feed_name: str, *, wait: bool = False, alone: bool = False) -> Iterator[None]:
+def hold_lock(connection: sa.Connection, feed_name: str, *, wait: bool = False, alone: bool = False) -> Iterator[None]:
     """Holds the lock of a feed and a share of the roster's until the block ends, over all transactions of the
     connection. `alone`: holds the whole lock of the roster, so that no other feed has a run meanwhile. While another
     run holds one of them, waits for its end (`wait`), or raises LockedError, which names the other run.
@@ -65,15 +65,15 @@ def hold_lock(connection: Connection, feed_name: str, *, wait: bool = False, alo
         time.sleep(WAIT_SECONDS)
     try:
         with connection.begin():
-            feed_id = select(feeds.c.id).where(feeds.c.name == feed_name).scalar_subquery()
-            found = update(sync_runs).where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == RUNNING)
+            feed_id = sa.select(feeds.c.id).where(feeds.c.name == feed_name).scalar_subquery()
+            found = sa.update(sync_runs).where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == RUNNING)
             connection.execute(found.values(outcome=INTERRUPTED, message=INTERRUPTED_WORDS, stamp=None))
         yield
     finally:
         _release_lock(connection)
 
 
-def show_steps(connection: Connection, feed_name: str, notify: Observer) -> Observer:
+def show_steps(connection: sa.Connection, feed_name: str, notify: Observer) -> Observer:
     """The function for a stopwatch that shows each step in the name of the session, and passes all events on."""
 
     def observe(event: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ def show_steps(connection: Connection, feed_name: str, notify: Observer) -> Obse
     return observe
 
 
-def _try_lock(connection: Connection, feed_name: str, *, alone: bool, wait: bool) -> bool:
+def _try_lock(connection: sa.Connection, feed_name: str, *, alone: bool, wait: bool) -> bool:
     with connection.begin():
         if try_feed_lock(connection, feed_name, alone=alone):
             return True
@@ -94,17 +94,17 @@ def _try_lock(connection: Connection, feed_name: str, *, alone: bool, wait: bool
     return False
 
 
-def _release_lock(connection: Connection) -> None:
+def _release_lock(connection: sa.Connection) -> None:
     try:
         with connection.begin():
             release_feed_lock(connection)
-            connection.execute(text("RESET application_name"))
+            connection.execute(sa.text("RESET application_name"))
     except SQLAlchemyError:
         # PostgreSQL releases the locks with the session, so close the session.
         connection.invalidate()
 
 
-def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
+def find_or_add_feed(connection: sa.Connection, name: str, family: str) -> tuple[int, bool]:
     """(id of the feed, whether it exists only once a run of it is applied). Raises CommandError for a removed feed, and
     for one of another family of formats."""
     row = upsert(feeds).values(name=name, format=family, state=FeedState.TRIED)
@@ -120,7 +120,7 @@ def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[in
     return found.id, False
 
 
-def take_stamp(engine: Engine, run: int) -> datetime:
+def take_stamp(engine: sa.Engine, run: int) -> datetime:
     """The stamp of a run's changes: now, but later than all announced stamps, even if the clock went back.
 
     Stored and committed in the row of the run before the run writes any record. So a run that announces a later stamp
@@ -128,13 +128,13 @@ def take_stamp(engine: Engine, run: int) -> datetime:
     """
     with engine.begin() as connection:
         # The lock of the roster: without it, a run could announce a later stamp between these statements.
-        connection.execute(select(roster_state.c.revision).with_for_update())
+        connection.execute(sa.select(roster_state.c.revision).with_for_update())
         stamp = make_next_stamp(connection)
-        connection.execute(update(sync_runs).where(sync_runs.c.id == run).values(stamp=stamp))
+        connection.execute(sa.update(sync_runs).where(sync_runs.c.id == run).values(stamp=stamp))
     return stamp
 
 
-def begin_run(connection: Connection, feed_id: int, family: str, source: str, actor: Actor | None = None) -> int:
+def begin_run(connection: sa.Connection, feed_id: int, family: str, source: str, actor: Actor | None = None) -> int:
     """Adds the row of a run that starts, and returns its number. `family`: the family of formats; the report
     replaces it by the format itself at the end of the run."""
     begun: dict[str, Any] = {
@@ -144,39 +144,39 @@ def begin_run(connection: Connection, feed_id: int, family: str, source: str, ac
         "seconds": {},
         "actor": actor and actor.name,
     }
-    row = insert(sync_runs).values(feed_id=feed_id, format=family, source=source, **begun)
+    row = sa.insert(sync_runs).values(feed_id=feed_id, format=family, source=source, **begun)
     number: int = connection.execute(row.returning(sync_runs.c.id)).scalar_one()
     return number
 
 
-def end_run(connection: Connection, number: int, findings: Findings, **values: Any) -> None:
+def end_run(connection: sa.Connection, number: int, findings: Findings, **values: Any) -> None:
     """Writes the end of a run and its rejections. `values`: columns of sync_runs. A run that has already ended stays as
     it is; a run marked as interrupted counts as open, because another run marks it so if its connection died."""
     open_ended = sync_runs.c.outcome.in_((RUNNING, INTERRUPTED))
-    row = update(sync_runs).where(sync_runs.c.id == number, open_ended)
+    row = sa.update(sync_runs).where(sync_runs.c.id == number, open_ended)
     causes = [cause.to_json() for cause in findings.causes]
     ended = connection.execute(row.values(finished_at=NOW, causes=causes, **values)).rowcount
     if ended and findings:
         kept = [rejection.to_row() for rejection in findings.first]
         connection.execute(
-            insert(sync_refusals),
+            sa.insert(sync_refusals),
             [{"run_id": number, "number": index, "header": it.pop("column"), **it} for index, it in enumerate(kept, 1)],
         )
 
 
-def count_same_days(connection: Connection, feed_id: int) -> int:
+def count_same_days(connection: sa.Connection, feed_id: int) -> int:
     """The number of days since the sync last read an export of the feed that was not the one before."""
-    fresh = select(func.max(sync_runs.c.started_at)).where(
+    fresh = sa.select(sa.func.max(sync_runs.c.started_at)).where(
         sync_runs.c.feed_id == feed_id, sync_runs.c.outcome.not_in(UNREAD), ~sync_runs.c.notices.contains([KNOWN])
     )
-    return int(connection.scalar(select(func.date_part("day", func.now() - fresh.scalar_subquery()))) or 0)
+    return int(connection.scalar(sa.select(sa.func.date_part("day", sa.func.now() - fresh.scalar_subquery()))) or 0)
 
 
-def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]) -> None:
+def record_purge(connection: sa.Connection, feed_id: int, purged: Mapping[str, int]) -> None:
     """Adds the numbers of purged records of a feed, by type, to the counts of its latest run. A held run does not
     count, because it changed nothing; without another run the numbers are not stored."""
     latest = (
-        select(sync_runs.c.id, sync_runs.c.counts)
+        sa.select(sync_runs.c.id, sync_runs.c.counts)
         .where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome != HELD)
         .order_by(sync_runs.c.id.desc())
         .limit(1)
@@ -188,19 +188,19 @@ def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]
     for name, number in purged.items():
         count = counts.get(name, {})
         counts[name] = {**count, PURGED: count.get(PURGED, 0) + number}
-    connection.execute(update(sync_runs).where(sync_runs.c.id == row.id).values(counts=counts))
+    connection.execute(sa.update(sync_runs).where(sync_runs.c.id == row.id).values(counts=counts))
 
 
-def supersede(connection: Connection, feed_id: int, by: int) -> list[str]:
+def supersede(connection: sa.Connection, feed_id: int, by: int) -> list[str]:
     """Discards the held runs of a feed, because the newer run `by` supersedes them. Returns their kept exports."""
-    older = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
+    older = sa.and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
     return close_held(connection, older, "discarded", f"superseded by run {by}", ends_alert=False)
 
 
-def approve(connection: Connection, feed_id: int, run_id: int) -> list[str]:
+def approve(connection: sa.Connection, feed_id: int, run_id: int) -> list[str]:
     """Marks a held run as approved. Returns its kept export. Raises CommandError if the run is no longer held or
     belongs to another feed."""
-    own = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
+    own = sa.and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
     kept = close_held(connection, own, APPROVED, "approved by an operator")
     if not kept:
         raise CommandError(NOT_HELD.format(run_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+import sqlalchemy as sa
 
 from roster_service.feeds.exclusions import ExcludedPeople
 from sync_scripts.checking.checks import CheckResult, check_files
@@ -41,7 +41,7 @@ class StagedExport:
 
 
 def stage_export(
-    connection: Connection,
+    connection: sa.Connection,
     feed_name: str,
     contents: Contents,
     form: Format,

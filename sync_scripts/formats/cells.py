@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Date, and_, case, cast, func, literal, or_, select, type_coerce
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from roster_service.db.tables import CText, CTexts
@@ -46,8 +46,8 @@ class Kind:
     same few values repeat from row to row, so the checks look at the distinct ones."""
 
     wants: str
-    check: Callable[[SQLText], ColumnElement[bool]] | None
-    convert: Callable[[SQLText], ColumnElement[Any]]
+    check: Callable[[SQLText], sa.ColumnElement[bool]] | None
+    convert: Callable[[SQLText], sa.ColumnElement[Any]]
     secret: bool = False
     tolerates: tuple[Tolerance, ...] = ()
     few_values: bool = False
@@ -70,81 +70,84 @@ SLASHES_PATTERN = "^[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}$"
 PAIRS_PATTERN = f"^ *{PAIR_PATTERN}( *, *{PAIR_PATTERN})* *$"
 
 
-def _is_day(cell: SQLText) -> ColumnElement[bool]:
+def _is_day(cell: SQLText) -> sa.ColumnElement[bool]:
     # Nearly every day is one of the 28 that each month has, and a pattern costs five times as much as this comparison.
-    month, day = func.substr(cell, 6, 2, type_=CText), func.substr(cell, 9, 2, type_=CText)
-    plain = and_(
-        func.length(cell) == DAY_LENGTH,
-        func.translate(cell, "0123456789", "") == "--",
+    month, day = sa.func.substr(cell, 6, 2, type_=CText), sa.func.substr(cell, 9, 2, type_=CText)
+    plain = sa.and_(
+        sa.func.length(cell) == DAY_LENGTH,
+        sa.func.translate(cell, "0123456789", "") == "--",
         cell >= "1000-",
         cell < "3000-",
-        func.substr(cell, 5, 1) == "-",
-        func.substr(cell, 8, 1) == "-",
+        sa.func.substr(cell, 5, 1) == "-",
+        sa.func.substr(cell, 8, 1) == "-",
         month.between("01", "12"),
         day.between("01", "28"),
     )
-    return or_(plain, cell.regexp_match(DAY_PATTERN))
+    return sa.or_(plain, cell.regexp_match(DAY_PATTERN))
 
 
 def _trim(cell: SQLText) -> SQLText:
-    return func.nullif(func.btrim(cell), "")
+    return sa.func.nullif(sa.func.btrim(cell), "")
 
 
-def _is_id(cell: SQLText) -> ColumnElement[bool]:
-    return func.octet_length(cell) <= ID_LENGTH
+def _is_id(cell: SQLText) -> sa.ColumnElement[bool]:
+    return sa.func.octet_length(cell) <= ID_LENGTH
 
 
-def _fits(length: int) -> Callable[[SQLText], ColumnElement[bool]]:
-    return lambda cell: func.char_length(cell) <= length
+def _fits(length: int) -> Callable[[SQLText], sa.ColumnElement[bool]]:
+    return lambda cell: sa.func.char_length(cell) <= length
 
 
-def to_list(cell: SQLText) -> ColumnElement[Any]:
+def to_list(cell: SQLText) -> sa.ColumnElement[Any]:
     """The items of a comma list; spaces around an item are not part of it."""
-    split = func.regexp_split_to_array(func.btrim(cell), " *, *")
+    split = sa.func.regexp_split_to_array(sa.func.btrim(cell), " *, *")
     # Most lists have one item, and splitting by a pattern is the expensive part.
-    return type_coerce(case((cell.contains(","), split), else_=func.string_to_array(func.btrim(cell), ",")), CTexts)
+    return sa.type_coerce(
+        sa.case((cell.contains(","), split), else_=sa.func.string_to_array(sa.func.btrim(cell), ",")), CTexts
+    )
 
 
-def is_blank(cell: SQLText) -> ColumnElement[bool]:
+def is_blank(cell: SQLText) -> sa.ColumnElement[bool]:
     """The condition that a cell is empty or holds only spaces."""
     # Hardly any cell begins with a space, and trimming costs three times as much as LIKE.
-    return or_(cell.is_(None), and_(cell.like(" %"), func.btrim(cell) == ""))
+    return sa.or_(cell.is_(None), sa.and_(cell.like(" %"), sa.func.btrim(cell) == ""))
 
 
-def _has_all_items(cell: SQLText) -> ColumnElement[bool]:
+def _has_all_items(cell: SQLText) -> sa.ColumnElement[bool]:
     # Most lists have one item, and need no pattern.
-    return and_(~is_blank(cell), or_(~cell.contains(","), ~cell.regexp_match("^ *,|, *(,|$)")))
+    return sa.and_(~is_blank(cell), sa.or_(~cell.contains(","), ~cell.regexp_match("^ *,|, *(,|$)")))
 
 
-def _are_ids(cell: SQLText) -> ColumnElement[bool]:
+def _are_ids(cell: SQLText) -> sa.ColumnElement[bool]:
     # A short list has no item that is too long, and the pattern costs a hundred times as much as the length.
-    short = or_(func.octet_length(cell) <= ID_LENGTH, ~cell.regexp_match(f"[^,]{{{ID_LENGTH}}}[^,]"))
-    return and_(_has_all_items(cell), short)
+    short = sa.or_(sa.func.octet_length(cell) <= ID_LENGTH, ~cell.regexp_match(f"[^,]{{{ID_LENGTH}}}[^,]"))
+    return sa.and_(_has_all_items(cell), short)
 
 
-def _to_pairs(cell: SQLText) -> ColumnElement[Any]:
-    escaped = func.replace(func.replace(cell, "\\", "\\\\"), '"', '\\"', type_=CText)
-    objects = func.regexp_replace(escaped, PAIR_PATTERN, r'{"type": "\1", "identifier": "\2"}', "g", type_=CText)
+def _to_pairs(cell: SQLText) -> sa.ColumnElement[Any]:
+    escaped = sa.func.replace(sa.func.replace(cell, "\\", "\\\\"), '"', '\\"', type_=CText)
+    objects = sa.func.regexp_replace(escaped, PAIR_PATTERN, r'{"type": "\1", "identifier": "\2"}', "g", type_=CText)
     # Nearly every list has no spaces and a single colon in each pair, and the pattern costs ten times as much.
-    plain = and_(
-        ~cell.contains(" "), func.length(func.replace(cell, ":", "")) == func.length(func.replace(cell, "{", ""))
+    plain = sa.and_(
+        ~cell.contains(" "),
+        sa.func.length(sa.func.replace(cell, ":", "")) == sa.func.length(sa.func.replace(cell, "{", "")),
     )
     for mark, spelt in ((":", '", "identifier": "'), ("{", '{"type": "'), ("}", '"}')):
-        escaped = func.replace(escaped, mark, spelt, type_=CText)
+        escaped = sa.func.replace(escaped, mark, spelt, type_=CText)
     # The operator `||`, because it keeps a missing list NULL.
-    return cast(literal("[", CText).concat(case((plain, escaped), else_=objects)).concat("]"), JSONB)
+    return sa.cast(sa.literal("[", CText).concat(sa.case((plain, escaped), else_=objects)).concat("]"), JSONB)
 
 
-def _has_list_spaces(cell: SQLText) -> ColumnElement[bool]:
-    return and_(cell.contains(","), or_(cell.contains(", "), cell.contains(" ,")))
+def _has_list_spaces(cell: SQLText) -> sa.ColumnElement[bool]:
+    return sa.and_(cell.contains(","), sa.or_(cell.contains(", "), cell.contains(" ,")))
 
 
 def _read_slashes(month: int, day: int) -> Callable[[SQLText], SQLText]:
     """A function that reads a day with slashes, with the month and the day at these places."""
 
     def read(cell: SQLText) -> SQLText:
-        parts = (func.lpad(func.split_part(cell, "/", place), 2, "0") for place in (month, day))
-        return func.concat(func.split_part(cell, "/", 3), "-", next(parts), "-", next(parts), type_=CText)
+        parts = (sa.func.lpad(sa.func.split_part(cell, "/", place), 2, "0") for place in (month, day))
+        return sa.func.concat(sa.func.split_part(cell, "/", 3), "-", next(parts), "-", next(parts), type_=CText)
 
     return read
 
@@ -152,9 +155,9 @@ def _read_slashes(month: int, day: int) -> Callable[[SQLText], SQLText]:
 _read_month_first, _read_day_first = _read_slashes(1, 2), _read_slashes(2, 1)
 
 
-def _has_slashes(read: Callable[[SQLText], SQLText]) -> Callable[[SQLText], ColumnElement[bool]]:
+def _has_slashes(read: Callable[[SQLText], SQLText]) -> Callable[[SQLText], sa.ColumnElement[bool]]:
     """The condition that a cell is a day with slashes as `read` reads it."""
-    return lambda cell: and_(
+    return lambda cell: sa.and_(
         cell.contains("/"), cell.regexp_match(SLASHES_PATTERN), read(cell).regexp_match(DAY_PATTERN)
     )
 
@@ -162,85 +165,89 @@ def _has_slashes(read: Callable[[SQLText], SQLText]) -> Callable[[SQLText], Colu
 _is_month_first, _is_day_first = _has_slashes(_read_month_first), _has_slashes(_read_day_first)
 
 
-def may_have_slashes(cell: SQLText) -> ColumnElement[bool]:
+def may_have_slashes(cell: SQLText) -> sa.ColumnElement[bool]:
     """The condition that a cell is a day whose order depends on the other cells of its column."""
     return _is_month_first(cell) | _is_day_first(cell)
 
 
-def _is_midnight(cell: SQLText) -> ColumnElement[bool]:
-    return and_(cell.contains("T"), cell.regexp_match("^.{10}T00:00(:00([.]0+)?)?Z?$"))
+def _is_midnight(cell: SQLText) -> sa.ColumnElement[bool]:
+    return sa.and_(cell.contains("T"), cell.regexp_match("^.{10}T00:00(:00([.]0+)?)?Z?$"))
 
 
 def _read_word(cell: SQLText, words: Mapping[str, str]) -> SQLText:
     """The text that `words` has for a text; another text stays as it is."""
-    return case({spelling: literal(word, CText) for spelling, word in words.items()}, value=cell, else_=cell)
+    return sa.case({spelling: sa.literal(word, CText) for spelling, word in words.items()}, value=cell, else_=cell)
 
 
 def map_items(cell: SQLText, read: Callable[[SQLText], SQLText]) -> SQLText:
     """The comma list of what `read` makes of each item of a list."""
-    items = func.unnest(to_list(cell)).table_valued("item", with_ordinality="number").render_derived()
-    joined = func.string_agg(read(items.c.item), aggregate_order_by(literal(",", CText), items.c.number), type_=CText)
-    return select(joined).select_from(items).scalar_subquery()
+    items = sa.func.unnest(to_list(cell)).table_valued("item", with_ordinality="number").render_derived()
+    joined = sa.func.string_agg(
+        read(items.c.item), aggregate_order_by(sa.literal(",", CText), items.c.number), type_=CText
+    )
+    return sa.select(joined).select_from(items).scalar_subquery()
 
 
 def _read_grades(cell: SQLText) -> SQLText:
     return map_items(
         cell,
-        lambda item: case(
-            {low: literal(code, CText) for low, code in GRADE_SPELLINGS.items()}, value=func.lower(item), else_=item
+        lambda item: sa.case(
+            {low: sa.literal(code, CText) for low, code in GRADE_SPELLINGS.items()},
+            value=sa.func.lower(item),
+            else_=item,
         ),
     )
 
 
-def _has_spelt_grade(cell: SQLText) -> ColumnElement[bool]:
+def _has_spelt_grade(cell: SQLText) -> sa.ColumnElement[bool]:
     # Most lists have one item, and need no list to be compared.
-    single, spelt = func.btrim(cell), func.lower(func.btrim(cell)).in_(tuple(GRADE_SPELLINGS))
-    several = and_(cell.contains(","), to_list(_read_grades(cell)) != to_list(cell))
-    return or_(and_(single.not_in(GRADE_CODES), spelt), several)
+    single, spelt = sa.func.btrim(cell), sa.func.lower(sa.func.btrim(cell)).in_(tuple(GRADE_SPELLINGS))
+    several = sa.and_(cell.contains(","), to_list(_read_grades(cell)) != to_list(cell))
+    return sa.or_(sa.and_(single.not_in(GRADE_CODES), spelt), several)
 
 
-def _has_unknown_grade(cell: SQLText) -> ColumnElement[bool]:
-    known: ColumnElement[bool] = to_list(func.lower(cell)).contained_by(literal(list(GRADE_SPELLINGS), CTexts))
+def _has_unknown_grade(cell: SQLText) -> sa.ColumnElement[bool]:
+    known: sa.ColumnElement[bool] = to_list(sa.func.lower(cell)).contained_by(sa.literal(list(GRADE_SPELLINGS), CTexts))
     return ~known
 
 
-def _has_spaces_around(cell: SQLText) -> ColumnElement[bool]:
+def _has_spaces_around(cell: SQLText) -> sa.ColumnElement[bool]:
     # Hardly any id or word has a space, so one pattern answers for nearly all cells.
-    return and_(cell.contains(" "), or_(cell.like(" %"), cell.like("% ")))
+    return sa.and_(cell.contains(" "), sa.or_(cell.like(" %"), cell.like("% ")))
 
 
-def _is_plain_day(cell: SQLText) -> ColumnElement[bool]:
+def _is_plain_day(cell: SQLText) -> sa.ColumnElement[bool]:
     # Nearly every day has hyphens, and the pattern costs more than this comparison.
     shape = cell.regexp_match("^[12][0-9]{3}(/[0-9]{2}/[0-9]{2}|[0-9]{4})$")
-    return and_(~cell.contains("-"), shape, _from_plain_day(cell).regexp_match(DAY_PATTERN))
+    return sa.and_(~cell.contains("-"), shape, _from_plain_day(cell).regexp_match(DAY_PATTERN))
 
 
 def _from_plain_day(cell: SQLText) -> SQLText:
-    digits = func.replace(cell, "/", "", type_=CText)
-    year, month, day = (func.substr(digits, start, size, type_=CText) for start, size in ((1, 4), (5, 2), (7, 2)))
-    return func.concat(year, "-", month, "-", day, type_=CText)
+    digits = sa.func.replace(cell, "/", "", type_=CText)
+    year, month, day = (sa.func.substr(digits, start, size, type_=CText) for start, size in ((1, 4), (5, 2), (7, 2)))
+    return sa.func.concat(year, "-", month, "-", day, type_=CText)
 
 
-def _is_two_years(cell: SQLText) -> ColumnElement[bool]:
+def _is_two_years(cell: SQLText) -> sa.ColumnElement[bool]:
     shape = cell.regexp_match("^[12][0-9]{3}[-/]([12][0-9])?[0-9]{2}$")
-    return and_(shape, func.right(_get_next_year(cell), 2) == func.right(cell, 2))
+    return sa.and_(shape, sa.func.right(_get_next_year(cell), 2) == sa.func.right(cell, 2))
 
 
 def _get_next_year(cell: SQLText) -> SQLText:
     # A text without four digits at its start has no number, and no next year.
-    year = case((cell.regexp_match("^[0-9]{4}"), func.left(cell, 4)), else_="0")
-    return func.to_char(func.to_number(year, "9999") + 1, "FM9999", type_=CText)
+    year = sa.case((cell.regexp_match("^[0-9]{4}"), sa.func.left(cell, 4)), else_="0")
+    return sa.func.to_char(sa.func.to_number(year, "9999") + 1, "FM9999", type_=CText)
 
 
 AROUND = Tolerance(CELL_SPACES, _has_spaces_around, _trim, early=True)
 SPACED = (Tolerance(LIST_SPACES, _has_list_spaces),)
 
 
-def _shows_month_first(cell: SQLText) -> ColumnElement[bool]:
+def _shows_month_first(cell: SQLText) -> sa.ColumnElement[bool]:
     return _is_month_first(cell) & ~_is_day_first(cell)
 
 
-def _shows_day_first(cell: SQLText) -> ColumnElement[bool]:
+def _shows_day_first(cell: SQLText) -> sa.ColumnElement[bool]:
     return _is_day_first(cell) & ~_is_month_first(cell)
 
 
@@ -280,7 +287,9 @@ IDS = Kind(
     to_list,
     tolerates=SPACED,
 )
-FIRST_OF_IDS = Kind(IDS.wants, IDS.check, lambda cell: func.btrim(func.split_part(cell, ",", 1)), tolerates=SPACED)
+FIRST_OF_IDS = Kind(
+    IDS.wants, IDS.check, lambda cell: sa.func.btrim(sa.func.split_part(cell, ",", 1)), tolerates=SPACED
+)
 NAME = Kind(f"must have at most {NAME_LENGTH} characters", _fits(NAME_LENGTH), _trim)
 TEXT = Kind(f"must have at most {TEXT_LENGTH} characters", _fits(TEXT_LENGTH), _trim)
 TEXTS = Kind("must be a comma list without an empty item", _has_all_items, to_list, tolerates=SPACED)
@@ -317,10 +326,10 @@ FLAG = Kind(
 DAY = Kind(
     "must be a day of the calendar, YYYY-MM-DD",
     _is_day,
-    lambda cell: cast(cell, Date),
+    lambda cell: sa.cast(cell, sa.Date),
     tolerates=(
         *SLASHES,
-        Tolerance(MIDNIGHT, _is_midnight, lambda cell: func.left(cell, 10)),
+        Tolerance(MIDNIGHT, _is_midnight, lambda cell: sa.func.left(cell, 10)),
         Tolerance(PLAIN_DAY, _is_plain_day, _from_plain_day),
         AROUND,
     ),
@@ -349,27 +358,27 @@ def make_word_kind(
     words = (*vocabulary.words, *renamed)
     wants = f"must be one of {', '.join(sorted(words))}" + (" or ext: and a name" if vocabulary.extensible else "")
 
-    def check(cell: SQLText) -> ColumnElement[bool]:
+    def check(cell: SQLText) -> sa.ColumnElement[bool]:
         known = cell.in_(words)
         return known | cell.regexp_match(vocabulary.pattern) if vocabulary.extensible else known
 
-    def convert(cell: SQLText) -> ColumnElement[Any]:
-        whens = [(cell == word, literal(stored, CText)) for word, stored in renamed.items()]
-        return case(*whens, else_=cell) if whens else cell
+    def convert(cell: SQLText) -> sa.ColumnElement[Any]:
+        whens = [(cell == word, sa.literal(stored, CText)) for word, stored in renamed.items()]
+        return sa.case(*whens, else_=cell) if whens else cell
 
     # This needs words that differ in more than their case; every vocabulary has only such words.
     lowered = {word.lower(): word for word in words}
 
-    def is_in_another_case(cell: SQLText) -> ColumnElement[bool]:
-        return and_(cell.not_in(words), func.lower(cell).in_(tuple(lowered)))
+    def is_in_another_case(cell: SQLText) -> sa.ColumnElement[bool]:
+        return sa.and_(cell.not_in(words), sa.func.lower(cell).in_(tuple(lowered)))
 
     def read_words(meant: Mapping[str, str]) -> Callable[[SQLText], SQLText]:
-        return lambda cell: case(
-            {low: literal(word, CText) for low, word in meant.items()}, value=func.lower(cell), else_=cell
+        return lambda cell: sa.case(
+            {low: sa.literal(word, CText) for low, word in meant.items()}, value=sa.func.lower(cell), else_=cell
         )
 
     tolerances = [Tolerance(WORD_CASE, is_in_another_case, read_words(lowered)), AROUND]
     if spellings:
         spelt = tuple(spellings)
-        tolerances.append(Tolerance(WORD_SPELLING, lambda cell: func.lower(cell).in_(spelt), read_words(spellings)))
+        tolerances.append(Tolerance(WORD_SPELLING, lambda cell: sa.func.lower(cell).in_(spelt), read_words(spellings)))
     return Kind(wants, check, convert, tolerates=tuple(tolerances), few_values=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import Table
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster.vocabulary import Vocabulary
@@ -81,7 +81,7 @@ def _make_file(
     )
 
 
-def _describe_records(table: Table, kind: str) -> Subject:
+def _describe_records(table: sa.Table, kind: str) -> Subject:
     """Records whose ids come from this kind and the key of a row."""
     return Subject(table, lambda feed, key: make_id(feed, kind, key))
 

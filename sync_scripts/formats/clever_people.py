@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Subquery, and_, case, func, not_, null, or_, select, union_all
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
@@ -74,36 +74,38 @@ ROLES: Mapping[str, str] = {
 CONTACT = ("Contact_sis_id", "Contact_name")
 
 
-def lacks(header: str) -> Callable[[StagedFile], ColumnElement[bool]]:
+def lacks(header: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
     """The condition that a row of a student names a contact without this cell."""
     filled = (*CONTACT, "Contact_phone", "Contact_email")
-    return lambda students: and_(is_blank(students[header]), not_(and_(*(is_blank(students[it]) for it in filled))))
+    return lambda students: sa.and_(
+        is_blank(students[header]), sa.not_(sa.and_(*(is_blank(students[it]) for it in filled)))
+    )
 
 
-def has_one_name(students: StagedFile) -> ColumnElement[bool]:
+def has_one_name(students: StagedFile) -> sa.ColumnElement[bool]:
     """The condition that the name of a contact is one word."""
-    name = func.btrim(students["Contact_name"], type_=CText)
-    return and_(students["Contact_sis_id"].is_not(None), name != "", ~name.contains(" "))
+    name = sa.func.btrim(students["Contact_name"], type_=CText)
+    return sa.and_(students["Contact_sis_id"].is_not(None), name != "", ~name.contains(" "))
 
 
-def has_unknown_race(students: StagedFile) -> ColumnElement[bool]:
+def has_unknown_race(students: StagedFile) -> sa.ColumnElement[bool]:
     """The condition that a race has no column in demographics."""
     known = [word for words in RACES.values() for word in words]
-    return and_(~is_blank(students["Race"]), func.lower(students["Race"]).not_in(known))
+    return sa.and_(~is_blank(students["Race"]), sa.func.lower(students["Race"]).not_in(known))
 
 
-def _list_contacts(staged: Staged, feed: str) -> Subquery:
+def _list_contacts(staged: Staged, feed: str) -> sa.Subquery:
     """One row per row of a student that names a contact with an id and a name."""
     students = staged["students"]
-    low = func.lower(students["Contact_relationship"])
+    low = sa.func.lower(students["Contact_relationship"])
     whens = [(low.in_(words), to_literal(role)) for role, words in CONTACT_ROLES.items()]
     return (
-        select(
+        sa.select(
             students.line.label(LINE),
             make_id(feed, "contact", students["Contact_sis_id"]).label("contact"),
             make_id(feed, "student", students["Student_id"]).label("student"),
             make_id(feed, "school", students["School_id"]).label("school"),
-            case(*whens, else_=to_literal("guardian")).label("role"),
+            sa.case(*whens, else_=to_literal("guardian")).label("role"),
             students["Contact_name"].label("name"),
             students["Contact_phone"].label("phone"),
             students["Contact_email"].label("email"),
@@ -113,15 +115,15 @@ def _list_contacts(staged: Staged, feed: str) -> Subquery:
     )
 
 
-def _join_agents(contacts: Subquery, owner: str, agent: str) -> Subquery:
+def _join_agents(contacts: sa.Subquery, owner: str, agent: str) -> sa.Subquery:
     """(owner, comma list of the ids of its agents)."""
-    listed = func.string_agg(contacts.c[agent].distinct(), ",", type_=CText).label("agents")
+    listed = sa.func.string_agg(contacts.c[agent].distinct(), ",", type_=CText).label("agents")
     # An id with a comma would become two items of the list.
-    rows = select(contacts.c[owner].label("owner"), listed).where(~contacts.c[agent].contains(","))
+    rows = sa.select(contacts.c[owner].label("owner"), listed).where(~contacts.c[agent].contains(","))
     return rows.group_by(contacts.c[owner]).subquery()
 
 
-def select_users(staged: Staged, feed: str) -> Select[Any]:
+def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of users.csv: students, teachers, staff, and the contacts of students."""
     contacts = _list_contacts(staged, feed)
     selects = [
@@ -130,15 +132,15 @@ def select_users(staged: Staged, feed: str) -> Select[Any]:
         if name in staged
     ]
     selects.append(_select_contacts(contacts))
-    rows = union_all(*(select(*it.subquery().c) for it in selects)).subquery()
-    return select(*rows.c)
+    rows = sa.union_all(*(sa.select(*it.subquery().c) for it in selects)).subquery()
+    return sa.select(*rows.c)
 
 
 def _select_people(
-    file: StagedFile, kind: str, email: str, number: str | None, contacts: Subquery, feed: str
-) -> Select[Any]:
+    file: StagedFile, kind: str, email: str, number: str | None, contacts: sa.Subquery, feed: str
+) -> sa.Select[Any]:
     identifier = make_id(feed, kind, file["sourcedId"])
-    nothing = null().label("nothing")
+    nothing = sa.null().label("nothing")
     columns = {
         "sourcedId": identifier,
         "enabledUser": to_literal("true"),
@@ -156,49 +158,51 @@ def _select_people(
     }
     if kind == "student":
         agents = _join_agents(contacts, "student", "contact")
-        columns["agentSourcedIds"] = select(agents.c.agents).where(agents.c.owner == identifier).scalar_subquery()
+        columns["agentSourcedIds"] = sa.select(agents.c.agents).where(agents.c.owner == identifier).scalar_subquery()
     return select_first(file, *(column.label(header) for header, column in columns.items()))
 
 
-def _select_contacts(contacts: Subquery) -> Select[Any]:
+def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
     """The contacts as users. The last word of a name is the family name; a name of one word is both names."""
-    name = func.btrim(contacts.c.name, type_=CText)
-    given = func.coalesce(func.substring(name, "^(.*[^ ]) +[^ ]+$"), name)
-    family = func.substring(name, "([^ ]+)$")
+    name = sa.func.btrim(contacts.c.name, type_=CText)
+    given = sa.func.coalesce(sa.func.substring(name, "^(.*[^ ]) +[^ ]+$"), name)
+    family = sa.func.substring(name, "([^ ]+)$")
     students = _join_agents(contacts, "contact", "student")
     columns = {
         "sourcedId": contacts.c.contact,
         "enabledUser": to_literal("true"),
-        "username": null(),
+        "username": sa.null(),
         "givenName": given,
         "familyName": family,
-        "middleName": null(),
-        "identifier": null(),
+        "middleName": sa.null(),
+        "identifier": sa.null(),
         "email": contacts.c.email,
         "phone": contacts.c.phone,
-        "agentSourcedIds": select(students.c.agents).where(students.c.owner == contacts.c.contact).scalar_subquery(),
-        "grades": null(),
+        "agentSourcedIds": sa.select(students.c.agents).where(students.c.owner == contacts.c.contact).scalar_subquery(),
+        "grades": sa.null(),
         "primaryOrgSourcedId": contacts.c.school,
         METADATA: NO_METADATA,
     }
     labelled = (column.label(header) for header, column in columns.items())
-    return select(*labelled).ext(distinct_on(contacts.c.contact)).order_by(contacts.c.contact, contacts.c.line)
+    return sa.select(*labelled).ext(distinct_on(contacts.c.contact)).order_by(contacts.c.contact, contacts.c.line)
 
 
-def select_roles(staged: Staged, feed: str) -> Select[Any]:
+def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of roles.csv: the role of each person at each of their schools."""
     contacts = _list_contacts(staged, feed)
-    selects = [select(contacts.c.contact.label("user"), contacts.c.school.label("org"), contacts.c.role.label("role"))]
+    selects = [
+        sa.select(contacts.c.contact.label("user"), contacts.c.school.label("org"), contacts.c.role.label("role"))
+    ]
     for kind, name, _, _, _ in PEOPLE:
         if name in staged:
             file = staged[name]
             user, org = make_id(feed, kind, file["sourcedId"]), make_id(feed, "school", file["School_id"])
-            selects.append(select(user, org, to_literal(ROLES[kind])))
-    rows = union_all(*selects).subquery()
+            selects.append(sa.select(user, org, to_literal(ROLES[kind])))
+    rows = sa.union_all(*selects).subquery()
     identifier = rows.c.user.concat("/").concat(rows.c.org)
     # One row per person and school: a contact may be one student's parent and another's relative there.
     return (
-        select(
+        sa.select(
             identifier.label("sourcedId"),
             rows.c.user.label("userSourcedId"),
             to_literal("primary").label("roleType"),
@@ -211,11 +215,11 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
     )
 
 
-def select_demographics(staged: Staged, feed: str) -> Select[Any]:
+def select_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of demographics.csv, for students with at least one filled cell. A race without a known word is left
     out."""
     students = staged["students"]
-    race = func.lower(students["Race"])
+    race = sa.func.lower(students["Race"])
     known = [students[header].is_not(None) for header in ("DOB", "Gender", "Race", "Hispanic_Latino")]
     sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
     hispanic = [(students["Hispanic_Latino"] == word, to_literal(flag)) for word, flag in FLAGS.items()]
@@ -223,7 +227,7 @@ def select_demographics(staged: Staged, feed: str) -> Select[Any]:
         students,
         make_id(feed, "student", students["Student_id"]).label("sourcedId"),
         students["DOB"].label("birthDate"),
-        case(*sexes).label("sex"),
-        *(case((race.in_(words), to_literal("true"))).label(header) for header, words in RACES.items()),
-        case(*hispanic).label("hispanicOrLatinoEthnicity"),
-    ).where(or_(*known))
+        sa.case(*sexes).label("sex"),
+        *(sa.case((race.in_(words), to_literal("true"))).label(header) for header, words in RACES.items()),
+        sa.case(*hispanic).label("hispanicOrLatinoEthnicity"),
+    ).where(sa.or_(*known))

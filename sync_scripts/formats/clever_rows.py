@@ -9,21 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    Subquery,
-    and_,
-    case,
-    cast,
-    func,
-    literal,
-    not_,
-    null,
-    or_,
-    select,
-    union_all,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from roster_service.db.tables import CText
@@ -36,44 +22,44 @@ TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
 FIRST_MONTH_OF_SCHOOL = "07"
 HOMEROOM = "homeroom/advisory"
 # Of a record that no row of its own describes.
-NO_METADATA = cast(null(), JSONB).label(METADATA)
+NO_METADATA = sa.cast(sa.null(), JSONB).label(METADATA)
 
 
 def find_school_year(last_day: SQLText) -> SQLText:
     """The school year of a term with this last day: the year in which it ends."""
-    year, month = func.left(last_day, 4), func.substr(last_day, 6, 2, type_=CText)
-    next_year = func.to_char(func.to_number(year, "9999") + 1, "FM9999")
-    return case((month >= FIRST_MONTH_OF_SCHOOL, next_year), else_=year)
+    year, month = sa.func.left(last_day, 4), sa.func.substr(last_day, 6, 2, type_=CText)
+    next_year = sa.func.to_char(sa.func.to_number(year, "9999") + 1, "FM9999")
+    return sa.case((month >= FIRST_MONTH_OF_SCHOOL, next_year), else_=year)
 
 
-def to_literal(value: str) -> ColumnElement[str]:
+def to_literal(value: str) -> sa.ColumnElement[str]:
     """A constant as SQL text."""
-    return literal(value, CText)
+    return sa.literal(value, CText)
 
 
-def select_first(file: StagedFile, *columns: ColumnElement[Any]) -> Select[Any]:
+def select_first(file: StagedFile, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """The first row of each id of a file."""
-    return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.line)
+    return sa.select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.line)
 
 
 def _blank_to_null(cell: SQLText) -> SQLText:
     """The cell, or NULL where it holds only spaces."""
-    return case((~is_blank(cell), cell))
+    return sa.case((~is_blank(cell), cell))
 
 
 def _pick_first_filled(file: StagedFile, *headers: str) -> SQLText:
-    return func.coalesce(*(_blank_to_null(file[header]) for header in headers), type_=CText)
+    return sa.func.coalesce(*(_blank_to_null(file[header]) for header in headers), type_=CText)
 
 
 # --- orgs, sessions, courses, classes ---------------------------------------------------------------------------
 
 
-def select_orgs(staged: Staged, feed: str) -> Select[Any]:
+def select_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of orgs.csv: the district and its schools."""
     schools, district = staged["schools"], make_district(feed)
-    parent = null().label("parentSourcedId")
-    top = select(*(cell.label(header) for header, cell in district.items()), parent, NO_METADATA)
-    below = select(
+    parent = sa.null().label("parentSourcedId")
+    top = sa.select(*(cell.label(header) for header, cell in district.items()), parent, NO_METADATA)
+    below = sa.select(
         make_id(feed, "school", schools["School_id"]),
         schools["School_name"],
         to_literal("school"),
@@ -81,21 +67,21 @@ def select_orgs(staged: Staged, feed: str) -> Select[Any]:
         district["sourcedId"],
         schools.metadata,
     )
-    rows = union_all(top, below).subquery()
-    return select(*rows.c)
+    rows = sa.union_all(top, below).subquery()
+    return sa.select(*rows.c)
 
 
-def _list_terms(staged: Staged, feed: str) -> Subquery:
+def _list_terms(staged: Staged, feed: str) -> sa.Subquery:
     """(line of the section, id, title, first day, last day) of every section that names a complete term. Clever has no
     ids of terms, so the id is made from the content of the term. It is a digest, because it must fit into a comma
     list."""
     sections = staged["sections"]
     title = _blank_to_null(sections["Term_name"])
     begin, end = sections["Term_start"], sections["Term_end"]
-    digest = func.md5(title.concat("/").concat(begin).concat("/").concat(end), type_=CText)
+    digest = sa.func.md5(title.concat("/").concat(begin).concat("/").concat(end), type_=CText)
     good = (DAY.check(begin), DAY.check(end)) if DAY.check else ()
     return (
-        select(
+        sa.select(
             sections.line.label(LINE),
             make_id(feed, "term", digest).label("sourcedId"),
             title.label("title"),
@@ -107,16 +93,16 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
     )
 
 
-def lacks_part_of_term(sections: StagedFile) -> ColumnElement[bool]:
+def lacks_part_of_term(sections: StagedFile) -> sa.ColumnElement[bool]:
     """The condition that a section names a term without its name, or without one of its days."""
     blank = [is_blank(sections[header]) for header in ("Term_name", "Term_start", "Term_end")]
-    return and_(or_(*blank), not_(and_(*blank)))
+    return sa.and_(sa.or_(*blank), sa.not_(sa.and_(*blank)))
 
 
-def select_sessions(staged: Staged, feed: str) -> Select[Any]:
+def select_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of academicSessions.csv: the terms that the sections name."""
     terms = _list_terms(staged, feed)
-    return select(
+    return sa.select(
         terms.c.sourcedId,
         terms.c.title,
         to_literal("term").label("type"),
@@ -126,19 +112,19 @@ def select_sessions(staged: Staged, feed: str) -> Select[Any]:
     ).distinct()
 
 
-def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
+def _make_course_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
     """The id of a section's course. A section without the number and the name of a course gets a course of its own."""
     named = make_course_id(feed, *(sections[header] for header in ("School_id", "Course_number", "Course_name")))
-    return func.coalesce(named, make_id(feed, "course-section", sections["Section_id"]), type_=CText)
+    return sa.func.coalesce(named, make_id(feed, "course-section", sections["Section_id"]), type_=CText)
 
 
-def select_courses(staged: Staged, feed: str) -> Select[Any]:
+def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of courses.csv: the courses that the sections name, each at its school."""
     sections = staged["sections"]
     identifier = _make_course_id(sections, feed)
     title = _pick_first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
     return (
-        select(
+        sa.select(
             identifier.label("sourcedId"),
             title.label("title"),
             sections["Course_number"].label("courseCode"),
@@ -149,25 +135,25 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
     )
 
 
-def select_ambiguous_courses(number: str, name: str) -> Callable[[StagedFile], Select[Any]]:
+def select_ambiguous_courses(number: str, name: str) -> Callable[[StagedFile], sa.Select[Any]]:
     """The rows of sections whose course number has several names. `number`, `name`: headers."""
 
-    def select_rows(sections: StagedFile) -> Select[Any]:
+    def select_rows(sections: StagedFile) -> sa.Select[Any]:
         others = sections.alias()
-        numbers, names = (func.nullif(func.btrim(others[header]), "") for header in (number, name))
-        several = select(numbers).group_by(numbers).having(func.count(names.distinct()) > 1)
-        return select(sections.line).where(func.btrim(sections[number]).in_(several))
+        numbers, names = (sa.func.nullif(sa.func.btrim(others[header]), "") for header in (number, name))
+        several = sa.select(numbers).group_by(numbers).having(sa.func.count(names.distinct()) > 1)
+        return sa.select(sections.line).where(sa.func.btrim(sections[number]).in_(several))
 
     return select_rows
 
 
-def select_classes(staged: Staged, feed: str) -> Select[Any]:
+def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of classes.csv: the sections."""
     sections = staged["sections"]
     terms = _list_terms(staged, feed)
     title = _pick_first_filled(sections, "Name", "Course_name", "Section_number", "Section_id")
-    kind = case((func.lower(sections["Subject"]) == HOMEROOM, "homeroom"), else_="scheduled")
-    return select(
+    kind = sa.case((sa.func.lower(sections["Subject"]) == HOMEROOM, "homeroom"), else_="scheduled")
+    return sa.select(
         make_id(feed, "section", sections["Section_id"]).label("sourcedId"),
         title.label("title"),
         sections["Grade"].label("grades"),
@@ -182,24 +168,24 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
     ).select_from(sections.table.outerjoin(terms, terms.c.line == sections.line))
 
 
-def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
+def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of enrollments.csv: the students of the sections, and their teachers. The first teacher of a section is
     the primary one."""
     seats, sections = staged["seats"], staged["sections"]
     selects = [
-        select(
+        sa.select(
             make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"),
             make_id(feed, "section", seats["Section_id"]).label("classSourcedId"),
             make_id(feed, "school", seats["School_id"]).label("schoolSourcedId"),
             make_id(feed, "student", seats["Student_id"]).label("userSourcedId"),
             to_literal("student").label("role"),
-            cast(null(), CText).label("primary"),
+            sa.cast(sa.null(), CText).label("primary"),
             seats.metadata.label(METADATA),
         )
     ]
     for number, header in enumerate(TEACHERS):
         selects.append(
-            select(
+            sa.select(
                 make_id(feed, "teaching", sections["Section_id"], sections[header]),
                 make_id(feed, "section", sections["Section_id"]),
                 make_id(feed, "school", sections["School_id"]),
@@ -209,7 +195,7 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
                 NO_METADATA,
             ).where(sections[header].is_not(None))
         )
-    rows = union_all(*selects).subquery()
-    known = select(*rows.c).ext(distinct_on(rows.c.sourcedId)).where(rows.c.sourcedId.is_not(None))
+    rows = sa.union_all(*selects).subquery()
+    known = sa.select(*rows.c).ext(distinct_on(rows.c.sourcedId)).where(rows.c.sourcedId.is_not(None))
     # A teacher who is named twice is primary if one of the two places is the first.
     return known.order_by(rows.c.sourcedId, rows.c.primary.desc())

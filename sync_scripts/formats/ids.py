@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, and_, case, func, literal
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText
 
@@ -10,36 +10,36 @@ from roster_service.db.tables import CText
 DISTRICT = "district"
 
 
-def make_district(feed_name: str) -> dict[str, ColumnElement[str]]:
+def make_district(feed_name: str) -> dict[str, sa.ColumnElement[str]]:
     """The cells of the org, by their headers, that makes the feed itself a district."""
-    name = literal(feed_name, CText)
+    name = sa.literal(feed_name, CText)
     return {
         "sourcedId": make_id(feed_name, DISTRICT),
         "name": name,
-        "type": literal(DISTRICT, CText),
+        "type": sa.literal(DISTRICT, CText),
         "identifier": name,
     }
 
 
-def make_id(feed_name: str, kind: str, *cells: ColumnElement[str]) -> ColumnElement[str]:
+def make_id(feed_name: str, kind: str, *cells: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """An id that is unique among all feeds and types, from ids that are unique in one file of one export. It is NULL
     where one of `cells` is."""
-    made: ColumnElement[str] = literal(f"{feed_name}:{kind}", CText)
+    made: sa.ColumnElement[str] = sa.literal(f"{feed_name}:{kind}", CText)
     for cell in cells:
         # An escaped colon, so that a colon inside an id does not look like one between two ids.
-        escaped = func.replace(func.replace(cell, "%", "%25", type_=CText), ":", "%3A", type_=CText)
+        escaped = sa.func.replace(sa.func.replace(cell, "%", "%25", type_=CText), ":", "%3A", type_=CText)
         made = made.concat(":").concat(escaped)
     return made
 
 
 def make_course_id(
-    feed_name: str, school: ColumnElement[str], number: ColumnElement[str], name: ColumnElement[str]
-) -> ColumnElement[str]:
+    feed_name: str, school: sa.ColumnElement[str], number: sa.ColumnElement[str], name: sa.ColumnElement[str]
+) -> sa.ColumnElement[str]:
     """The id of a course that only its sections name; NULL where `number` and `name` are blank.
 
     Schools and departments use a number again for another course, so neither part alone makes the id. The digest fits
     into an id, whatever the length of the name."""
-    parts = [func.coalesce(func.btrim(part), "", type_=CText) for part in (number, name)]
-    digest = func.md5(make_id(feed_name, "course", *parts), type_=CText)
-    is_blank = and_(*(part == "" for part in parts))
-    return case((~is_blank, make_id(feed_name, "course", school, digest)))
+    parts = [sa.func.coalesce(sa.func.btrim(part), "", type_=CText) for part in (number, name)]
+    digest = sa.func.md5(make_id(feed_name, "course", *parts), type_=CText)
+    is_blank = sa.and_(*(part == "" for part in parts))
+    return sa.case((~is_blank, make_id(feed_name, "course", school, digest)))

@@ -13,21 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    FromClause,
-    Select,
-    Table,
-    cast,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-    true,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, array
 
 from roster_service.db.tables import CText
@@ -73,16 +59,16 @@ class Cell:
 
     header: str
     kind: Kind
-    column: Column[Any] | None = None
+    column: sa.Column[Any] | None = None
     required: bool = False
     refers: Reference | None = None
     # Whether the cell is a list of ids; the checks look at its items one by one.
     many: bool = False
     # The column of a parts table that stores the items of a list. The first column of such a table names the record.
-    items: Column[Any] | None = None
+    items: sa.Column[Any] | None = None
 
     @property
-    def stored_in(self) -> Column[Any] | None:
+    def stored_in(self) -> sa.Column[Any] | None:
         """The roster column that holds the cell's value, or the items of its list; None where no column does."""
         return self.items if self.many else self.column
 
@@ -98,8 +84,8 @@ class Subject:
     `identify` makes the id of the record from the name of the feed and the key of the row; None: these two do not
     determine the id."""
 
-    table: Table
-    identify: Callable[[str, ColumnElement[str]], ColumnElement[str]] | None = None
+    table: sa.Table
+    identify: Callable[[str, sa.ColumnElement[str]], sa.ColumnElement[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,13 +101,13 @@ class CsvFile:
 
     name: str
     cells: tuple[Cell, ...]
-    table: Table | None = None
+    table: sa.Table | None = None
     required: bool = True
     ordered: bool = True
     own_prefix: str = METADATA_PREFIX
     key: str = KEY
     unique: bool = True
-    kept_in: Table | None = None
+    kept_in: sa.Table | None = None
     # The name in the export, where it differs from the name among the staged files.
     written_as: str | None = None
     # For a file without a `table`, which the sync converts into other files.
@@ -166,7 +152,7 @@ class StagedFile:
     cell is NULL, and with the number and the hash of each line. Lines that the last export also had may be left out."""
 
     file: CsvFile
-    table: FromClause
+    table: sa.FromClause
     metadata_keys: tuple[str, ...]
     # Whether any row has a fault.
     has_faults: bool = False
@@ -179,17 +165,17 @@ class StagedFile:
         return [column for column in kept if not column.name.startswith(EXTRA_PREFIX)]
 
     @property
-    def line(self) -> ColumnElement[Any]:
+    def line(self) -> sa.ColumnElement[Any]:
         """The number of a row's line in the file; the header is line 1."""
         return self.table.c[LINE]
 
     @property
-    def line_hash(self) -> ColumnElement[int]:
+    def line_hash(self) -> sa.ColumnElement[int]:
         """The hash of a row's line; NULL for a converted row."""
         found = self.table.c.get(HASH)
-        return cast(null(), BigInteger) if found is None else found
+        return sa.cast(sa.null(), sa.BigInteger) if found is None else found
 
-    def __getitem__(self, header: str) -> ColumnElement[Any]:
+    def __getitem__(self, header: str) -> sa.ColumnElement[Any]:
         return self.table.c[self.file.key if header == KEY else header]
 
     def alias(self) -> StagedFile:
@@ -197,28 +183,28 @@ class StagedFile:
         return StagedFile(self.file, self.table.alias(), self.metadata_keys)
 
     @property
-    def live(self) -> ColumnElement[bool]:
+    def live(self) -> sa.ColumnElement[bool]:
         """The condition that a row describes a current record. A row with a status of `GONE` counts as missing."""
         status = self.table.c.get("status")
-        return true() if status is None else or_(status.is_(None), status.not_in(GONE))
+        return sa.true() if status is None else sa.or_(status.is_(None), status.not_in(GONE))
 
     @property
-    def metadata_columns(self) -> list[ColumnElement[Any]]:
+    def metadata_columns(self) -> list[sa.ColumnElement[Any]]:
         """The columns of `metadata_keys`. Their names are numbers, because a key is untrusted text and must not become
         an identifier."""
         return [self.table.c[name_metadata_column(number)] for number in range(len(self.metadata_keys))]
 
     @property
-    def metadata(self) -> ColumnElement[Any]:
+    def metadata(self) -> sa.ColumnElement[Any]:
         """The metadata of a row as JSON; NULL for a row without any."""
         if METADATA in self.table.c:
             return self.table.c[METADATA]
         if not self.metadata_keys:
-            return cast(null(), JSONB)
-        keys = literal(list(self.metadata_keys), ARRAY(CText))
-        values: ColumnElement[Any] = array(self.metadata_columns, type_=CText)
-        filled = func.jsonb_strip_nulls(func.jsonb_object(cast(keys, ARRAY(CText)), values), type_=JSONB)
-        return func.nullif(filled, cast(literal({}, JSONB), JSONB), type_=JSONB)
+            return sa.cast(sa.null(), JSONB)
+        keys = sa.literal(list(self.metadata_keys), ARRAY(CText))
+        values: sa.ColumnElement[Any] = array(self.metadata_columns, type_=CText)
+        filled = sa.func.jsonb_strip_nulls(sa.func.jsonb_object(sa.cast(keys, ARRAY(CText)), values), type_=JSONB)
+        return sa.func.nullif(filled, sa.cast(sa.literal({}, JSONB), JSONB), type_=JSONB)
 
 
 Staged = Mapping[str, StagedFile]
@@ -241,11 +227,11 @@ class Part:
     `table` stores the rows of a file, the sync adds the retained parts to the `rows`, and `number` then gives each row
     its ordinal (None: the parts have no ordinals)."""
 
-    table: Table
-    owner: Table
+    table: sa.Table
+    owner: sa.Table
     files: tuple[str, ...]
-    rows: Callable[[Staged], Select[Any]]
-    number: Callable[[FromClause, Staged], Select[Any]] | None = None
+    rows: Callable[[Staged], sa.Select[Any]]
+    number: Callable[[sa.FromClause, Staged], sa.Select[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -257,7 +243,7 @@ class Rule:
     file: str
     header: str
     reason: str
-    breaks: Callable[[Staged, Staged], ColumnElement[bool]]
+    breaks: Callable[[Staged, Staged], sa.ColumnElement[bool]]
     needs: tuple[str, ...] = ()
 
 
@@ -269,18 +255,18 @@ class Remark:
     file: str
     header: str
     deviation: Deviation
-    rows: Callable[[StagedFile], Select[Any]]
+    rows: Callable[[StagedFile], sa.Select[Any]]
 
 
 def remark_rows(
-    file: str, header: str, deviation: Deviation, holds: Callable[[StagedFile], ColumnElement[bool]]
+    file: str, header: str, deviation: Deviation, holds: Callable[[StagedFile], sa.ColumnElement[bool]]
 ) -> Remark:
     """A remark on the rows of a file of which `holds` is true."""
-    return Remark(file, header, deviation, lambda staged: select(staged.line).where(holds(staged)))
+    return Remark(file, header, deviation, lambda staged: sa.select(staged.line).where(holds(staged)))
 
 
-ConvertedRows = Callable[[Staged, str], Select[Any]]
-RetainedRows = Callable[[Staged, str], Iterable[Select[Any]]]
+ConvertedRows = Callable[[Staged, str], sa.Select[Any]]
+RetainedRows = Callable[[Staged, str], Iterable[sa.Select[Any]]]
 
 
 @dataclass(frozen=True)
@@ -319,7 +305,7 @@ class Format:
         return (*self.files, *(it.file for it in self.converted))
 
     @property
-    def tables(self) -> frozenset[Table]:
+    def tables(self) -> frozenset[sa.Table]:
         """The roster tables that an export of this format fills."""
         return frozenset(file.table for file in self.all_files if file.table is not None)
 

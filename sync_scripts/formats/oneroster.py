@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Column, Table
+import sqlalchemy as sa
 
 from roster_service.db.tables import (
     academic_sessions,
@@ -59,7 +59,7 @@ TO_SESSION = Reference("academicSessions")
 TO_USER = Reference("users")
 
 
-def _list_first_cells(identifier: Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
+def _list_first_cells(identifier: sa.Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
     """The three columns that every file begins with. `names`: the file whose ids this file uses as its own."""
     return (
         Cell("sourcedId", ID, identifier, required=True, refers=names),
@@ -69,12 +69,14 @@ def _list_first_cells(identifier: Column[Any], names: Reference | None = None) -
     )
 
 
-def _make_file(name: str, table: Table, *cells: Cell, required: bool = True, names: Reference | None = None) -> CsvFile:
+def _make_file(
+    name: str, table: sa.Table, *cells: Cell, required: bool = True, names: Reference | None = None
+) -> CsvFile:
     """A file whose rows are records of `table`."""
     return CsvFile(name, (*_list_first_cells(table.c.sourced_id, names), *cells), table, required)
 
 
-def _make_part_file(name: str, key: Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
+def _make_part_file(name: str, key: sa.Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
     """A file whose rows are parts of records. `key`: the column that stores their ids."""
     return CsvFile(name, (*_list_first_cells(key), *cells), required=required, kept_in=key.table)
 

@@ -8,26 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Date,
-    FromClause,
-    Select,
-    SmallInteger,
-    Subquery,
-    and_,
-    case,
-    cast,
-    exists,
-    false,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-    true,
-    union_all,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.db import tables
@@ -36,37 +17,37 @@ from sync_scripts.formats.cells import DAY, TEXT, to_list
 from sync_scripts.formats.model import Part, Rule, Staged, StagedFile
 
 
-def select_items(staged: StagedFile, header: str) -> Subquery:
+def select_items(staged: StagedFile, header: str) -> sa.Subquery:
     """The items of a list cell, one row each: (owner, ordinal from 1, item). A repeated item counts once."""
-    items = func.unnest(to_list(staged[header])).table_valued("item", with_ordinality="number").render_derived()
+    items = sa.func.unnest(to_list(staged[header])).table_valued("item", with_ordinality="number").render_derived()
     owner, filled = staged["sourcedId"], (staged.live, staged[header].is_not(None))
-    ordinal = func.row_number().over(partition_by=owner, order_by=func.min(items.c.number))
+    ordinal = sa.func.row_number().over(partition_by=owner, order_by=sa.func.min(items.c.number))
     # Nearly every list has one item, and ordering the items of long lists is the expensive part.
-    alone = ~staged[header].contains(",") if staged.file.unique else false()
+    alone = ~staged[header].contains(",") if staged.file.unique else sa.false()
     several = (
-        select(owner.label("owner"), ordinal.label("ordinal"), items.c.item)
-        .select_from(staged.table.join(items, true()))
+        sa.select(owner.label("owner"), ordinal.label("ordinal"), items.c.item)
+        .select_from(staged.table.join(items, sa.true()))
         .where(*filled, ~alone)
         .group_by(owner, items.c.item)
     )
-    single = func.btrim(staged[header], type_=CText).label("item")
-    one = select(owner.label("owner"), literal(1).label("ordinal"), single).where(*filled, alone)
-    return union_all(one, several).subquery()
+    single = sa.func.btrim(staged[header], type_=CText).label("item")
+    one = sa.select(owner.label("owner"), sa.literal(1).label("ordinal"), single).where(*filled, alone)
+    return sa.union_all(one, several).subquery()
 
 
-def select_class_terms(staged: Staged) -> Select[Any]:
+def select_class_terms(staged: Staged) -> sa.Select[Any]:
     """The rows of class_terms, from the list in classes.csv."""
     items = select_items(staged["classes"], "termSourcedIds")
-    return select(items.c.owner.label("class_id"), items.c.ordinal, items.c.item.label("session_id"))
+    return sa.select(items.c.owner.label("class_id"), items.c.ordinal, items.c.item.label("session_id"))
 
 
-def select_agents(staged: Staged) -> Select[Any]:
+def select_agents(staged: Staged) -> sa.Select[Any]:
     """The rows of user_agents, from the list in users.csv."""
     items = select_items(staged["users"], "agentSourcedIds")
-    return select(items.c.owner.label("user_id"), items.c.ordinal, items.c.item.label("agent_id"))
+    return sa.select(items.c.owner.label("user_id"), items.c.ordinal, items.c.item.label("agent_id"))
 
 
-def select_roles_1_1(staged: Staged) -> Select[Any]:
+def select_roles_1_1(staged: Staged) -> sa.Select[Any]:
     """The rows of user_roles, from the one role and the list of orgs in users.csv. The role is primary at each org,
     because 1.2 requires a primary role there.
 
@@ -74,44 +55,44 @@ def select_roles_1_1(staged: Staged) -> Select[Any]:
     """
     users, orgs = staged["users"], staged["orgs"]
     items = select_items(users, "orgSourcedIds")
-    administrator = case((orgs["type"] == "school", "siteAdministrator"), else_="districtAdministrator")
-    return select(
+    administrator = sa.case((orgs["type"] == "school", "siteAdministrator"), else_="districtAdministrator")
+    return sa.select(
         items.c.owner.label("user_id"),
         items.c.ordinal,
         items.c.item.label("org_id"),
-        case((users["role"] == "administrator", administrator), else_=users["role"]).label("role"),
-        literal("primary", CText).label("role_type"),
-        cast(null(), Date).label("begin_date"),
-        cast(null(), Date).label("end_date"),
-        cast(null(), CText).label("profile_id"),
-        literal("export", CText).label("origin"),
+        sa.case((users["role"] == "administrator", administrator), else_=users["role"]).label("role"),
+        sa.literal("primary", CText).label("role_type"),
+        sa.cast(sa.null(), sa.Date).label("begin_date"),
+        sa.cast(sa.null(), sa.Date).label("end_date"),
+        sa.cast(sa.null(), CText).label("profile_id"),
+        sa.literal("export", CText).label("origin"),
     ).select_from(
         users.table.join(items, items.c.owner == users["sourcedId"]).join(orgs.table, orgs["sourcedId"] == items.c.item)
     )
 
 
-def select_roles_1_2(staged: Staged) -> Select[Any]:
+def select_roles_1_2(staged: Staged) -> sa.Select[Any]:
     """The rows of user_roles, from roles.csv; their ordinals are NULL until `number_roles`."""
     roles = staged["roles"]
-    return select(
+    return sa.select(
         roles["userSourcedId"].label("user_id"),
-        cast(null(), SmallInteger).label("ordinal"),
+        sa.cast(sa.null(), sa.SmallInteger).label("ordinal"),
         roles["orgSourcedId"].label("org_id"),
         roles["role"].label("role"),
         roles["roleType"].label("role_type"),
         DAY.convert(roles["beginDate"]).label("begin_date"),
         DAY.convert(roles["endDate"]).label("end_date"),
         roles["userProfileSourcedId"].label("profile_id"),
-        literal("export", CText).label("origin"),
+        sa.literal("export", CText).label("origin"),
         roles["sourcedId"].label("row_id"),
     ).where(roles.live)
 
 
-def number_roles(rows: FromClause, staged: Staged) -> Select[Any]:
+def number_roles(rows: sa.FromClause, staged: Staged) -> sa.Select[Any]:
     """The rows with their ordinals: primary roles before secondary ones, and among both, the roles at the user's
     primary org first. Roles that already have an ordinal keep their order."""
     users = staged["users"]
-    ordinal = func.row_number().over(
+    ordinal = sa.func.row_number().over(
         partition_by=rows.c.user_id,
         order_by=(
             rows.c.ordinal,
@@ -126,57 +107,59 @@ def number_roles(rows: FromClause, staged: Staged) -> Select[Any]:
         ),
     )
     columns = (ordinal.label("ordinal") if column.name == "ordinal" else column for column in rows.c)
-    return select(*columns).select_from(rows.join(users.table, users["sourcedId"] == rows.c.user_id))
+    return sa.select(*columns).select_from(rows.join(users.table, users["sourcedId"] == rows.c.user_id))
 
 
-def select_profiles(staged: Staged) -> Select[Any]:
+def select_profiles(staged: Staged) -> sa.Select[Any]:
     """The rows of user_profiles, from userProfiles.csv. Each row is a profile with one credential, without its
     password."""
     profiles = staged["userProfiles"]
-    credential = func.jsonb_build_object(
+    credential = sa.func.jsonb_build_object(
         "type", TEXT.convert(profiles["credentialType"]), "username", TEXT.convert(profiles["username"])
     )
-    return select(
+    return sa.select(
         profiles["userSourcedId"].label("user_id"),
         profiles["sourcedId"].label("profile_id"),
         TEXT.convert(profiles["profileType"]).label("profile_type"),
         TEXT.convert(profiles["vendorId"]).label("vendor_id"),
         TEXT.convert(profiles["applicationId"]).label("application_id"),
         TEXT.convert(profiles["description"]).label("description"),
-        cast(func.jsonb_build_array(credential), JSONB).label("credentials"),
+        sa.cast(sa.func.jsonb_build_array(credential), JSONB).label("credentials"),
     ).where(profiles.live)
 
 
-def select_no_profiles(staged: Staged) -> Select[Any]:
+def select_no_profiles(staged: Staged) -> sa.Select[Any]:
     """No row of user_profiles, for 1.1: a feed that goes back from 1.2 to 1.1 loses its profiles."""
-    nothing = (cast(null(), column.type).label(column.name) for column in tables.user_profiles.columns)
-    return select(*nothing).where(false())
+    nothing = (sa.cast(sa.null(), column.type).label(column.name) for column in tables.user_profiles.columns)
+    return sa.select(*nothing).where(sa.false())
 
 
 def breaks_single_primary(staged: Staged, retained: Staged) -> Any:
     """The condition that a row is a second primary role of one user at one org; the standard allows one."""
     roles = staged["roles"]
     other = roles.alias()
-    found: ColumnElement[bool] = exists().where(_is_same_primary(other, roles), other.line < roles.line, other.live)
+    found: sa.ColumnElement[bool] = sa.exists().where(
+        _is_same_primary(other, roles), other.line < roles.line, other.live
+    )
     if "roles" in retained:
         kept = retained["roles"].alias()
         # A stored role without an id, or with the id of the row, belongs to a user whose stored roles are retained.
-        found = or_(found, exists().where(_is_same_primary(kept, roles), kept["sourcedId"] != roles["sourcedId"]))
-    return and_(roles["roleType"] == "primary", found)
+        found = sa.or_(found, sa.exists().where(_is_same_primary(kept, roles), kept["sourcedId"] != roles["sourcedId"]))
+    return sa.and_(roles["roleType"] == "primary", found)
 
 
 def _is_same_primary(one: StagedFile, other: StagedFile) -> Any:
     same = (one[header] == other[header] for header in ("userSourcedId", "orgSourcedId"))
-    return and_(one["roleType"] == "primary", *same)
+    return sa.and_(one["roleType"] == "primary", *same)
 
 
 def breaks_own_profile(staged: Staged, retained: Staged) -> Any:
     """The condition that a role names the profile of another user."""
     roles = staged["roles"]
     profiles = (files["userProfiles"].alias() for files in (staged, retained) if "userProfiles" in files)
-    return or_(
+    return sa.or_(
         *(
-            exists().where(
+            sa.exists().where(
                 profile["sourcedId"] == roles["userProfileSourcedId"],
                 profile["userSourcedId"] != roles["userSourcedId"],
                 profile.live,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import Table
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster import vocabulary
@@ -56,7 +56,7 @@ def _refer_to(name: str, *types: str, tree: bool = False) -> Reference:
     return Reference(_PREFIX + name, types, tree=tree, written_as=name)
 
 
-def _describe_records(table: Table) -> Subject:
+def _describe_records(table: sa.Table) -> Subject:
     """Records of `table` with the ids of the export."""
     return Subject(table, lambda _feed, key: key)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, literal, null, select, union_all
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
@@ -44,39 +44,39 @@ ROLES: Mapping[str, str] = {
 }
 
 
-def _to_literal(value: str) -> ColumnElement[str]:
-    return literal(value, CText)
+def _to_literal(value: str) -> sa.ColumnElement[str]:
+    return sa.literal(value, CText)
 
 
-def _to_word(word: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
+def _to_word(word: sa.ColumnElement[str], words: Vocabulary) -> sa.ColumnElement[str]:
     """The word of the vocabulary that matches in any letter case, else an `ext:` word; NULL stays NULL."""
-    low = func.lower(word)
+    low = sa.func.lower(word)
     whens = [(low == known.lower(), _to_literal(known)) for known in words.words]
-    own = func.regexp_replace(word, "[^a-zA-Z0-9._-]", "_", "g", type_=CText)
-    return case((word.is_(None), null()), *whens, else_=_to_literal("ext:").concat(own))
+    own = sa.func.regexp_replace(word, "[^a-zA-Z0-9._-]", "_", "g", type_=CText)
+    return sa.case((word.is_(None), sa.null()), *whens, else_=_to_literal("ext:").concat(own))
 
 
-def _to_role(role: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
+def _to_role(role: sa.ColumnElement[str], words: Vocabulary) -> sa.ColumnElement[str]:
     """The word of the vocabulary for a role of SDS, in any letter case, else an `ext:` word."""
-    low = func.lower(role)
+    low = sa.func.lower(role)
     whens = [(low == sds.lower(), _to_literal(word)) for sds, word in ROLES.items() if word in words.words]
-    return case(*whens, else_=_to_word(role, words))
+    return sa.case(*whens, else_=_to_word(role, words))
 
 
-def _find_column(file: StagedFile, header: str, other: ColumnElement[Any]) -> ColumnElement[Any]:
+def _find_column(file: StagedFile, header: str, other: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """The column of a file that some versions of SDS have; `other` where it is missing."""
     return file[header] if header in file.table.c else other
 
 
-def lacks(header: str) -> Callable[[StagedFile], ColumnElement[bool]]:
+def lacks(header: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
     """The condition that a row lacks this cell."""
     return lambda file: is_blank(file[header])
 
 
-def select_orgs(staged: Staged, feed: str) -> Select[Any]:
+def select_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of orgs.csv."""
     orgs = staged["sds_orgs"]
-    return select(
+    return sa.select(
         orgs["sourcedId"].label("sourcedId"),
         orgs["name"].label("name"),
         _to_word(orgs["type"], vocabulary.ORG_TYPES).label("type"),
@@ -86,46 +86,46 @@ def select_orgs(staged: Staged, feed: str) -> Select[Any]:
     )
 
 
-def select_sessions(staged: Staged, feed: str) -> Select[Any]:
+def select_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of academicSessions.csv."""
     sessions = staged["sds_academicSessions"]
     columns = [
         sessions[header].label(header) for header in ("sourcedId", "title", "startDate", "endDate", "schoolYear")
     ]
-    return select(*columns, _to_word(sessions["type"], vocabulary.SESSION_TYPES).label("type"))
+    return sa.select(*columns, _to_word(sessions["type"], vocabulary.SESSION_TYPES).label("type"))
 
 
-def _make_course_id(classes: Any, feed: str) -> ColumnElement[str]:
+def _make_course_id(classes: Any, feed: str) -> sa.ColumnElement[str]:
     own = make_id(feed, "class-course", classes["sourcedId"])
-    return func.coalesce(classes["courseSourcedId"], own, type_=CText)
+    return sa.func.coalesce(classes["courseSourcedId"], own, type_=CText)
 
 
-def select_courses(staged: Staged, feed: str) -> Select[Any]:
+def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of courses.csv, and one for every class without a course, because OneRoster requires one."""
     classes = staged["sds_classes"]
-    selects: list[Select[Any]] = [
-        select(
+    selects: list[sa.Select[Any]] = [
+        sa.select(
             _make_course_id(classes, feed).label("sourcedId"),
             classes["title"].label("title"),
             classes["code"].label("courseCode"),
             classes["orgSourcedId"].label("orgSourcedId"),
-            null().label("schoolYearSourcedId"),
-            null().label("subjects"),
-            null().label("grades"),
+            sa.null().label("schoolYearSourcedId"),
+            sa.null().label("subjects"),
+            sa.null().label("grades"),
         ).where(classes["courseSourcedId"].is_(None))
     ]
     if "sds_courses" in staged:
         courses = staged["sds_courses"]
         headers = ("sourcedId", "title", "code", "orgSourcedId", "schoolYearSourcedId", "subject", "grade")
-        selects.append(select(*(courses[header] for header in headers)))
-    rows = union_all(*selects).subquery()
-    return select(*rows.c)
+        selects.append(sa.select(*(courses[header] for header in headers)))
+    rows = sa.union_all(*selects).subquery()
+    return sa.select(*rows.c)
 
 
-def select_classes(staged: Staged, feed: str) -> Select[Any]:
+def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of classes.csv."""
     classes = staged["sds_classes"]
-    return select(
+    return sa.select(
         classes["sourcedId"].label("sourcedId"),
         classes["title"].label("title"),
         _make_course_id(classes, feed).label("courseSourcedId"),
@@ -133,91 +133,91 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
         _to_literal("scheduled").label("classType"),
         classes["orgSourcedId"].label("schoolSourcedId"),
         classes["sessionSourcedIds"].label("termSourcedIds"),
-        _find_column(classes, "periods", null()).label("periods"),
+        _find_column(classes, "periods", sa.null()).label("periods"),
     )
 
 
-def select_users(staged: Staged, feed: str) -> Select[Any]:
+def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of users.csv. The user name replaces a missing given or family name. The grades come from the roles,
     the agents from the relationships."""
     users, roles = staged["sds_users"], staged["sds_roles"]
-    listed = func.string_agg(roles["grade"].distinct(), ",", type_=CText).label("grades")
-    grades = select(roles["userSourcedId"].label("user"), listed).group_by(roles["userSourcedId"]).subquery()
+    listed = sa.func.string_agg(roles["grade"].distinct(), ",", type_=CText).label("grades")
+    grades = sa.select(roles["userSourcedId"].label("user"), listed).group_by(roles["userSourcedId"]).subquery()
     both = users.table.outerjoin(grades, grades.c.user == users["sourcedId"])
-    agents: ColumnElement[Any] = null()
+    agents: sa.ColumnElement[Any] = sa.null()
     if "sds_relationships" in staged:
         relations = staged["sds_relationships"]
         child, relation = relations["userSourcedId"], relations["relationshipUserSourcedId"]
-        pairs = union_all(
-            select(child.label("one"), relation.label("other")), select(relation, child).where(child != relation)
+        pairs = sa.union_all(
+            sa.select(child.label("one"), relation.label("other")), sa.select(relation, child).where(child != relation)
         ).subquery()
-        others = func.string_agg(pairs.c.other.distinct(), ",", type_=CText).label("agents")
-        related = select(pairs.c.one, others).group_by(pairs.c.one).subquery()
+        others = sa.func.string_agg(pairs.c.other.distinct(), ",", type_=CText).label("agents")
+        related = sa.select(pairs.c.one, others).group_by(pairs.c.one).subquery()
         both, agents = both.outerjoin(related, related.c.one == users["sourcedId"]), related.c.agents
-    return select(
+    return sa.select(
         users["sourcedId"].label("sourcedId"),
         _to_literal("true").label("enabledUser"),
         *(
-            func.coalesce(TEXT.convert(users[header]), users["username"]).label(header)
+            sa.func.coalesce(TEXT.convert(users[header]), users["username"]).label(header)
             for header in ("givenName", "familyName")
         ),
         *(users[header].label(header) for header in ("username", "email", "phone", "sms")),
-        *(_find_column(users, header, null()).label(header) for header in ("middleName", "identifier")),
+        *(_find_column(users, header, sa.null()).label(header) for header in ("middleName", "identifier")),
         agents.label("agentSourcedIds"),
         grades.c.grades,
     ).select_from(both)
 
 
-def select_roles(staged: Staged, feed: str) -> Select[Any]:
+def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of roles.csv. The primary role of a user at an org is the one with `isPrimary`, else the first role in
     alphabetical order. A contact gets the role of the relationship, at the orgs of the related user."""
     roles, orgs = staged["sds_roles"], staged["sds_orgs"]
     # The row of the org may be rejected; the stored org then tells the type.
-    stored = select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
-    at_school = func.coalesce(func.lower(orgs["type"]), stored, type_=CText) == "school"
-    administrator = case((at_school, _to_literal("siteAdministrator")), else_=_to_literal("districtAdministrator"))
-    is_administrator = func.lower(roles["role"]) == "administrator"
-    role = case((is_administrator, administrator), else_=_to_role(roles["role"], vocabulary.USER_ROLES))
-    selects: list[Select[Any]] = [
-        select(
+    stored = sa.select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
+    at_school = sa.func.coalesce(sa.func.lower(orgs["type"]), stored, type_=CText) == "school"
+    administrator = sa.case((at_school, _to_literal("siteAdministrator")), else_=_to_literal("districtAdministrator"))
+    is_administrator = sa.func.lower(roles["role"]) == "administrator"
+    role = sa.case((is_administrator, administrator), else_=_to_role(roles["role"], vocabulary.USER_ROLES))
+    selects: list[sa.Select[Any]] = [
+        sa.select(
             roles["userSourcedId"].label("user"),
             roles["orgSourcedId"].label("org"),
             role.label("role"),
             roles["roleStartDate"].label("begin"),
             roles["roleEndDate"].label("end"),
-            func.coalesce(roles["isPrimary"], "false", type_=CText).label("primary"),
+            sa.func.coalesce(roles["isPrimary"], "false", type_=CText).label("primary"),
         ).select_from(roles.table.outerjoin(orgs.table, orgs["sourcedId"] == roles["orgSourcedId"]))
     ]
     if "sds_relationships" in staged:
         relations = staged["sds_relationships"]
-        guardian = func.lower(relations["relationshipRole"])
-        known = case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=_to_literal("guardian"))
+        guardian = sa.func.lower(relations["relationshipRole"])
+        known = sa.case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=_to_literal("guardian"))
         selects.append(
-            select(
+            sa.select(
                 relations["relationshipUserSourcedId"],
                 roles["orgSourcedId"],
                 known,
-                null(),
-                null(),
+                sa.null(),
+                sa.null(),
                 _to_literal("false"),
             ).select_from(relations.table.join(roles.table, roles["userSourcedId"] == relations["userSourcedId"]))
         )
-    rows = union_all(*selects).subquery()
+    rows = sa.union_all(*selects).subquery()
     identifier = make_id(feed, "role", rows.c.user, rows.c.org, rows.c.role)
     single = (
-        select(identifier.label("sourcedId"), *rows.c)
+        sa.select(identifier.label("sourcedId"), *rows.c)
         .ext(distinct_on(identifier))
         .where(identifier.is_not(None))
         .order_by(identifier, rows.c.primary.desc(), rows.c.begin, rows.c.end)
         .subquery()
     )
-    turn = func.row_number().over(
+    turn = sa.func.row_number().over(
         partition_by=(single.c.user, single.c.org), order_by=(single.c.primary.desc(), single.c.role)
     )
-    return select(
+    return sa.select(
         single.c.sourcedId,
         single.c.user.label("userSourcedId"),
-        case((turn == 1, "primary"), else_="secondary").label("roleType"),
+        sa.case((turn == 1, "primary"), else_="secondary").label("roleType"),
         single.c.role,
         single.c.begin.label("beginDate"),
         single.c.end.label("endDate"),
@@ -225,19 +225,21 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
     )
 
 
-def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
+def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of enrollments.csv, at the org of the class. Where the row of the class is rejected, the stored class
     tells its school."""
     seats, classes = staged["sds_enrollments"], staged["sds_classes"]
     stored = tables.classes
-    stored_school = select(stored.c.school_id).where(stored.c.sourced_id == seats["classSourcedId"]).scalar_subquery()
+    stored_school = (
+        sa.select(stored.c.school_id).where(stored.c.sourced_id == seats["classSourcedId"]).scalar_subquery()
+    )
     role = _to_role(seats["role"], vocabulary.ENROLLMENT_ROLES)
     identifier = make_id(feed, "enrollment", seats["classSourcedId"], seats["userSourcedId"], role)
     return (
-        select(
+        sa.select(
             identifier.label("sourcedId"),
             seats["classSourcedId"].label("classSourcedId"),
-            func.coalesce(classes["orgSourcedId"], stored_school, type_=CText).label("schoolSourcedId"),
+            sa.func.coalesce(classes["orgSourcedId"], stored_school, type_=CText).label("schoolSourcedId"),
             seats["userSourcedId"].label("userSourcedId"),
             role.label("role"),
         )
@@ -247,14 +249,14 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
     )
 
 
-def select_demographics(staged: Staged, feed: str) -> Select[Any]:
+def select_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of demographics.csv. The lists of codes name the columns that are true."""
     people = staged["sds_demographics"]
 
-    def has_code(header: str, code: str) -> ColumnElement[Any]:
-        return case((_to_literal(code) == func.any(to_list(people[header])), "true"))
+    def has_code(header: str, code: str) -> sa.ColumnElement[Any]:
+        return sa.case((_to_literal(code) == sa.func.any(to_list(people[header])), "true"))
 
-    return select(
+    return sa.select(
         people["userSourcedId"].label("sourcedId"),
         people["sex"].label("sex"),
         people["birthDate"].label("birthDate"),

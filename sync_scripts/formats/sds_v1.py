@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal, null, or_, select, union_all
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
@@ -73,7 +73,7 @@ def _make_file(
     )
 
 
-def _describe(table: Table, kind: str) -> Subject:
+def _describe(table: sa.Table, kind: str) -> Subject:
     """Records whose ids come from this kind and the key of a row."""
     return Subject(table, lambda feed, key: make_id(feed, kind, key))
 
@@ -179,31 +179,31 @@ FILES = (
 # --- the rows, as those of version 2.1 ----------------------------------------------------------------------------
 
 
-def _list_orgs(staged: Staged, feed: str) -> Select[Any]:
+def _list_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
     schools, district = staged[SCHOOL], make_district(feed)
-    top = select(*(cell.label(header) for header, cell in district.items()), null().label("parentSourcedId"))
-    number = func.coalesce(schools["School Number"], schools[KEY], type_=CText)
-    below = select(
+    top = sa.select(*(cell.label(header) for header, cell in district.items()), sa.null().label("parentSourcedId"))
+    number = sa.func.coalesce(schools["School Number"], schools[KEY], type_=CText)
+    below = sa.select(
         make_id(feed, "school", schools[KEY]), schools["Name"], to_literal("school"), number, district["sourcedId"]
     )
-    return select(*union_all(top, below).subquery().c)
+    return sa.select(*sa.union_all(top, below).subquery().c)
 
 
-def _make_term_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
+def _make_term_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
     """The id of a section's term, which is complete: from the id of the term, else from its content."""
     begin, end = sections["Term StartDate"], sections["Term EndDate"]
-    digest = func.md5(sections["Term Name"].concat("/").concat(begin).concat("/").concat(end), type_=CText)
+    digest = sa.func.md5(sections["Term Name"].concat("/").concat(begin).concat("/").concat(end), type_=CText)
     is_complete = sections["Term Name"].is_not(None) & begin.is_not(None) & end.is_not(None)
-    key = func.coalesce(func.md5(sections["Term SIS ID"]), digest, type_=CText)
-    return case((is_complete, make_id(feed, "term", key)))
+    key = sa.func.coalesce(sa.func.md5(sections["Term SIS ID"]), digest, type_=CText)
+    return sa.case((is_complete, make_id(feed, "term", key)))
 
 
-def _lacks_part_of_term(sections: StagedFile) -> ColumnElement[bool]:
+def _lacks_part_of_term(sections: StagedFile) -> sa.ColumnElement[bool]:
     blank = [is_blank(sections[header]) for header in ("Term Name", "Term StartDate", "Term EndDate")]
-    return or_(*blank) & ~and_(*blank)
+    return sa.or_(*blank) & ~sa.and_(*blank)
 
 
-def _list_sessions(staged: Staged, feed: str) -> Select[Any]:
+def _list_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
     sections = staged[SECTION]
     identifier, end = _make_term_id(sections, feed), sections["Term EndDate"]
     columns = {
@@ -215,36 +215,36 @@ def _list_sessions(staged: Staged, feed: str) -> Select[Any]:
         "endDate": end,
     }
     labelled = (column.label(header) for header, column in columns.items())
-    terms = select(*labelled).ext(distinct_on(identifier)).where(identifier.is_not(None))
+    terms = sa.select(*labelled).ext(distinct_on(identifier)).where(identifier.is_not(None))
     return terms.order_by(identifier, sections.line)
 
 
-def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
+def _make_course_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
     """The id of a section's course: from its own id, else from its school, number and name; NULL where it has none."""
     named = make_course_id(feed, *(sections[header] for header in ("School SIS ID", "Course Number", "Course Name")))
-    return func.coalesce(make_id(feed, "course", sections["Course SIS ID"]), named, type_=CText)
+    return sa.func.coalesce(make_id(feed, "course", sections["Course SIS ID"]), named, type_=CText)
 
 
-def _list_courses(staged: Staged, feed: str) -> Select[Any]:
+def _list_courses(staged: Staged, feed: str) -> sa.Select[Any]:
     sections = staged[SECTION]
     identifier = _make_course_id(sections, feed)
     columns = {
         "sourcedId": identifier,
         "orgSourcedId": make_district(feed)["sourcedId"],
-        "title": func.coalesce(sections["Course Name"], sections["Course Number"], sections["Section Name"]),
+        "title": sa.func.coalesce(sections["Course Name"], sections["Course Number"], sections["Section Name"]),
         "code": sections["Course Number"],
-        "schoolYearSourcedId": null(),
+        "schoolYearSourcedId": sa.null(),
         "subject": sections["Course Subject"],
-        "grade": null(),
+        "grade": sa.null(),
     }
     labelled = (column.label(header) for header, column in columns.items())
-    courses = select(*labelled).ext(distinct_on(identifier)).where(identifier.is_not(None))
+    courses = sa.select(*labelled).ext(distinct_on(identifier)).where(identifier.is_not(None))
     return courses.order_by(identifier, sections.line)
 
 
-def _list_classes(staged: Staged, feed: str) -> Select[Any]:
+def _list_classes(staged: Staged, feed: str) -> sa.Select[Any]:
     sections = staged[SECTION]
-    return select(
+    return sa.select(
         make_id(feed, "section", sections[KEY]).label("sourcedId"),
         make_id(feed, "school", sections["School SIS ID"]).label("orgSourcedId"),
         sections["Section Name"].label("title"),
@@ -255,7 +255,7 @@ def _list_classes(staged: Staged, feed: str) -> Select[Any]:
     )
 
 
-def _list_users(staged: Staged, feed: str) -> Select[Any]:
+def _list_users(staged: Staged, feed: str) -> sa.Select[Any]:
     """The first row of each student and teacher, and the guardians."""
     selects = []
     for kind, name, number in PEOPLE:
@@ -269,25 +269,25 @@ def _list_users(staged: Staged, feed: str) -> Select[Any]:
                 "middleName": people["Middle Name"],
                 "identifier": people[number],
                 "email": people["Secondary Email"],
-                "phone": null(),
-                "sms": null(),
+                "phone": sa.null(),
+                "sms": sa.null(),
             }
             first = select_first(people, *(column.label(header) for header, column in columns.items())).subquery()
-            selects.append(select(*first.c))
+            selects.append(sa.select(*first.c))
     if USER in staged:
-        guardians, empty = staged[USER], literal(None, CText)
+        guardians, empty = staged[USER], sa.literal(None, CText)
         names = (empty, guardians["First Name"], guardians["Last Name"], empty, empty)
         identifier = make_id(feed, "contact", guardians["Email"])
         selects.append(
-            select(identifier.label("sourcedId"), *names, guardians["Email"], guardians["Phone"], empty.label("sms"))
+            sa.select(identifier.label("sourcedId"), *names, guardians["Email"], guardians["Phone"], empty.label("sms"))
         )
-    return select(*union_all(*selects).subquery().c)
+    return sa.select(*sa.union_all(*selects).subquery().c)
 
 
-def _list_roles(staged: Staged, feed: str) -> Select[Any]:
-    empty = literal(None, CText)
+def _list_roles(staged: Staged, feed: str) -> sa.Select[Any]:
+    empty = sa.literal(None, CText)
     selects = [
-        select(
+        sa.select(
             make_id(feed, kind, staged[name][KEY]).label("userSourcedId"),
             make_id(feed, "school", staged[name]["School SIS ID"]).label("orgSourcedId"),
             to_literal(kind).label("role"),
@@ -297,12 +297,12 @@ def _list_roles(staged: Staged, feed: str) -> Select[Any]:
         for kind, name, _ in PEOPLE
         if name in staged
     ]
-    return select(*union_all(*selects).subquery().c)
+    return sa.select(*sa.union_all(*selects).subquery().c)
 
 
-def _list_enrollments(staged: Staged, feed: str) -> Select[Any]:
+def _list_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
     selects = [
-        select(
+        sa.select(
             make_id(feed, "section", staged[name]["Section SIS ID"]).label("classSourcedId"),
             make_id(feed, kind, staged[name][KEY]).label("userSourcedId"),
             to_literal(kind).label("role"),
@@ -310,26 +310,26 @@ def _list_enrollments(staged: Staged, feed: str) -> Select[Any]:
         for kind, name in (("student", SEATS), ("teacher", ROSTER))
         if name in staged
     ]
-    return select(*union_all(*selects).subquery().c)
+    return sa.select(*sa.union_all(*selects).subquery().c)
 
 
-def _list_demographics(staged: Staged, feed: str) -> Select[Any]:
+def _list_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
     """The demographics of students with a gender or a day of birth."""
     students = staged[STUDENT]
     sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
-    cells: dict[str, Any] = {header: null() for header in SDS.find_file("sds_demographics").headers}
+    cells: dict[str, Any] = {header: sa.null() for header in SDS.find_file("sds_demographics").headers}
     cells |= {
         "userSourcedId": make_id(feed, "student", students[KEY]),
-        "sex": case(*sexes),
+        "sex": sa.case(*sexes),
         "birthDate": students["Birthdate"],
     }
-    filled = or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
+    filled = sa.or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
     return select_first(students, *(cell.label(header) for header, cell in cells.items())).where(filled)
 
 
-def _list_relationships(staged: Staged, feed: str) -> Select[Any]:
+def _list_relationships(staged: Staged, feed: str) -> sa.Select[Any]:
     relations = staged[RELATIONS]
-    return select(
+    return sa.select(
         make_id(feed, "student", relations[KEY]).label("userSourcedId"),
         make_id(feed, "contact", relations["Email"]).label("relationshipUserSourcedId"),
         relations["Role"].label("relationshipRole"),
@@ -337,7 +337,7 @@ def _list_relationships(staged: Staged, feed: str) -> Select[Any]:
 
 
 # File of version 2.1: (its rows, the files of which at least one must be there).
-DESCRIBED: dict[str, tuple[Callable[[Staged, str], Select[Any]], tuple[str, ...]]] = {
+DESCRIBED: dict[str, tuple[Callable[[Staged, str], sa.Select[Any]], tuple[str, ...]]] = {
     "sds_orgs": (_list_orgs, (SCHOOL,)),
     "sds_academicSessions": (_list_sessions, (SECTION,)),
     "sds_courses": (_list_courses, (SECTION,)),
@@ -366,22 +366,22 @@ def _retain_described(retain: RetainedRows) -> RetainedRows:
     return lambda rejected, feed: retain(_describe_as_v2_1(rejected, feed), feed)
 
 
-def _retain_sessions(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
+def _retain_sessions(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The terms of the classes that rejected sections rows describe."""
     terms = tables.class_terms
     if SECTION in rejected:
-        classes = select(make_id(feed, "section", rejected[SECTION][KEY]))
-        yield select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(classes))
+        classes = sa.select(make_id(feed, "section", rejected[SECTION][KEY]))
+        yield sa.select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(classes))
 
 
-def _retain_demographics(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
+def _retain_demographics(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The demographics of the students of rejected students rows."""
     if STUDENT in rejected:
-        yield select(make_id(feed, "student", rejected[STUDENT][KEY]).label("sourcedId"))
+        yield sa.select(make_id(feed, "student", rejected[STUDENT][KEY]).label("sourcedId"))
 
 
 def _convert_to(
-    name: str, select_rows: Callable[[Staged, str], Select[Any]], retain: RetainedRows, *files: str
+    name: str, select_rows: Callable[[Staged, str], sa.Select[Any]], retain: RetainedRows, *files: str
 ) -> ConvertedFile:
     file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds", "username")
     return ConvertedFile(file, files, lambda staged, feed: select_rows(_describe_as_v2_1(staged, feed), feed), retain)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Select, func, null, select, true
+import sqlalchemy as sa
 
 from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
@@ -35,8 +35,8 @@ USERS = replace(
 def _add_roles(staged: Staged) -> Staged:
     """The staged files, with the rows of users.csv as those of roles.csv of version 2.1: one for each org."""
     users = staged["sds_users"].alias()
-    orgs = func.unnest(to_list(users["orgSourcedIds"])).table_valued("id").render_derived()
-    cells: dict[str, Any] = {header: null() for header in ROLES.headers}
+    orgs = sa.func.unnest(to_list(users["orgSourcedIds"])).table_valued("id").render_derived()
+    cells: dict[str, Any] = {header: sa.null() for header in ROLES.headers}
     cells |= {
         "userSourcedId": users["sourcedId"],
         "orgSourcedId": orgs.c.id,
@@ -44,15 +44,15 @@ def _add_roles(staged: Staged) -> Staged:
         "grade": users["grade"],
     }
     columns = (cell.label(header) for header, cell in cells.items())
-    made = select(*columns).select_from(users.table.join(orgs, true())).subquery()
+    made = sa.select(*columns).select_from(users.table.join(orgs, sa.true())).subquery()
     return {**staged, ROLES.name: StagedFile(ROLES, made, ())}
 
 
-def _retain_roles(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
+def _retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """All roles of the users in rejected users rows and rejected relationships rows."""
     users = rejected.get("sds_users")
     if users is not None:
-        named = select(users["sourcedId"].label(ROLES.key)).subquery()
+        named = sa.select(users["sourcedId"].label(ROLES.key)).subquery()
         rejected = {**rejected, ROLES.name: StagedFile(ROLES, named, ())}
     yield from retained.retain_roles(rejected, feed)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sqlalchemy import ColumnElement
+import sqlalchemy as sa
 
-SQLText = ColumnElement[str]
+SQLText = sa.ColumnElement[str]
 
 
 @dataclass(frozen=True)
@@ -324,10 +324,10 @@ class Tolerance:
     report has the words `clash`. The report says nothing of a deviation that is the `usual` form of the format."""
 
     deviation: Deviation
-    holds: Callable[[SQLText], ColumnElement[bool]]
+    holds: Callable[[SQLText], sa.ColumnElement[bool]]
     read: Callable[[SQLText], SQLText] | None = None
     early: bool = False
-    needs: Callable[[SQLText], ColumnElement[bool]] | None = None
-    excluded_by: Callable[[SQLText], ColumnElement[bool]] | None = None
+    needs: Callable[[SQLText], sa.ColumnElement[bool]] | None = None
+    excluded_by: Callable[[SQLText], sa.ColumnElement[bool]] | None = None
     clash: str = ""
     usual: bool = False

@@ -15,18 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Connection,
-    Table,
-    cast,
-    exists,
-    func,
-    null,
-    select,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.db.tables import CText, orgs
@@ -47,7 +36,7 @@ class Conversion:
     rejected: Mapping[str, StagedFile]
 
 
-def convert(connection: Connection, form: Format, source: Retention) -> Conversion:
+def convert(connection: sa.Connection, form: Format, source: Retention) -> Conversion:
     """Converts the files of an export, after their checks, into the files that the format declares. `source`: the
     retention of the export's own files, without their rejected rows."""
     possible = [it for it in form.converted if all(name in source.staged for name in it.files)]
@@ -61,48 +50,48 @@ def convert(connection: Connection, form: Format, source: Retention) -> Conversi
     return Conversion(files, rejected)
 
 
-def _convert_file(connection: Connection, converted: ConvertedFile, source: Retention) -> StagedFile:
+def _convert_file(connection: sa.Connection, converted: ConvertedFile, source: Retention) -> StagedFile:
     file = converted.file
     rows = converted.rows(source.staged, source.feed_name).subquery()
-    columns: list[Column[Any]] = [
-        Column(LINE, BigInteger),
-        *(Column(header, CText) for header in file.headers),
-        Column(METADATA, JSONB),
+    columns: list[sa.Column[Any]] = [
+        sa.Column(LINE, sa.BigInteger),
+        *(sa.Column(header, CText) for header in file.headers),
+        sa.Column(METADATA, JSONB),
     ]
     table = create_temporary(connection, f"converted_{file.name}", columns)
-    read: list[ColumnElement[Any]] = [
-        rows.c[header] if header in rows.c else cast(null(), CText).label(header) for header in file.headers
+    read: list[sa.ColumnElement[Any]] = [
+        rows.c[header] if header in rows.c else sa.cast(sa.null(), CText).label(header) for header in file.headers
     ]
-    metadata = rows.c[METADATA] if METADATA in rows.c else cast(null(), JSONB)
+    metadata = rows.c[METADATA] if METADATA in rows.c else sa.cast(sa.null(), JSONB)
     names = [LINE, *file.headers, METADATA]
-    connection.execute(table.insert().from_select(names, select(func.row_number().over(), *read, metadata)))
+    connection.execute(table.insert().from_select(names, sa.select(sa.func.row_number().over(), *read, metadata)))
     analyze_temporary(connection, table)
     return StagedFile(file, table, ())
 
 
 def _quarantine_retained(
-    connection: Connection, converted: ConvertedFile, files: Staged, source: Retention
+    connection: sa.Connection, converted: ConvertedFile, files: Staged, source: Retention
 ) -> StagedFile:
     """The ids of the records that the rejected rows of the export may have described, as a quarantine of the converted
     file. These ids come from no line of that file, so their line is NULL."""
     quarantine = make_quarantine(connection, files[converted.file.name])
-    table = typing.cast(Table, quarantine.table)
+    table = typing.cast(sa.Table, quarantine.table)
     for rows in converted.retained(source.rejected, source.feed_name):
         insert_rows(connection, table, rows)
     analyze_temporary(connection, table)
     return quarantine
 
 
-def _delete_retained_rows(connection: Connection, file: StagedFile, retention: Retention) -> None:
+def _delete_retained_rows(connection: sa.Connection, file: StagedFile, retention: Retention) -> None:
     """Deletes the converted rows whose record keeps its last good state."""
     retained = retention.find_retained(file.file)
     if retained is not None:
-        table = typing.cast(Table, file.table)
-        named = exists().where(retained["sourcedId"] == table.c.sourcedId)
+        table = typing.cast(sa.Table, file.table)
+        named = sa.exists().where(retained["sourcedId"] == table.c.sourcedId)
         connection.execute(table.delete().where(named))
 
 
-def list_remarks(connection: Connection, form: Format, source: Retention) -> Iterator[Notice]:
+def list_remarks(connection: sa.Connection, form: Format, source: Retention) -> Iterator[Notice]:
     """The notices about what the conversion of the export's own files makes up or leaves out. `source`: as in
     `convert`."""
     if form.makes_district:
@@ -111,12 +100,14 @@ def list_remarks(connection: Connection, form: Format, source: Retention) -> Ite
     for remark in form.remarks:
         if remark.file in source.staged:
             file = source.staged[remark.file]
-            count = connection.scalar(select(func.count()).select_from(remark.rows(file).subquery()))
+            count = connection.scalar(sa.select(sa.func.count()).select_from(remark.rows(file).subquery()))
             if count:
                 yield Tolerated(file.file.file_name, remark.deviation, remark.header, count)
     for file in source.staged.values():
         headers = [cell.header for cell in file.file.cells if cell.kind is UNREAD]
-        counts = select(func.count(), *(func.count(file[header]) for header in headers)).select_from(file.table)
+        counts = sa.select(sa.func.count(), *(sa.func.count(file[header]) for header in headers)).select_from(
+            file.table
+        )
         _, *filled = connection.execute(counts).one()
         if left_out := [header for header, count in zip(headers, filled, strict=True) if count]:
             yield Tolerated(file.file.file_name, NO_PLACE, found=", ".join(left_out))

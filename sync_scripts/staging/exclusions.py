@@ -11,20 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    any_,
-    delete,
-    func,
-    literal,
-    select,
-    true,
-    union,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.db.tables import CText, CTexts, users
@@ -34,7 +21,7 @@ from sync_scripts.formats.model import Cell, Staged, StagedFile
 from sync_scripts.reading.rejections import Findings
 
 
-def leave_out(connection: Connection, staged: Staged, excluded: ExcludedPeople | None) -> int:
+def leave_out(connection: sa.Connection, staged: Staged, excluded: ExcludedPeople | None) -> int:
     """Deletes the rows of excluded people from staged OneRoster files, and what refers to these rows. Returns the
     number of people."""
     if excluded is None or "users" not in staged:
@@ -59,10 +46,10 @@ def leave_out_findings(findings: Findings, excluded: ExcludedPeople | None) -> F
     )
 
 
-def _leave_out(connection: Connection, staged: Staged, people: StagedFile, excluded: ExcludedPeople) -> int:
+def _leave_out(connection: sa.Connection, staged: Staged, people: StagedFile, excluded: ExcludedPeople) -> int:
     referring = list(_list_referring(staged, people.file.name))
-    own = select(people["sourcedId"].label("key"))
-    named = union(own, *(_select_keys(file, cell) for file, cell in referring))
+    own = sa.select(people["sourcedId"].label("key"))
+    named = sa.union(own, *(_select_keys(file, cell) for file, cell in referring))
     keys = [key for key in connection.scalars(named) if key is not None and excluded.includes(key)]
     if keys:
         _delete_rows(connection, people, people["sourcedId"], keys)
@@ -82,27 +69,27 @@ def _list_referring(staged: Staged, name: str) -> Iterator[tuple[StagedFile, Cel
                 yield file, cell
 
 
-def _select_keys(file: StagedFile, cell: Cell) -> Select[tuple[str]]:
+def _select_keys(file: StagedFile, cell: Cell) -> sa.Select[tuple[str]]:
     if not cell.many:
-        return select(file[cell.header].label("key"))
-    items = func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
-    return select(items.c.item.label("key")).select_from(file.table.join(items, true()))
+        return sa.select(file[cell.header].label("key"))
+    items = sa.func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
+    return sa.select(items.c.item.label("key")).select_from(file.table.join(items, sa.true()))
 
 
-def _is_one(value: ColumnElement[str], keys: Sequence[str]) -> ColumnElement[bool]:
-    return value == any_(literal(keys, CTexts))
+def _is_one(value: sa.ColumnElement[str], keys: Sequence[str]) -> sa.ColumnElement[bool]:
+    return value == sa.any_(sa.literal(keys, CTexts))
 
 
-def _delete_rows(connection: Connection, file: StagedFile, key: ColumnElement[str], keys: Sequence[str]) -> None:
-    connection.execute(delete(cast(Table, file.table)).where(_is_one(key, keys)))
+def _delete_rows(connection: sa.Connection, file: StagedFile, key: sa.ColumnElement[str], keys: Sequence[str]) -> None:
+    connection.execute(sa.delete(cast(sa.Table, file.table)).where(_is_one(key, keys)))
 
 
-def _delete_items(connection: Connection, file: StagedFile, cell: Cell, keys: Sequence[str]) -> None:
+def _delete_items(connection: sa.Connection, file: StagedFile, cell: Cell, keys: Sequence[str]) -> None:
     """Deletes items of lists; a list without items is an empty cell."""
     column = file[cell.header]
-    items = func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
+    items = sa.func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
     in_order = aggregate_order_by(items.c.item, items.c.number)
-    kept = select(func.array_agg(in_order, type_=CTexts)).where(~_is_one(items.c.item, keys)).scalar_subquery()
-    text = func.array_to_string(kept, ",", type_=CText)
-    named = to_list(column).overlap(literal(keys, CTexts))
-    connection.execute(update(cast(Table, file.table)).where(named).values({cell.header: text}))
+    kept = sa.select(sa.func.array_agg(in_order, type_=CTexts)).where(~_is_one(items.c.item, keys)).scalar_subquery()
+    text = sa.func.array_to_string(kept, ",", type_=CText)
+    named = to_list(column).overlap(sa.literal(keys, CTexts))
+    connection.execute(sa.update(cast(sa.Table, file.table)).where(named).values({cell.header: text}))

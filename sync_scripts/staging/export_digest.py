@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
-from sqlalchemy import Connection, select, update
+import sqlalchemy as sa
 from xxhash import xxh3_128
 
 from roster_service.db.tables import feeds
@@ -57,10 +57,10 @@ def make_digest(contents: Contents, form: Format, digests: Mapping[str, bytes]) 
     return _hash_structure(contents, form) + whole.digest()
 
 
-def is_last_export(connection: Connection, feed_id: int, contents: Contents, form: Format) -> bool:
+def is_last_export(connection: sa.Connection, feed_id: int, contents: Contents, form: Format) -> bool:
     """Whether the feed was last loaded from an export with this digest, without findings. False where a file cannot be
     read; staging then reports it."""
-    last = connection.scalar(select(feeds.c.last_digest).where(feeds.c.id == feed_id))
+    last = connection.scalar(sa.select(feeds.c.last_digest).where(feeds.c.id == feed_id))
     # Reading all files takes time, and a different export nearly always has other sizes.
     if last is None or last[:STRUCTURE_BYTES] != _hash_structure(contents, form):
         return False
@@ -100,6 +100,6 @@ def _digest_file(contents: Contents, file: CsvFile) -> bytes:
         return digested.digest
 
 
-def store_digest(connection: Connection, feed_id: int, digest: bytes | None) -> None:
+def store_digest(connection: sa.Connection, feed_id: int, digest: bytes | None) -> None:
     """Stores the digest of the export that the feed was loaded from; None: the next run must not skip any export."""
-    connection.execute(update(feeds).where(feeds.c.id == feed_id).values(last_digest=digest))
+    connection.execute(sa.update(feeds).where(feeds.c.id == feed_id).values(last_digest=digest))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 
-from sqlalchemy import Connection, LargeBinary, Table, func, literal, select
+import sqlalchemy as sa
 from xxhash import xxh3_64_intdigest
 
 from sync_scripts.formats.cells import UNREAD
@@ -120,24 +120,24 @@ class LastLines:
     feed_id: int
     trusted: bool
     day_first: frozenset[str] = frozenset()
-    restaged: Mapping[Table, Collection[int]] = field(default_factory=dict)
+    restaged: Mapping[sa.Table, Collection[int]] = field(default_factory=dict)
 
-    def find_table(self, file: CsvFile) -> Table | None:
+    def find_table(self, file: CsvFile) -> sa.Table | None:
         """The table whose fingerprints are the hashes of the file's lines; None: the run stages the whole file."""
         return file.table if self.trusted and file.is_plain else None
 
-    def fetch_hashes(self, connection: Connection, file: CsvFile) -> set[int]:
+    def fetch_hashes(self, connection: sa.Connection, file: CsvFile) -> set[int]:
         """The hashes of the lines of a file that the run need not stage."""
         table = self.find_table(file)
         if table is None:
             return set()
-        packed = func.string_agg(func.int8send(table.c.fingerprint), literal(b""), type_=LargeBinary)
-        found = connection.scalar(select(packed).where(is_active(table, self.feed_id))) or b""
+        packed = sa.func.string_agg(sa.func.int8send(table.c.fingerprint), sa.literal(b""), type_=sa.LargeBinary)
+        found = connection.scalar(sa.select(packed).where(is_active(table, self.feed_id))) or b""
         hashes = set(struct.unpack(f">{len(found) // HASH_BYTES}q", found))
         hashes.difference_update(self.restaged.get(table, ()))
         return hashes
 
-    def add_restaged(self, more: Mapping[Table, Collection[int]]) -> LastLines:
+    def add_restaged(self, more: Mapping[sa.Table, Collection[int]]) -> LastLines:
         """A copy with more lines to stage."""
         restaged = {table: {*self.restaged.get(table, ()), *more.get(table, ())} for table in {*self.restaged, *more}}
         return replace(self, restaged=restaged)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, Table, exists, func, select, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText, courses
 from sync_scripts.formats.cells import is_blank
@@ -21,25 +21,28 @@ from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 
 def make_courses(
-    connection: Connection, feed_id: int, feed_name: str, file: CsvFile, staged: Staged
+    connection: sa.Connection, feed_id: int, feed_name: str, file: CsvFile, staged: Staged
 ) -> tuple[StagedFile, Tolerated]:
     """(rows of `courses.csv`, the notice about them). `file`: the declaration of `courses.csv`; `staged`: the
     normalized files. Gives each class without a course the id of its own."""
     classes, orgs = staged["classes"], staged["orgs"].alias()
     own_id = make_id(feed_name, "class-course", classes["sourcedId"])
     without = is_blank(classes["courseSourcedId"])
-    connection.execute(update(typing.cast(Table, classes.table)).where(without).values(courseSourcedId=own_id))
-    columns: list[Column[Any]] = [Column(LINE, BigInteger), *(Column(header, CText) for header in file.headers)]
+    connection.execute(sa.update(typing.cast(sa.Table, classes.table)).where(without).values(courseSourcedId=own_id))
+    columns: list[sa.Column[Any]] = [
+        sa.Column(LINE, sa.BigInteger),
+        *(sa.Column(header, CText) for header in file.headers),
+    ]
     table = create_temporary(connection, "made_courses", columns)
     named, school = classes["courseSourcedId"], classes["schoolSourcedId"]
     rows = (
-        select(func.min(classes.line), named, func.min(classes["title"]), func.min(school))
+        sa.select(sa.func.min(classes.line), named, sa.func.min(classes["title"]), sa.func.min(school))
         .where(
             classes.live,
             # The checks reject a class without a school by itself.
-            exists().where(orgs["sourcedId"] == school, orgs.live),
+            sa.exists().where(orgs["sourcedId"] == school, orgs.live),
             ~is_blank(classes["title"]),
-            ~exists().where(courses.c.sourced_id == named, is_active(courses, feed_id)),
+            ~sa.exists().where(courses.c.sourced_id == named, is_active(courses, feed_id)),
         )
         .group_by(named)
     )

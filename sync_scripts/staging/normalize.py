@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, exists, func, or_, select
+import sqlalchemy as sa
 
 from sync_scripts.formats.cells import ORDERS, SLASHES, SLASHES_AFTER_DAY_FIRST, may_have_slashes
 from sync_scripts.formats.model import Cell, CsvFile, Staged, StagedFile
@@ -34,7 +34,7 @@ def name_column(file: CsvFile, cell: Cell) -> str:
 
 
 def normalize(
-    connection: Connection, staged: Staged, deltas: frozenset[str], day_first: frozenset[str]
+    connection: sa.Connection, staged: Staged, deltas: frozenset[str], day_first: frozenset[str]
 ) -> NormalizedFiles:
     """Counts and corrects the tolerated deviations of all cells. A status is a deviation in a bulk file; the rows of
     `deltas` need theirs. `day_first`: of the exports before, as in the result."""
@@ -48,7 +48,7 @@ def normalize(
 
 
 def _normalize_file(
-    connection: Connection, file: StagedFile, day_first: frozenset[str] | None
+    connection: sa.Connection, file: StagedFile, day_first: frozenset[str] | None
 ) -> tuple[StagedFile, list[Notice], dict[str, bool]]:
     """(the file with corrected cells, the notices, whether a column has the day first, for those with slashes).
     `day_first`: of a delta; None: the file is in bulk."""
@@ -82,7 +82,7 @@ class _Found:
 
 
 def _find_tolerated(
-    connection: Connection, file: StagedFile, tolerances: list[tuple[Cell, Tolerance]]
+    connection: sa.Connection, file: StagedFile, tolerances: list[tuple[Cell, Tolerance]]
 ) -> tuple[list[_Found], list[_Found]]:
     """(the deviations of the cells, those that are not read because their columns contradict themselves)."""
     asked = [
@@ -93,7 +93,7 @@ def _find_tolerated(
     ]
     if not asked:
         return [], []
-    counted = select(*(func.count().filter(condition) for _, condition in asked)).select_from(file.table)
+    counted = sa.select(*(sa.func.count().filter(condition) for _, condition in asked)).select_from(file.table)
     counts: dict[int, list[int]] = {}
     for (place, _), count in zip(asked, connection.execute(counted).one(), strict=True):
         counts.setdefault(place, []).append(count)
@@ -117,25 +117,27 @@ def _list_tolerances(file: StagedFile, day_first: frozenset[str] | None) -> Iter
         yield from ((cell, tolerance) for tolerance in tolerates)
 
 
-def _rewrite(connection: Connection, file: StagedFile, found: list[_Found], name: str) -> StagedFile:
+def _rewrite(connection: sa.Connection, file: StagedFile, found: list[_Found], name: str) -> StagedFile:
     table = create_temporary(connection, f"{name}_{file.file.name}", copy_columns(file.columns))
     read = [_normalize_cell(column.name, column, found).label(column.name) for column in file.columns]
-    connection.execute(table.insert().from_select([it.name for it in read], select(*read).select_from(file.table)))
+    connection.execute(table.insert().from_select([it.name for it in read], sa.select(*read).select_from(file.table)))
     analyze_temporary(connection, table)
     return replace(file, table=table)
 
 
-def _normalize_cell(name: str, column: ColumnElement[Any], found: list[_Found]) -> ColumnElement[Any]:
+def _normalize_cell(name: str, column: sa.ColumnElement[Any], found: list[_Found]) -> sa.ColumnElement[Any]:
     own = (it.tolerance for it in found if it.cell.header == name)
     whens = [(it.holds(column), it.read(column)) for it in own if it.read is not None]
-    return case(*whens, else_=column) if whens else column
+    return sa.case(*whens, else_=column) if whens else column
 
 
-def find_days_with_slashes(connection: Connection, staged: Staged) -> list[str]:
+def find_days_with_slashes(connection: sa.Connection, staged: Staged) -> list[str]:
     """The names of the files with a day whose order depends on the other rows of its column."""
     found = []
     for name, file in staged.items():
         days = [file[cell.header] for cell in file.file.cells if SLASHES[0] in cell.kind.tolerates]
-        if days and connection.scalar(select(exists(select(file.line).where(or_(*map(may_have_slashes, days)))))):
+        if days and connection.scalar(
+            sa.select(sa.exists(sa.select(file.line).where(sa.or_(*map(may_have_slashes, days)))))
+        ):
             found.append(name)
     return found

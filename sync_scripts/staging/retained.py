@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, FromClause, Table, Text, and_, exists, or_, select, union_all
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.formats.model import CsvFile, Staged, StagedFile, Subject
@@ -29,13 +29,13 @@ ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
 # For each roster table whose file is staged with only its new lines: the temporary table of the ids of active records
 # whose lines are gone.
-Absent = Mapping[Table, Table]
+Absent = Mapping[sa.Table, sa.Table]
 NOTHING_LEFT_OUT: Absent = MappingProxyType({})
 
 
-def is_active(stored: FromClause, feed_id: int) -> ColumnElement[bool]:
+def is_active(stored: sa.FromClause, feed_id: int) -> sa.ColumnElement[bool]:
     """The condition that a row of `stored`, a roster table or an alias of it, is an active record of the feed."""
-    return and_(stored.c.feed_id == feed_id, stored.c.status == ACTIVE)
+    return sa.and_(stored.c.feed_id == feed_id, stored.c.status == ACTIVE)
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Retention:
     made: frozenset[str] = frozenset()
     # By roster table: a temporary table of the ids of records that would be retained, but need a record that is gone
     # after the run (see `checking/orphans.py`).
-    orphans: Mapping[Table, Table] = field(default_factory=dict)
+    orphans: Mapping[sa.Table, sa.Table] = field(default_factory=dict)
 
-    def is_retained(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
+    def is_retained(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool] | None:
         """The condition that a row of `stored`, the table or an alias of it, is retained; None: no row is."""
         names = [file.file.name for file in self.staged.values() if file.file.table is table]
         own = self._is_active(table, stored)
@@ -64,37 +64,37 @@ class Retention:
             # An absent file describes no record, so all are retained.
             return own
         if any(name in self.deltas or name in self.made for name in names):
-            return and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
+            return sa.and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
         rejected = [_is_named(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
-        return and_(own, or_(*rejected)) if rejected else None
+        return sa.and_(own, sa.or_(*rejected)) if rejected else None
 
-    def is_active_after(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
+    def is_active_after(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool] | None:
         """The condition that a row of `stored` is active after the run without a staged row: it is retained, or its
         line was not staged because it did not change. None: no such row."""
         is_retained = self.is_retained(table, stored)
         if table not in self.absent:
             return is_retained
-        gone = exists().where(self.absent[table].c.sourced_id == stored.c.sourced_id)
-        same = and_(self._is_active(table, stored), ~gone)
-        return same if is_retained is None else or_(same, is_retained)
+        gone = sa.exists().where(self.absent[table].c.sourced_id == stored.c.sourced_id)
+        same = sa.and_(self._is_active(table, stored), ~gone)
+        return same if is_retained is None else sa.or_(same, is_retained)
 
-    def _is_active(self, table: Table, stored: FromClause) -> ColumnElement[bool]:
+    def _is_active(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool]:
         """The condition that a row of `stored` is an active record of the feed, and no orphan."""
         active = is_active(stored, self.feed_id)
         if table not in self.orphans:
             return active
         orphan = self.orphans[table].alias()
-        return and_(active, ~exists().where(orphan.c.sourced_id == stored.c.sourced_id))
+        return sa.and_(active, ~sa.exists().where(orphan.c.sourced_id == stored.c.sourced_id))
 
-    def is_own_part(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
+    def is_own_part(self, file: CsvFile, stored: sa.FromClause) -> sa.ColumnElement[bool]:
         """The condition that a part in `stored`, the table that stores the rows of `file` or an alias of it, belongs to
         the feed. Parts of deleted users count, unless they are taken back."""
         users, owner = tables.users.alias(), _find_stored_column(file.owner.column, stored)
-        of_feed = exists().where(users.c.sourced_id == owner, users.c.feed_id == self.feed_id)
+        of_feed = sa.exists().where(users.c.sourced_id == owner, users.c.feed_id == self.feed_id)
         exported = [stored.c.origin == "export"] if "origin" in stored.c else []
-        return and_(of_feed, stored.c.taken_back.is_not(True), *exported)
+        return sa.and_(of_feed, stored.c.taken_back.is_not(True), *exported)
 
-    def is_retained_part(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool] | None:
+    def is_retained_part(self, file: CsvFile, stored: sa.FromClause) -> sa.ColumnElement[bool] | None:
         """The condition that a part in `stored` is retained; None: no part is.
 
         In bulk, that is a part whose row is rejected. Where a user has parts without ids, and one of the user's rows is
@@ -105,18 +105,18 @@ class Retention:
             _find_stored_column(file.owner.column, stored),
         )
         if file.name in self.deltas:
-            return and_(self.is_own_part(file, stored), ~_is_named(key, self.staged[file.name]))
+            return sa.and_(self.is_own_part(file, stored), ~_is_named(key, self.staged[file.name]))
         if file.name not in self.rejected:
             return None
         rejected = self.rejected[file.name]
         twin = stored.alias()
-        nameless = exists().where(
+        nameless = sa.exists().where(
             _find_stored_column(file.owner.column, twin) == owner,
             _find_stored_column(file.find_cell("sourcedId").column, twin).is_(None),
             self.is_own_part(file, twin),
         )
-        of_user = and_(owner.in_(select(rejected[file.owner.header])), nameless)
-        return and_(self.is_own_part(file, stored), or_(_is_named(key, rejected), of_user))
+        of_user = sa.and_(owner.in_(sa.select(rejected[file.owner.header])), nameless)
+        return sa.and_(self.is_own_part(file, stored), sa.or_(_is_named(key, rejected), of_user))
 
     def find_retained(self, file: CsvFile) -> StagedFile | None:
         """The stored rows of a file that are active after the run without a staged row, under the headers of the file,
@@ -133,9 +133,9 @@ class Retention:
         columns = (
             _find_stored_column(cell.column, stored).label(cell.header)
             for cell in file.cells
-            if cell.column is not None and isinstance(cell.column.type, Text)
+            if cell.column is not None and isinstance(cell.column.type, sa.Text)
         )
-        return StagedFile(file, select(*columns).where(condition).subquery(), ())
+        return StagedFile(file, sa.select(*columns).where(condition).subquery(), ())
 
     def _find_described(self, file: CsvFile, subject: Subject) -> StagedFile | None:
         """The rejected rows of a file that the sync converts, where the record that the row describes is stored and
@@ -145,7 +145,7 @@ class Retention:
             return None
         stored = subject.table.alias()
         described = stored.c.sourced_id == subject.identify(self.feed_name, rejected["sourcedId"])
-        rows = select(*rejected.columns).where(described, is_active(stored, self.feed_id))
+        rows = sa.select(*rejected.columns).where(described, is_active(stored, self.feed_id))
         return StagedFile(file, rows.subquery(), ())
 
     def include_retained(self, file: StagedFile) -> StagedFile:
@@ -154,20 +154,20 @@ class Retention:
         if retained is None:
             return file
         headers = [column.name for column in retained.table.c]
-        rows = union_all(
-            select(*(file[header].label(header) for header in headers)).where(file.live),
-            select(*(retained[header].label(header) for header in headers)),
+        rows = sa.union_all(
+            sa.select(*(file[header].label(header) for header in headers)).where(file.live),
+            sa.select(*(retained[header].label(header) for header in headers)),
         )
         return StagedFile(file.file, rows.subquery(), ())
 
 
-def _find_stored_column(column: Column[Any] | None, stored: FromClause) -> ColumnElement[Any]:
+def _find_stored_column(column: sa.Column[Any] | None, stored: sa.FromClause) -> sa.ColumnElement[Any]:
     """The same column in `stored`, its table or an alias of it."""
     if column is None:
         raise TypeError("the cell is not stored in a column")
     return stored.c[column.name]
 
 
-def _is_named(identifier: ColumnElement[Any], file: StagedFile) -> ColumnElement[bool]:
+def _is_named(identifier: sa.ColumnElement[Any], file: StagedFile) -> sa.ColumnElement[bool]:
     named = file.alias()
-    return exists().where(named["sourcedId"] == identifier)
+    return sa.exists().where(named["sourcedId"] == identifier)

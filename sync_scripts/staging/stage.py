@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import psycopg2
-from sqlalchemy import BigInteger, Column, Connection, Table
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.model import FAULT, HASH, LINE, CsvFile, Format, Staged, StagedFile, name_metadata_column
@@ -54,10 +54,10 @@ class Stage:
     digests: Mapping[str, bytes]
     rows: Mapping[str, int]
     # For each file that is staged with only its new lines, by its table: the hashes of the lines that are gone.
-    gone: Mapping[Table, Collection[int]]
+    gone: Mapping[sa.Table, Collection[int]]
 
 
-def stage_files(connection: Connection, contents: Contents, form: Format, last: LastLines, follow: Follow) -> Stage:
+def stage_files(connection: sa.Connection, contents: Contents, form: Format, last: LastLines, follow: Follow) -> Stage:
     """Copies the files of an export into temporary tables; a silent file gets an empty table. Leaves out lines that are
     among the `last` ones, for files where one row describes one record. `follow`: of the step.
 
@@ -69,7 +69,7 @@ def stage_files(connection: Connection, contents: Contents, form: Format, last: 
     staged: dict[str, StagedFile] = {}
     digests: dict[str, bytes] = {}
     rows: dict[str, int] = {}
-    gone: dict[Table, Collection[int]] = {}
+    gone: dict[sa.Table, Collection[int]] = {}
     notices: list[Notice] = [*header_notices]
     for file in follow(contents.files):
         source = _Source(contents.package, file, headers[file.name], form)
@@ -156,7 +156,7 @@ class _Found:
     gone: set[int]
 
 
-def _stage_file(connection: Connection, source: _Source, last: LastLines) -> _Found:
+def _stage_file(connection: sa.Connection, source: _Source, last: LastLines) -> _Found:
     with contextlib.suppress(DamagedFileError), connection.begin_nested():
         return _copy(connection, source, CleanLines, last)
     # Most faults can be repaired, so copy the file again, line by line.
@@ -166,22 +166,22 @@ def _stage_file(connection: Connection, source: _Source, last: LastLines) -> _Fo
     return _copy(connection, source, partial(RepairedLines, width=width, surplus=surplus), last)
 
 
-def _quote(connection: Connection, name: str) -> str:
+def _quote(connection: sa.Connection, name: str) -> str:
     return connection.dialect.identifier_preparer.quote_identifier(name)
 
 
-def _create(connection: Connection, file: CsvFile, headers: Iterable[str]) -> Table:
-    columns: list[Column[Any]] = [
-        Column(HASH, BigInteger),
-        Column(LINE, BigInteger),
-        *(Column(header, CText) for header in headers),
-        Column(FAULT, CText),
+def _create(connection: sa.Connection, file: CsvFile, headers: Iterable[str]) -> sa.Table:
+    columns: list[sa.Column[Any]] = [
+        sa.Column(HASH, sa.BigInteger),
+        sa.Column(LINE, sa.BigInteger),
+        *(sa.Column(header, CText) for header in headers),
+        sa.Column(FAULT, CText),
     ]
     return create_temporary(connection, f"staged_{file.name}", columns)
 
 
 def _copy(
-    connection: Connection,
+    connection: sa.Connection,
     source: _Source,
     read: Callable[[DigestingReader], Rows],
     last: LastLines,

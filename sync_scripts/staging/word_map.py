@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, Connection, case, func, literal, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import CText, CTexts
 from sync_scripts.formats.cells import is_list, map_items, to_list
@@ -50,7 +50,7 @@ def read_word_map(text: str) -> list[MappedWord]:
     return [MappedWord(line, *row) for line, row in rows[1:]]
 
 
-def map_words(connection: Connection, text: str, form: Format, contents: Contents) -> tuple[Format, Contents]:
+def map_words(connection: sa.Connection, text: str, form: Format, contents: Contents) -> tuple[Format, Contents]:
     """(the format, the contents), where the cells of mapped columns tolerate the words of the mapping `text`. Raises
     RefusedExportError for a row that the format cannot use."""
     words = read_word_map(text)
@@ -63,7 +63,7 @@ def map_words(connection: Connection, text: str, form: Format, contents: Content
     return form, replace(contents, files=files, silent=silent)
 
 
-def _find_bad_words(connection: Connection, form: Format, words: list[MappedWord]) -> Iterator[Rejection]:
+def _find_bad_words(connection: sa.Connection, form: Format, words: list[MappedWord]) -> Iterator[Rejection]:
     files = {_get_name(file): file for file in form.files}
     for it in words:
         if it.file not in files:
@@ -74,7 +74,7 @@ def _find_bad_words(connection: Connection, form: Format, words: list[MappedWord
             kind = files[it.file].find_cell(it.column).kind
             if not (kind.few_values or is_list(kind)):
                 yield Rejection(NAME, "is no column of words", it.line, "column", it.column)
-            elif kind.check is not None and not connection.scalar(select(kind.check(literal(it.means, CText)))):
+            elif kind.check is not None and not connection.scalar(sa.select(kind.check(sa.literal(it.means, CText)))):
                 yield Rejection(NAME, kind.wants, it.line, "means", it.means)
 
 
@@ -91,17 +91,17 @@ def _map_cell(cell: Cell, words: Mapping[str, str]) -> Cell:
     """The cell with one more tolerance, before all others."""
 
     def read(text: SQLText) -> SQLText:
-        meanings = {word: literal(means, CText) for word, means in words.items()}
-        return case(meanings, value=func.lower(func.btrim(text)), else_=text)
+        meanings = {word: sa.literal(means, CText) for word, means in words.items()}
+        return sa.case(meanings, value=sa.func.lower(sa.func.btrim(text)), else_=text)
 
-    def has_mapped_item(text: SQLText) -> ColumnElement[bool]:
-        overlaps: ColumnElement[bool] = to_list(func.lower(text)).overlap(literal(list(words), CTexts))
+    def has_mapped_item(text: SQLText) -> sa.ColumnElement[bool]:
+        overlaps: sa.ColumnElement[bool] = to_list(sa.func.lower(text)).overlap(sa.literal(list(words), CTexts))
         return overlaps
 
     if is_list(cell.kind):
         tolerance = Tolerance(MAPPED_WORD, has_mapped_item, lambda text: map_items(text, read), early=True)
     else:
         tolerance = Tolerance(
-            MAPPED_WORD, lambda text: func.lower(func.btrim(text)).in_(tuple(words)), read, early=True
+            MAPPED_WORD, lambda text: sa.func.lower(sa.func.btrim(text)).in_(tuple(words)), read, early=True
         )
     return replace(cell, kind=replace(cell.kind, tolerates=(tolerance, *cell.kind.tolerates)))

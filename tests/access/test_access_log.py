@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+import sqlalchemy as sa
 
 from roster_service.app import open_spool
 from roster_service.auth.access_log import people
@@ -61,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make_log(engine: Engine, folder: Path) -> Iterator[MakeLog]:
+def make_log(engine: sa.Engine, folder: Path) -> Iterator[MakeLog]:
     """Makes the access log of a worker, on a database of this test's own."""
     made: list[AccessLog] = []
 
@@ -80,23 +80,23 @@ def access_log(make_log: MakeLog) -> AccessLog:
     return make_log()
 
 
-def read_ids(engine: Engine) -> list[str]:
+def read_ids(engine: sa.Engine) -> list[str]:
     """The ids of the requests in the table, in its order."""
     with engine.connect() as connection:
         return [row.request_id for row in read_access_log(connection, EVERYTHING)]
 
 
 @contextmanager
-def without_table(engine: Engine) -> Iterator[None]:
+def without_table(engine: sa.Engine) -> Iterator[None]:
     """The database refuses each row."""
     rename = "ALTER TABLE {} RENAME TO {}"
     with engine.begin() as connection:
-        connection.execute(text(rename.format("audit", "hidden")))
+        connection.execute(sa.text(rename.format("audit", "hidden")))
     try:
         yield
     finally:
         with engine.begin() as connection:
-            connection.execute(text(rename.format("hidden", "audit")))
+            connection.execute(sa.text(rename.format("hidden", "audit")))
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def with_full_disk(room: int) -> Iterator[None]:
 # --- to the table -------------------------------------------------------------------------------------------------
 
 
-def test_what_is_left_is_written_at_the_end(engine: Engine, access_log: AccessLog, folder: Path) -> None:
+def test_what_is_left_is_written_at_the_end(engine: sa.Engine, access_log: AccessLog, folder: Path) -> None:
     for _ in range(5):
         access_log.add(make_entry())
     access_log.record(make_disclosure())
@@ -132,7 +132,7 @@ def test_what_is_left_is_written_at_the_end(engine: Engine, access_log: AccessLo
     assert list(folder.iterdir()) == []
 
 
-def test_rows_have_the_order_of_their_responses(engine: Engine, make_log: MakeLog) -> None:
+def test_rows_have_the_order_of_their_responses(engine: sa.Engine, make_log: MakeLog) -> None:
     """Those of one worker also within a millisecond."""
     first, second = make_log(), make_log()
     now = datetime.now(UTC)
@@ -145,7 +145,7 @@ def test_rows_have_the_order_of_their_responses(engine: Engine, make_log: MakeLo
 
 
 def test_a_database_that_is_away_loses_nothing(
-    engine: Engine, access_log: AccessLog, folder: Path, caplog: pytest.LogCaptureFixture
+    engine: sa.Engine, access_log: AccessLog, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And the spool does not get a file with each attempt."""
     with without_table(engine):
@@ -184,7 +184,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def kill_worker(engine: Engine, folder: Path, name: str, count: int) -> list[str]:
+def kill_worker(engine: sa.Engine, folder: Path, name: str, count: int) -> list[str]:
     """Lets a process record disclosures and be killed; the ids of those that it recorded."""
     url = engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-c", KILLED, url, str(folder), name, str(count)]
@@ -193,7 +193,7 @@ def kill_worker(engine: Engine, folder: Path, name: str, count: int) -> list[str
     return done.stdout.split()
 
 
-def test_another_worker_adopts_the_rows_of_a_killed_one(engine: Engine, make_log: MakeLog, folder: Path) -> None:
+def test_another_worker_adopts_the_rows_of_a_killed_one(engine: sa.Engine, make_log: MakeLog, folder: Path) -> None:
     """And not those of a worker that lives, nor a line that was being written."""
     living = make_log()
     living.record(make_disclosure("living"))
@@ -234,7 +234,7 @@ def test_a_service_of_another_database_moves_no_row_and_says_so(
 
 
 def test_a_crash_between_the_commit_and_the_removal_doubles_no_row(
-    engine: Engine, make_log: MakeLog, folder: Path
+    engine: sa.Engine, make_log: MakeLog, folder: Path
 ) -> None:
     recorded = kill_worker(engine, folder, "killed", 3)
     [left] = folder.iterdir()
@@ -248,7 +248,7 @@ def test_a_crash_between_the_commit_and_the_removal_doubles_no_row(
 
 
 def test_damage_by_a_crash_of_the_machine_costs_the_damaged_rows_alone(
-    engine: Engine, make_log: MakeLog, folder: Path
+    engine: sa.Engine, make_log: MakeLog, folder: Path
 ) -> None:
     folder.mkdir(parents=True)
     lines = [make_disclosure("a").make_line(), bytes(50) + b"\n", b'{"at": \n', make_disclosure("b").make_line()]
@@ -258,7 +258,7 @@ def test_damage_by_a_crash_of_the_machine_costs_the_damaged_rows_alone(
 
 
 def test_rows_that_the_database_refuses_are_put_aside_and_hold_up_no_other(
-    engine: Engine, make_log: MakeLog, folder: Path, caplog: pytest.LogCaptureFixture
+    engine: sa.Engine, make_log: MakeLog, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Aloud, without a value of the row, once, and for good."""
     folder.mkdir(parents=True)
@@ -300,7 +300,7 @@ REFUSED = {
 
 
 def test_a_row_that_neither_the_database_nor_the_disk_takes_stays(
-    engine: Engine, make_log: MakeLog, folder: Path
+    engine: sa.Engine, make_log: MakeLog, folder: Path
 ) -> None:
     folder.mkdir(parents=True)
     line = REFUSED["no time"](make_disclosure().make_line())
@@ -320,7 +320,7 @@ def test_a_row_that_neither_the_database_nor_the_disk_takes_stays(
 
 @pytest.mark.parametrize("kind", ["no folder", "full disk"])
 def test_without_a_disk_the_row_is_in_the_database_before_the_answer(
-    engine: Engine, make_log: MakeLog, folder: Path, kind: str, caplog: pytest.LogCaptureFixture
+    engine: sa.Engine, make_log: MakeLog, folder: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     access_log = make_log()
     if kind == "no folder":
@@ -345,7 +345,7 @@ def test_without_a_disk_the_row_is_in_the_database_before_the_answer(
 
 
 def test_with_neither_the_answer_is_refused_and_no_row_claims_it(
-    engine: Engine, access_log: AccessLog, folder: Path
+    engine: sa.Engine, access_log: AccessLog, folder: Path
 ) -> None:
     with without_table(engine), without_folder(folder), pytest.raises(RefusedRequestError, match="access log"):
         access_log.record(make_disclosure())
@@ -353,7 +353,9 @@ def test_with_neither_the_answer_is_refused_and_no_row_claims_it(
     assert read_ids(engine) == []
 
 
-def test_an_answer_that_needs_no_row_leaves_and_its_row_waits(engine: Engine, make_log: MakeLog, folder: Path) -> None:
+def test_an_answer_that_needs_no_row_leaves_and_its_row_waits(
+    engine: sa.Engine, make_log: MakeLog, folder: Path
+) -> None:
     access_log = make_log(is_required=False)
     with without_table(engine), without_folder(folder):
         access_log.record(make_disclosure())

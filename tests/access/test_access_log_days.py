@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import Engine
 
 from roster_service.auth.access_log.entries import Disclosure
 from roster_service.auth.access_log.people import PersonHasher
@@ -70,12 +69,12 @@ def make_lines(shown: Sequence[Shown]) -> list[bytes]:
     return [disclosure.make_line() for disclosure, _ in shown]
 
 
-def write(engine: Engine, lines: Sequence[bytes]) -> None:
+def write(engine: sa.Engine, lines: Sequence[bytes]) -> None:
     with engine.begin() as connection:
         write_rows(connection, lines)
 
 
-def ask(engine: Engine, **wanted: Any) -> list[AccessLogRow]:
+def ask(engine: sa.Engine, **wanted: Any) -> list[AccessLogRow]:
     with engine.connect() as connection:
         return read_access_log(connection, AccessLogFilter(**wanted))
 
@@ -96,7 +95,7 @@ def answer_plainly(shown: Sequence[Shown], person: str) -> set[Key]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_days_answer_for_each_person_as_pages_and_a_plain_model_do(engine: Engine, seed: int) -> None:
+def test_days_answer_for_each_person_as_pages_and_a_plain_model_do(engine: sa.Engine, seed: int) -> None:
     """74 people, 300 disclosures, of which some come after the rows of their day were made."""
     dice = random.Random(seed)
     shown = [make_shown(dice, number) for number in range(300)]
@@ -146,7 +145,7 @@ def check_sums(rows: Sequence[AccessLogRow], shown: Sequence[Shown]) -> None:
         assert disclosures[-1].request_id in {row.last_request_id for row in found[key]}
 
 
-def test_a_response_that_is_moved_again_after_its_day_counts_once(engine: Engine) -> None:
+def test_a_response_that_is_moved_again_after_its_day_counts_once(engine: sa.Engine) -> None:
     """As after a crash between the commit of rows and the removal of their file, on a machine that comes back later."""
     shown = [make_shown(random.Random(number), number) for number in range(20)]
     lines = make_lines(shown)
@@ -156,7 +155,7 @@ def test_a_response_that_is_moved_again_after_its_day_counts_once(engine: Engine
     check_sums(ask(engine), shown)
 
 
-def test_rows_without_known_people_are_counted_by_day_too(engine: Engine) -> None:
+def test_rows_without_known_people_are_counted_by_day_too(engine: sa.Engine) -> None:
     shown = [make_shown(random.Random(number), number) for number in range(30)]
     write(engine, make_lines(shown))
     with engine.begin() as connection:
@@ -173,7 +172,7 @@ def test_rows_without_known_people_are_counted_by_day_too(engine: Engine) -> Non
             assert not was_disclosed(connection, HASHER.hash_id("nobody"))
 
 
-def test_after_a_restore_no_answer_is_of_another_person(engine: Engine, tmp_path: Path) -> None:
+def test_after_a_restore_no_answer_is_of_another_person(engine: sa.Engine, tmp_path: Path) -> None:
     """Others get the numbers that were given after the backup."""
     url, backup = engine.url.set(drivername="postgresql").render_as_string(hide_password=False), tmp_path / "backup"
 
@@ -208,7 +207,7 @@ def test_after_a_restore_no_answer_is_of_another_person(engine: Engine, tmp_path
         pytest.param([], "people", id="nobody"),
     ],
 )
-def test_people_are_stored_in_the_shorter_form(engine: Engine, numbers: Sequence[int], form: str) -> None:
+def test_people_are_stored_in_the_shorter_form(engine: sa.Engine, numbers: Sequence[int], form: str) -> None:
     ids = [f"person-{number}" for number in range(20_000)]
     write(engine, make_lines([make_large(ids, "everyone"), make_large([ids[number] for number in numbers], "some")]))
     fold_days(engine, TODAY)
@@ -229,7 +228,7 @@ def make_large(ids: Sequence[str], name: str) -> Shown:
     return changed, frozenset(ids)
 
 
-def test_numbers_do_not_follow_the_order_of_the_ids(engine: Engine) -> None:
+def test_numbers_do_not_follow_the_order_of_the_ids(engine: sa.Engine) -> None:
     ids = [f"person-{number:04}" for number in range(500)]
     write(engine, make_lines([make_large(ids, "everyone")]))
     fold_days(engine, TODAY)
@@ -241,7 +240,7 @@ def test_numbers_do_not_follow_the_order_of_the_ids(engine: Engine) -> None:
     assert sorted(order) == list(range(1, 501))
 
 
-def test_yesterday_stays_by_page(engine: Engine) -> None:
+def test_yesterday_stays_by_page(engine: sa.Engine) -> None:
     made, people = make_large(PEOPLE, "x")
     midnight = datetime(2026, 11, 19, tzinfo=UTC)
     instants = {"before": midnight - timedelta(milliseconds=1), "yesterday": midnight}
@@ -251,7 +250,7 @@ def test_yesterday_stays_by_page(engine: Engine) -> None:
     assert {row.request_id: row.by for row in ask(engine)} == {"before": "day", "yesterday": "page"}
 
 
-def test_a_run_that_has_no_time_left_leaves_the_rest_to_the_next_one(engine: Engine) -> None:
+def test_a_run_that_has_no_time_left_leaves_the_rest_to_the_next_one(engine: sa.Engine) -> None:
     shown = [make_shown(random.Random(number), number) for number in range(20)]
     write(engine, make_lines(shown))
     assert fold_days(engine, TODAY + timedelta(days=9), seconds=-1) == 0
@@ -260,7 +259,7 @@ def test_a_run_that_has_no_time_left_leaves_the_rest_to_the_next_one(engine: Eng
     check_sums(ask(engine), shown)
 
 
-def test_two_runs_at_once_count_each_response_once(engine: Engine) -> None:
+def test_two_runs_at_once_count_each_response_once(engine: sa.Engine) -> None:
     """And a row that a worker adds meanwhile is not lost."""
     shown = [make_shown(random.Random(number), number) for number in range(300)]
     lines = make_lines(shown)
@@ -276,7 +275,7 @@ def test_two_runs_at_once_count_each_response_once(engine: Engine) -> None:
     check_sums(ask(engine), shown)
 
 
-def test_no_hash_stays_longer_than_a_week_after_the_last_row(engine: Engine) -> None:
+def test_no_hash_stays_longer_than_a_week_after_the_last_row(engine: sa.Engine) -> None:
     """A number that is in a later row stays, with its answers."""
     today = datetime.now(UTC)
     made, _ = make_large([], "x")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Connection, Engine, select
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.accounts import operator_link, operators, vendors
@@ -25,7 +25,7 @@ SECRET_KEY = "a secret key of the tests, long enough"
 PASSWORD = "correct horse battery"
 ANN, BOB = "ann@district.example", "bob@district.example"
 
-Act = Callable[[Connection, Actor], object]
+Act = Callable[[sa.Connection, Actor], object]
 
 
 def act_as(email: str) -> Actor:
@@ -33,13 +33,13 @@ def act_as(email: str) -> Actor:
     return Actor(ActorKind.OPERATOR, email, None)
 
 
-def add(connection: Connection, email: str, role: OperatorRole) -> str:
+def add(connection: sa.Connection, email: str, role: OperatorRole) -> str:
     """Adds an operator, and returns the token of the link."""
     return operators.add_operator(connection, TESTER, email, "A name", role, SECRET_KEY)
 
 
 @pytest.fixture
-def connection(engine: Engine) -> Iterator[Connection]:
+def connection(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection with an owner and no one else."""
     with engine.begin() as opened:
         add(opened, BOB, OperatorRole.OWNER)
@@ -70,7 +70,7 @@ OF_OPERATORS: list[Act] = [
     ],
 )
 def test_a_role_changes_what_it_may_and_nobody_gets_more(
-    connection: Connection, role: OperatorRole, refused: list[Act], done: list[Act]
+    connection: sa.Connection, role: OperatorRole, refused: list[Act], done: list[Act]
 ) -> None:
     add(connection, ANN, role)
     for act in refused:
@@ -79,7 +79,7 @@ def test_a_role_changes_what_it_may_and_nobody_gets_more(
     for act in done:
         act(connection, act_as(ANN))
     assert operators.find_operator(connection, ANN).role is role
-    by_ann = connection.scalars(select(tables.changes.c.verb).where(tables.changes.c.actor == ANN)).all()
+    by_ann = connection.scalars(sa.select(tables.changes.c.verb).where(tables.changes.c.actor == ANN)).all()
     assert len(by_ann) == len(done)
 
 
@@ -92,7 +92,7 @@ def test_a_role_changes_what_it_may_and_nobody_gets_more(
     ],
 )
 def test_a_right_that_was_taken_away_counts_at_once(
-    connection: Connection, end: Callable[[Connection], object]
+    connection: sa.Connection, end: Callable[[sa.Connection], object]
 ) -> None:
     add(connection, ANN, OperatorRole.EDITOR)
     actor = act_as(ANN)
@@ -118,7 +118,7 @@ LAST: list[Act] = [
 
 @pytest.mark.parametrize("actor", [TESTER, act_as(BOB)], ids=["command line", "the owner"])
 @pytest.mark.parametrize("act", LAST, ids=["demoted", "disabled", "removed"])
-def test_the_last_owner_stays(connection: Connection, act: Act, actor: Actor) -> None:
+def test_the_last_owner_stays(connection: sa.Connection, act: Act, actor: Actor) -> None:
     add(connection, ANN, OperatorRole.OWNER)
     operators.set_operator_enabled(connection, TESTER, ANN, enabled=False)
     with pytest.raises(CommandError, match="last owner"), connection.begin_nested():
@@ -127,7 +127,7 @@ def test_the_last_owner_stays(connection: Connection, act: Act, actor: Actor) ->
     act(connection, actor)
 
 
-def test_two_owners_who_remove_each_other_leave_one(engine: Engine) -> None:
+def test_two_owners_who_remove_each_other_leave_one(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         add(connection, ANN, OperatorRole.OWNER)
         add(connection, BOB, OperatorRole.OWNER)
@@ -152,7 +152,7 @@ def test_two_owners_who_remove_each_other_leave_one(engine: Engine) -> None:
         assert [it.email for it in operators.list_operators(connection)] == [BOB]
 
 
-def test_a_link_sets_a_password_once(connection: Connection) -> None:
+def test_a_link_sets_a_password_once(connection: sa.Connection) -> None:
     token = add(connection, ANN, OperatorRole.VIEWER)
     assert operators.verify_password(connection, ANN, PASSWORD) is None
     used = operators.use_link(connection, token, PASSWORD, SECRET_KEY)
@@ -163,12 +163,12 @@ def test_a_link_sets_a_password_once(connection: Connection) -> None:
     with pytest.raises(CommandError, match="was used already"):
         operators.use_link(connection, token, "another password", SECRET_KEY)
     assert operators.verify_password(connection, ANN, PASSWORD) == used
-    row = connection.execute(select(tables.changes).order_by(tables.changes.c.id.desc()).limit(1)).one()
+    row = connection.execute(sa.select(tables.changes).order_by(tables.changes.c.id.desc()).limit(1)).one()
     assert (row.actor, row.verb, row.subject) == (ANN, "operator set-password", ANN)
     assert PASSWORD not in str(row)
 
 
-def test_a_link_of_two_at_once_is_used_by_one(engine: Engine) -> None:
+def test_a_link_of_two_at_once_is_used_by_one(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         token = add(connection, ANN, OperatorRole.OWNER)
     outcomes: list[str] = []
@@ -197,21 +197,21 @@ def test_a_link_of_two_at_once_is_used_by_one(engine: Engine) -> None:
         pytest.param(lambda on: operators.remove_operator(on, TESTER, ANN), id="removed"),
     ],
 )
-def test_a_link_ends_with(connection: Connection, end: Callable[[Connection], object]) -> None:
+def test_a_link_ends_with(connection: sa.Connection, end: Callable[[sa.Connection], object]) -> None:
     token = add(connection, ANN, OperatorRole.EDITOR)
     end(connection)
     with pytest.raises(CommandError, match="was used already"):
         operators.use_link(connection, token, PASSWORD, SECRET_KEY)
 
 
-def test_a_reset_ends_the_password_at_once(connection: Connection) -> None:
+def test_a_reset_ends_the_password_at_once(connection: sa.Connection) -> None:
     operators.use_link(connection, add(connection, ANN, OperatorRole.EDITOR), PASSWORD, SECRET_KEY)
     token = operators.reset_password(connection, TESTER, ANN, SECRET_KEY)
     assert operators.verify_password(connection, ANN, PASSWORD) is None
     assert operators.use_link(connection, token, PASSWORD, SECRET_KEY).has_password
 
 
-def test_a_link_ends_after_48_hours(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_ends_after_48_hours(connection: sa.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     token = add(connection, ANN, OperatorRole.EDITOR)
     now = time.time()
     monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now + LINK_SECONDS + 2)
@@ -238,16 +238,16 @@ def bend(token: str) -> str:
         ),
     ],
 )
-def test_a_forged_link_is_refused(connection: Connection, forge: Callable[[str], str]) -> None:
+def test_a_forged_link_is_refused(connection: sa.Connection, forge: Callable[[str], str]) -> None:
     token = add(connection, ANN, OperatorRole.EDITOR)
     with pytest.raises(CommandError, match="no link of this service"):
         operators.use_link(connection, forge(token), PASSWORD, SECRET_KEY)
 
 
-def test_a_link_of_the_service_for_something_else_is_refused(connection: Connection) -> None:
+def test_a_link_of_the_service_for_something_else_is_refused(connection: sa.Connection) -> None:
     """A signed link with a random part that the database does not have."""
     add(connection, ANN, OperatorRole.EDITOR)
-    number = connection.scalar(select(tables.operators.c.id).where(tables.operators.c.email == ANN))
+    number = connection.scalar(sa.select(tables.operators.c.id).where(tables.operators.c.email == ANN))
     with pytest.raises(CommandError, match="was used already"):
         operators.use_link(
             connection, sign_link(OperatorLink(int(number or 0), uuid4()), SECRET_KEY), PASSWORD, SECRET_KEY
@@ -255,7 +255,7 @@ def test_a_link_of_the_service_for_something_else_is_refused(connection: Connect
 
 
 @pytest.mark.parametrize("email", ["", "ann", "@district.example"])
-def test_what_is_no_e_mail_is_refused(connection: Connection, email: str) -> None:
+def test_what_is_no_e_mail_is_refused(connection: sa.Connection, email: str) -> None:
     with pytest.raises(CommandError, match="no e-mail"):
         add(connection, email, OperatorRole.VIEWER)
 
@@ -275,7 +275,7 @@ def test_what_is_no_e_mail_is_refused(connection: Connection, email: str) -> Non
     ],
 )
 def test_no_role_of_the_service_changes_the_log_or_an_operator(
-    connection: Connection, role: Role, statement: str
+    connection: sa.Connection, role: Role, statement: str
 ) -> None:
     connection.exec_driver_sql(f"SET LOCAL ROLE {quote_name(str(find_role(connection, role)))}")
     with pytest.raises(DBAPIError, match=r"permission denied|must be owner"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.accounts.parts import VENDOR_INTERFACE, list_received
@@ -115,7 +115,7 @@ def ask_vendor_interface(app: Any, account: Account, flags: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize(("scopes", "flags", "fields"), CASES)
 def test_a_vendor_gets_the_parts_that_are_stated(
-    engine: Engine,
+    engine: sa.Engine,
     database_url: str,
     tmp_path: Path,
     scopes: tuple[str, ...],
@@ -126,7 +126,7 @@ def test_a_vendor_gets_the_parts_that_are_stated(
     found: dict[str, set[str]] = {}
     with engine.begin() as connection:
         for table in ("users", "demographics"):
-            connection.execute(text(f"UPDATE {table} SET metadata = jsonb_build_object('locker', '7')"))
+            connection.execute(sa.text(f"UPDATE {table} SET metadata = jsonb_build_object('locker', '7')"))
         vendors.add_vendor(connection, TESTER, VENDOR, "App")
         vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), flags)
         withheld.change_withheld(connection, TESTER, VENDOR, fields)
@@ -151,7 +151,7 @@ def test_a_vendor_gets_the_parts_that_are_stated(
     assert (VENDOR in printed) == ("birthDate" in found)
 
 
-def test_a_vendor_without_grants_or_disabled_gets_nothing(engine: Engine) -> None:
+def test_a_vendor_without_grants_or_disabled_gets_nothing(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, VENDOR, "App")
         clients.add_client(connection, TESTER, VENDOR, "reader", read_scopes(EVERY))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+import sqlalchemy as sa
 
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -17,23 +17,23 @@ from tests.conditions import wait_for
 from tests.postgres.databases import administer, copy_database, drop_databases
 
 
-def advance(engine: Engine) -> int:
+def advance(engine: sa.Engine) -> int:
     """Publishes a revision."""
     with engine.begin() as connection:
         return advance_state(connection, [])
 
 
-def is_recovering(engine: Engine) -> bool:
+def is_recovering(engine: sa.Engine) -> bool:
     """Whether the server still takes no writes."""
     with engine.connect() as connection:
-        return bool(connection.scalar(text("SELECT pg_is_in_recovery()")))
+        return bool(connection.scalar(sa.text("SELECT pg_is_in_recovery()")))
 
 
-def test_each_publication_adds_one(engine: Engine) -> None:
+def test_each_publication_adds_one(engine: sa.Engine) -> None:
     assert [advance(engine) for _ in range(3)] == [1, 2, 3]
 
 
-def copy(engine: Engine, server_url: str) -> Iterator[Engine]:
+def copy(engine: sa.Engine, server_url: str) -> Iterator[sa.Engine]:
     """A copy of the database stands in for a backup that was restored under another name."""
     engine.dispose()
     copied = make_engine(copy_database(server_url, str(engine.url.database), "roster_test_restored"))
@@ -42,17 +42,17 @@ def copy(engine: Engine, server_url: str) -> Iterator[Engine]:
     drop_databases(server_url, "roster_test_restored")
 
 
-def replace_table(engine: Engine, _server_url: str) -> Iterator[Engine]:
+def replace_table(engine: sa.Engine, _server_url: str) -> Iterator[sa.Engine]:
     """`pg_restore --clean` makes the tables anew."""
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE restored (LIKE roster_state INCLUDING ALL)"))
-        connection.execute(text("INSERT INTO restored SELECT * FROM roster_state"))
-        connection.execute(text("DROP TABLE roster_state"))
-        connection.execute(text("ALTER TABLE restored RENAME TO roster_state"))
+        connection.execute(sa.text("CREATE TABLE restored (LIKE roster_state INCLUDING ALL)"))
+        connection.execute(sa.text("INSERT INTO restored SELECT * FROM roster_state"))
+        connection.execute(sa.text("DROP TABLE roster_state"))
+        connection.execute(sa.text("ALTER TABLE restored RENAME TO roster_state"))
     yield engine
 
 
-RESTORED: dict[str, Callable[[Engine, str], Iterator[Engine]]] = {
+RESTORED: dict[str, Callable[[sa.Engine, str], Iterator[sa.Engine]]] = {
     "as another database": copy,
     "as another table": replace_table,
 }
@@ -60,7 +60,7 @@ RESTORED: dict[str, Callable[[Engine, str], Iterator[Engine]]] = {
 
 @pytest.mark.parametrize("restore", RESTORED.values(), ids=RESTORED)
 def test_a_restored_roster_leaves_the_revisions_that_it_may_have_had(
-    engine: Engine, server_url: str, restore: Callable[[Engine, str], Iterator[Engine]]
+    engine: sa.Engine, server_url: str, restore: Callable[[sa.Engine, str], Iterator[sa.Engine]]
 ) -> None:
     before = [advance(engine) for _ in range(2)][-1]
     for restored in restore(engine, server_url):

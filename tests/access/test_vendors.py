@@ -8,10 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, select
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.vendors import Grant
+from roster_service.auth import registered_client
 from roster_service.auth.credentials.passwords import set_password
 from roster_service.auth.credentials.secrets import (
     derive_secret,
@@ -35,7 +36,7 @@ SECRET_KEY = "a secret key of the tests, long enough to be one"
 
 
 @pytest.fixture(scope="module")
-def roster(make_database: Callable[[], str]) -> Iterator[Engine]:
+def roster(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     """A roster of two districts."""
     engine = make_engine(make_database())
     load(engine, "springfield", EXPORTS / "springfield-1.1")
@@ -45,26 +46,26 @@ def roster(make_database: Callable[[], str]) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def connection(roster: Engine) -> Iterator[Connection]:
+def connection(roster: sa.Engine) -> Iterator[sa.Connection]:
     """A connection to that roster, with one vendor; what a test does there is rolled back."""
     with roster.connect() as opened:
         vendors.add_vendor(opened, TESTER, EMAIL, "A vendor")
         yield opened
 
 
-def test_a_vendor_begins_with_nothing(connection: Connection) -> None:
+def test_a_vendor_begins_with_nothing(connection: sa.Connection) -> None:
     vendor = vendors.find_vendor(connection, EMAIL)
     assert (vendor.email, vendor.name, vendor.enabled, vendor.grants) == (EMAIL, "A vendor", True, ())
 
 
-def test_an_e_mail_is_known_in_any_case_and_only_once(connection: Connection) -> None:
+def test_an_e_mail_is_known_in_any_case_and_only_once(connection: sa.Connection) -> None:
     assert vendors.find_vendor(connection, "  Vendor@Example.ORG ").email == EMAIL
     with pytest.raises(CommandError, match="already"):
         vendors.add_vendor(connection, TESTER, "VENDOR@example.org", "Another")
 
 
 @pytest.mark.parametrize("email", ["", "vendor", "@example.org", "vendor@", "a@b@c", " @ "])
-def test_what_is_no_e_mail_is_refused(connection: Connection, email: str) -> None:
+def test_what_is_no_e_mail_is_refused(connection: sa.Connection, email: str) -> None:
     with pytest.raises(CommandError, match="no e-mail"):
         vendors.add_vendor(connection, TESTER, email, "Nobody")
 
@@ -85,7 +86,9 @@ GRANTED = [
 
 
 @pytest.mark.parametrize(("district", "schools", "grants"), GRANTED)
-def test_a_grant_is_added_once(connection: Connection, district: str, schools: list[str], grants: list[Grant]) -> None:
+def test_a_grant_is_added_once(
+    connection: sa.Connection, district: str, schools: list[str], grants: list[Grant]
+) -> None:
     for _ in range(2):
         assert list(vendor_rights.grant(connection, TESTER, EMAIL, district, schools).grants) == grants
 
@@ -103,7 +106,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("district", "schools", "said"), REFUSED)
 def test_a_grant_of_what_is_not_there_changes_nothing(
-    connection: Connection, district: str, schools: list[str], said: str
+    connection: sa.Connection, district: str, schools: list[str], said: str
 ) -> None:
     before = vendors.find_vendor(connection, EMAIL)
     with pytest.raises(CommandError, match=said):
@@ -111,7 +114,7 @@ def test_a_grant_of_what_is_not_there_changes_nothing(
     assert vendors.find_vendor(connection, EMAIL) == before
 
 
-def test_revoking_a_district_takes_its_schools_too(connection: Connection) -> None:
+def test_revoking_a_district_takes_its_schools_too(connection: sa.Connection) -> None:
     vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", [])
     vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", ["spr-high"])
     vendor_rights.grant(connection, TESTER, EMAIL, "shv-district", ["shv-north"])
@@ -120,7 +123,7 @@ def test_revoking_a_district_takes_its_schools_too(connection: Connection) -> No
         vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district")
 
 
-def test_a_district_that_left_the_roster_can_still_be_revoked(connection: Connection) -> None:
+def test_a_district_that_left_the_roster_can_still_be_revoked(connection: sa.Connection) -> None:
     vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", [])
     connection.exec_driver_sql("DELETE FROM orgs WHERE sourced_id = 'spr-district'")
     assert vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district").grants == ()
@@ -134,7 +137,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_every_change_makes_a_new_grant_version(connection: Connection, change: Callable[[Connection], object]) -> None:
+def test_every_change_makes_a_new_grant_version(
+    connection: sa.Connection, change: Callable[[sa.Connection], object]
+) -> None:
     before = vendors.find_vendor(connection, EMAIL).grant_version
     change(connection)
     assert vendors.find_vendor(connection, EMAIL).grant_version > before
@@ -153,16 +158,16 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("action", UNKNOWN)
 def test_an_unknown_vendor_or_client_is_reported(
-    connection: Connection, action: Callable[[Connection], object]
+    connection: sa.Connection, action: Callable[[sa.Connection], object]
 ) -> None:
     with pytest.raises(CommandError, match=r"no (vendor|client)"):
         action(connection)
 
 
-def test_a_password_is_stored_as_argon2id(connection: Connection) -> None:
+def test_a_password_is_stored_as_argon2id(connection: sa.Connection) -> None:
     password = "correct horse battery"
     set_password(connection, vendors.find_vendor(connection, EMAIL).id, password)
-    [stored] = connection.scalars(select(tables.vendors.c.password_hash).where(tables.vendors.c.email == EMAIL))
+    [stored] = connection.scalars(sa.select(tables.vendors.c.password_hash).where(tables.vendors.c.email == EMAIL))
     assert stored.startswith("$argon2id$")
     assert password not in stored
 
@@ -170,10 +175,10 @@ def test_a_password_is_stored_as_argon2id(connection: Connection) -> None:
 # --- clients -----------------------------------------------------------------------------------------------------
 
 
-def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: Connection) -> None:
+def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: sa.Connection) -> None:
     made = clients.add_client(connection, TESTER, EMAIL, "nightly", [*SCOPES, SCOPES[0]])
     assert made.scopes == ("v1p2/roster-core.readonly", "v1p1/roster.readonly")
-    (stored,) = connection.execute(select(oauth_clients)).mappings()
+    (stored,) = connection.execute(sa.select(oauth_clients)).mappings()
     assert made.client_secret not in str(dict(stored))
     assert verify_secret(made.client_secret, bytes(stored["secret_hash"]))
     (listed,) = clients.list_clients(connection)
@@ -181,16 +186,16 @@ def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: Conn
     assert not hasattr(listed, "client_secret")
 
 
-def test_a_client_without_scopes_is_refused(connection: Connection) -> None:
+def test_a_client_without_scopes_is_refused(connection: sa.Connection) -> None:
     with pytest.raises(CommandError, match="scope"):
         clients.add_client(connection, TESTER, EMAIL, "none", [])
 
 
-def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Connection) -> None:
+def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: sa.Connection) -> None:
     made = clients.add_client(connection, TESTER, EMAIL, "nightly", SCOPES)
-    before = clients.find_client(connection, made.client_id)
+    before = registered_client.find_client(connection, made.client_id)
     again = clients.rotate_secret(connection, TESTER, made.client_id, timedelta())
-    after = clients.find_client(connection, made.client_id)
+    after = registered_client.find_client(connection, made.client_id)
     assert before is not None
     assert after is not None
     assert after.client_version > before.client_version
@@ -200,10 +205,10 @@ def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Conne
     assert again.scopes == made.scopes
 
 
-def test_the_secret_of_a_client_that_signs_follows_from_the_secret_key_alone(connection: Connection) -> None:
+def test_the_secret_of_a_client_that_signs_follows_from_the_secret_key_alone(connection: sa.Connection) -> None:
     """Not from the row of the database: with another key, or for another client, the same salt gives another secret."""
     made = clients.add_client(connection, TESTER, EMAIL, "signs", SCOPES, secret_key=SECRET_KEY)
-    (stored,) = connection.execute(select(oauth_clients)).mappings()
+    (stored,) = connection.execute(sa.select(oauth_clients)).mappings()
     assert made.client_secret not in str(dict(stored))
     assert verify_secret(made.client_secret, bytes(stored["secret_hash"]))
     salt = bytes(stored["secret_salt"])
@@ -212,7 +217,7 @@ def test_the_secret_of_a_client_that_signs_follows_from_the_secret_key_alone(con
     others = [("another " + SECRET_KEY, *own[1:]), (SECRET_KEY, "client-0", salt), (*own[:2], b"another")]
     assert [derive_secret(*one) == made.client_secret for one in (own, *others)] == [True, False, False, False]
     again = clients.rotate_secret(connection, TESTER, made.client_id, timedelta(hours=1), secret_key=SECRET_KEY)
-    found = clients.find_client(connection, made.client_id)
+    found = registered_client.find_client(connection, made.client_id)
     assert found is not None
     assert [derive_secret(SECRET_KEY, made.client_id, one) for one in found.salts] == [
         again.client_secret,
@@ -222,19 +227,19 @@ def test_the_secret_of_a_client_that_signs_follows_from_the_secret_key_alone(con
         clients.rotate_secret(connection, TESTER, made.client_id, timedelta())
 
 
-def test_a_client_that_signs_needs_a_scope_of_a_version_that_allows_it(connection: Connection) -> None:
+def test_a_client_that_signs_needs_a_scope_of_a_version_that_allows_it(connection: sa.Connection) -> None:
     with pytest.raises(CommandError, match=r"OneRoster 1\.1"):
         clients.add_client(connection, TESTER, EMAIL, "signs", SCOPES[:1], secret_key=SECRET_KEY)
 
 
-def test_a_disabled_client_or_vendor_has_no_client(connection: Connection) -> None:
+def test_a_disabled_client_or_vendor_has_no_client(connection: sa.Connection) -> None:
     first = clients.add_client(connection, TESTER, EMAIL, "first", SCOPES)
     second = clients.add_client(connection, TESTER, EMAIL, "second", SCOPES)
     clients.disable_client(connection, TESTER, first.client_id)
-    assert clients.find_client(connection, first.client_id) is None
-    assert clients.find_client(connection, second.client_id) is not None
+    assert registered_client.find_client(connection, first.client_id) is None
+    assert registered_client.find_client(connection, second.client_id) is not None
     vendors.set_vendor_enabled(connection, TESTER, EMAIL, enabled=False)
-    assert clients.find_client(connection, second.client_id) is None
+    assert registered_client.find_client(connection, second.client_id) is None
     assert [client.enabled for client in clients.list_clients(connection)] == [False, True]
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pytest
+import sqlalchemy as sa
 from flask import Flask
 from joserfc import jwt
 from joserfc.jwk import RSAKey
-from sqlalchemy import Engine, insert, select
 
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import KeyRing
@@ -34,7 +34,7 @@ class World:
     """The database, and the credentials of a client for each shape of grants."""
 
     url: str
-    engine: Engine
+    engine: sa.Engine
     credentials: Mapping[str, tuple[str, str]]
 
 
@@ -45,16 +45,16 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
     engine = make_engine(url)
     with engine.begin() as connection:
         for feed, name in FEEDS.items():
-            connection.execute(insert(tables.feeds).values(id=feed, name=name, format="oneroster"))
+            connection.execute(sa.insert(tables.feeds).values(id=feed, name=name, format="oneroster"))
         for name, rows in ROSTER.items():
             table = tables.metadata.tables[name]
             for row in rows:
                 # The roster keeps the metadata only of what a scope shows it of.
                 present = {column: row[column] for column in row if column in table.c and row[column] is not None}
-                connection.execute(insert(table).values(present))
+                connection.execute(sa.insert(table).values(present))
         label_unlabelled(connection)
-        connection.execute(insert(tables.visibility_labels), list_label_rows())
-        connection.execute(insert(tables.departures), list_rows())
+        connection.execute(sa.insert(tables.visibility_labels), list_label_rows())
+        connection.execute(sa.insert(tables.departures), list_rows())
         credentials = {}
         for name, grants in GRANTS.items():
             given = [(district, ()) for district in grants.districts]
@@ -62,8 +62,8 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
             credentials[name] = add_vendor(connection, name, given)
         # A vendor without any grant is refused. This one has a grant of a district that the roster does not have.
         vendors = tables.vendors.c
-        vendor = select(vendors.id).where(vendors.email == "nothing@vendors.example").scalar_subquery()
-        connection.execute(insert(tables.vendor_grants).values(vendor_id=vendor, district_id="gone"))
+        vendor = sa.select(vendors.id).where(vendors.email == "nothing@vendors.example").scalar_subquery()
+        connection.execute(sa.insert(tables.vendor_grants).values(vendor_id=vendor, district_id="gone"))
     yield World(url, engine, credentials)
     engine.dispose()
 

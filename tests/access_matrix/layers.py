@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from sqlalchemy import ColumnElement, Engine, select, text, true
+import sqlalchemy as sa
 
 from roster_service import app
 from roster_service.db import tables
@@ -43,9 +43,9 @@ class Layers(enum.Enum):
         return self in (Layers.BOTH, Layers.POLICIES_ALONE)
 
 
-def has_row_level_security(engine: Engine) -> bool:
+def has_row_level_security(engine: sa.Engine) -> bool:
     """Whether the database has row-level security on its roster tables."""
-    query = text("SELECT bool_and(relrowsecurity) FROM pg_class WHERE relname = ANY (:names) AND relkind = 'r'")
+    query = sa.text("SELECT bool_and(relrowsecurity) FROM pg_class WHERE relname = ANY (:names) AND relkind = 'r'")
     with engine.connect() as connection:
         return bool(connection.scalar(query, {"names": [table.name for table in tables.ROSTER_TABLES]}))
 
@@ -61,30 +61,30 @@ def take_away(patch: pytest.MonkeyPatch, layers: Layers) -> None:
 def open_query_filter(patch: pytest.MonkeyPatch) -> None:
     """The rows of visible orgs and labels count whosever they are, and the conditions on records hold. What a path
     means, and which columns a scope shows, stays."""
-    every_org = select(tables.orgs.alias().c.sourced_id)
+    every_org = sa.select(tables.orgs.alias().c.sourced_id)
 
-    def is_anyones(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+    def is_anyones(org_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
         seen = visible_orgs.alias()
         return visibility.has_row(seen, seen.c.org_id == org_id)
 
     def has_label(
-        label_id: ColumnElement[int], rights: ContentRights, opened: Opened | None = None
-    ) -> ColumnElement[bool]:
+        label_id: sa.ColumnElement[int], rights: ContentRights, opened: Opened | None = None
+    ) -> sa.ColumnElement[bool]:
         seen = visible_labels.alias()
         _is_the_vendors, *roles = visibility._is_open(seen, dataclasses.replace(rights, guardians=True), opened)
         return visibility.has_row(seen, seen.c.label_id == label_id, *roles)
 
     always = {
-        "row_is_visible": lambda _table, _row, _rights: true(),
-        "org_is_visible": lambda _org: true(),
+        "row_is_visible": lambda _table, _row, _rights: sa.true(),
+        "org_is_visible": lambda _org: sa.true(),
         "org_id_is_visible": is_anyones,
         "org_id_is_granted": is_anyones,
-        "role_is_visible": lambda _role, _rights: true(),
+        "role_is_visible": lambda _role, _rights: sa.true(),
         "select_granted_orgs": lambda: every_org,
         "_select_visible": lambda _condition: every_org,
         "label_is_open": has_label,
-        "find_visible_rows": lambda _table, _rights: true(),
-        "departure_is_shown": lambda _departure: true(),
+        "find_visible_rows": lambda _table, _rights: sa.true(),
+        "departure_is_shown": lambda _departure: sa.true(),
         "select_whole_districts": lambda: every_org,
     }
     for name, opened in always.items():

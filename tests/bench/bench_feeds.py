@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from sqlalchemy import Engine, insert, select, update
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
@@ -49,7 +49,7 @@ def make_export(home: Path, number: int) -> None:
         )
 
 
-def load_all(engine: Engine, jobs: int) -> float:
+def load_all(engine: sa.Engine, jobs: int) -> float:
     """Loads every feed; the seconds that it takes."""
     begin = time.monotonic()
     codes = load_feeds(NightlySync(engine, Settings(sync_jobs=jobs, export_age_minutes=0), lambda _event: None))
@@ -68,16 +68,16 @@ def measure_jobs(home: Path, jobs: int) -> None:
             rows = [
                 {"name": path.name, "format": "oneroster", "path": str(path)} for path in (home / "first").iterdir()
             ]
-            connection.execute(insert(feeds), rows)
+            connection.execute(sa.insert(feeds), rows)
         show("first load", jobs, load_all(engine, jobs))
         with engine.begin() as connection:
-            districts = connection.scalars(select(orgs.c.sourced_id).where(orgs.c.type == "district")).all()
+            districts = connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.type == "district")).all()
             for district in districts:
                 vendor_rights.grant(connection, TESTER, EMAIL, district, ())
         show("unchanged night", jobs, load_all(engine, jobs))
         with engine.begin() as connection:
-            for feed in connection.scalars(select(feeds.c.name)).all():
-                moved = update(feeds).where(feeds.c.name == feed)
+            for feed in connection.scalars(sa.select(feeds.c.name)).all():
+                moved = sa.update(feeds).where(feeds.c.name == feed)
                 connection.execute(moved.values(path=str(home / "next" / feed)))
         show("night with 1% changed", jobs, load_all(engine, jobs))
         engine.dispose()

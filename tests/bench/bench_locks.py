@@ -16,8 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from unittest import mock
 
+import sqlalchemy as sa
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, select
 
 from roster_service import app as service
 from roster_service.accounts import clients, vendor_rights, vendors
@@ -60,7 +60,7 @@ def main() -> None:
         settings = Settings(secret_key="a secret key of the benchmark, long enough", home=folder)
         with_policies = make_questioner(create_app(settings, url).test_client(), credentials)
 
-        def make_owner_engine(_url: str, _settings: Settings) -> Engine:
+        def make_owner_engine(_url: str, _settings: Settings) -> sa.Engine:
             return make_serving_engine(url, settings)
 
         with mock.patch.object(service, "make_serving_engine", make_owner_engine):
@@ -81,7 +81,7 @@ def fill(url: str, folder: Path) -> tuple[str, str]:
         generate(arguments, standalone_mode=False)
         load(engine, f"feed-{number}", export)
     with engine.begin() as connection:
-        district = connection.scalars(select(orgs.c.sourced_id).where(orgs.c.name == "D1")).one()
+        district = connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.name == "D1")).one()
         vendors.add_vendor(connection, TESTER, "bench@example.org", "bench")
         vendor_rights.grant(connection, TESTER, "bench@example.org", district, ())
         scopes = [Scope("v1p2", name) for name in ScopeName]

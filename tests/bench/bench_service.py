@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.schemas.versions import V1P1
 from tests.bench.limits import store_answers
@@ -155,7 +155,7 @@ def measure_depth(bench: Bench) -> Iterator[Result]:
     """A page at 95 % depth beside the first one."""
     with bench.place.engine.connect() as connection:
         school = connection.execute(
-            text("SELECT school_id FROM enrollments GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1")
+            sa.text("SELECT school_id FROM enrollments GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1")
         ).scalar_one()
     shapes = {
         "plain": "/users?limit=100",
@@ -217,7 +217,9 @@ def walk_raw(server: Server, name: str, limit: int) -> Iterator[bytes]:
 def measure_delta(bench: Bench) -> Iterator[Result]:
     """The first page of a delta that holds 1 % of the rows, beside the same records by key of *raw*."""
     with bench.place.engine.connect() as connection:
-        stamp = connection.execute(text("SELECT max(date_last_modified) - interval '1 minute' FROM users")).scalar_one()
+        stamp = connection.execute(
+            sa.text("SELECT max(date_last_modified) - interval '1 minute' FROM users")
+        ).scalar_one()
     wanted = stamp.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     changed = quote(f"dateLastModified>'{wanted}'")
     asked = bench.fetch(f"/users?limit=100&filter={changed}")
@@ -263,7 +265,7 @@ def compare_first_pages(bench: Bench, token: dict[str, str], suffix: str, target
                 own.append(seconds_of(partial(ours.fetch, path, token)))
                 began = time.perf_counter()
                 for statement in plain:
-                    connection.execute(text(statement), {"other": mark}).all()
+                    connection.execute(sa.text(statement), {"other": mark}).all()
                 other.append(time.perf_counter() - began)
             mine, theirs = (statistics.median(times[1:]) * 1000 for times in (own, other))
             label = f"first page, not asked before: {what}{suffix.replace('_', ' ')}"
@@ -317,13 +319,13 @@ def make_ready(place: Place) -> None:
         command = [sys.executable, "-m", "sync_scripts.nightly"]
         subprocess.run(command, check=True, env=os.environ | {"ROSTER_DATABASE_URL": place.url, "ROSTER_HOME": folder})
     with place.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("VACUUM ANALYZE"))
+        connection.execute(sa.text("VACUUM ANALYZE"))
 
 
 def describe(place: Place) -> dict[str, object]:
     """The machine, the versions and the sizes."""
     with place.engine.connect() as connection:
-        postgres = connection.execute(text("SHOW server_version")).scalar_one()
+        postgres = connection.execute(sa.text("SHOW server_version")).scalar_one()
     tables = ("orgs", "classes", "users", "enrollments", "demographics")
     return {
         "cores": os.cpu_count(),

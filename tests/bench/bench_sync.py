@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg2
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
@@ -92,7 +92,7 @@ def turn_around(source: Path, target: Path) -> Path:
     return target
 
 
-def time_loads(engine: Engine, url: str, home: Path) -> list[Figure]:
+def time_loads(engine: sa.Engine, url: str, home: Path) -> list[Figure]:
     """One night after another, and the plain COPY between them."""
     export = apart(make_export, home / "export", SEED)
     next_day = apart(make_export, home / "next", SEED, *NEXT_DAY)
@@ -109,7 +109,7 @@ def time_loads(engine: Engine, url: str, home: Path) -> list[Figure]:
     return figures
 
 
-def measure_reading(engine: Engine, url: str, home: Path) -> float:
+def measure_reading(engine: sa.Engine, url: str, home: Path) -> float:
     """The share of its requests that a reader keeps while another district is loaded."""
     with engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, "bench@vendors.example", "bench")

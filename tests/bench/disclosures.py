@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
+import sqlalchemy as sa
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from roster_service.app import create_app
 from roster_service.auth.access_log.entries import Disclosure
@@ -113,10 +113,10 @@ def compare(place: Place, name: str, path: str, limit: int) -> None:
     engine = make_engine(place.url)
     with engine.connect() as connection:
         sizes = "SELECT max(octet_length(people)), max(pg_column_size(audit)) FROM audit"
-        people, row = connection.execute(text(sizes)).one()
+        people, row = connection.execute(sa.text(sizes)).one()
         print(f"{limit} {name}: {people} bytes of people, {row} bytes of the row", flush=True)
     with engine.begin() as connection:
-        connection.execute(text("TRUNCATE audit"))
+        connection.execute(sa.text("TRUNCATE audit"))
     engine.dispose()
     access_log.close()
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
-from sqlalchemy import Connection, Engine, func, select, text
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
 from roster_service.auth.credentials.access_token import AccessToken
@@ -70,21 +70,21 @@ FILL = """
 """
 
 
-def fill(engine: Engine) -> None:
+def fill(engine: sa.Engine) -> None:
     """Writes the roster, and publishes it."""
     with engine.begin() as connection:
         for statement in FILL.split(";"):
-            connection.execute(text(statement), {"districts": DISTRICTS, "users": USERS})
+            connection.execute(sa.text(statement), {"districts": DISTRICTS, "users": USERS})
         make_missing_indexes(connection, [*ROSTER_TABLES, *PART_TABLES])
         ensure_signing_key(connection, SECRET_KEY)
         sync(connection, list_feed_ids(connection))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("VACUUM ANALYZE"))
+        connection.execute(sa.text("VACUUM ANALYZE"))
 
 
-def sync(connection: Connection, feed_ids: Sequence[int]) -> None:
+def sync(connection: sa.Connection, feed_ids: Sequence[int]) -> None:
     """As a sync does that changes some records of these feeds: it announces a revision."""
-    publish(connection, feed_ids, as_of=connection.scalar(select(func.now())))
+    publish(connection, feed_ids, as_of=connection.scalar(sa.select(sa.func.now())))
 
 
 class Bench:
@@ -126,7 +126,7 @@ class Bench:
         """Announces a revision of these feeds, and ends all pulls, so that the next page is of that revision."""
         with self.engine.begin() as connection:
             sync(connection, feed_ids)
-            connection.execute(text("DELETE FROM pulls"))
+            connection.execute(sa.text("DELETE FROM pulls"))
 
     def warm_up(self, name: str) -> None:
         """Makes the orderings of all users, as the nightly sync does for each client."""
@@ -154,12 +154,12 @@ class Bench:
         milliseconds of processor time."""
         self.forget()
         with self.engine.begin() as connection:
-            connection.execute(text(ENABLE_SOME), {"number": clients_of_each})
+            connection.execute(sa.text(ENABLE_SOME), {"number": clients_of_each})
         begin = self._read_processor_ms()
         made = make_orderings(self.engine, self._ordering_engine, LISTINGS, megabytes=MEGABYTES, seconds=600)
         spent = self._read_processor_ms() - begin
         with self.engine.begin() as connection:
-            connection.execute(text("UPDATE oauth_clients SET enabled = true"))
+            connection.execute(sa.text("UPDATE oauth_clients SET enabled = true"))
         if made.left or not made.kept:
             raise RuntimeError("the warm-up was not whole")
         return spent
@@ -167,7 +167,7 @@ class Bench:
     def _read_processor_ms(self) -> float:
         """Of this process and of PostgreSQL, whose main process has the time of its ended children."""
         with self.engine.connect() as connection:
-            backend = psutil.Process(connection.scalar(text("SELECT pg_backend_pid()")))
+            backend = psutil.Process(connection.scalar(sa.text("SELECT pg_backend_pid()")))
         main = backend.parent()
         if main is None:
             raise RuntimeError("the server has ended")
@@ -178,7 +178,7 @@ class Bench:
     def forget(self) -> None:
         """Removes all orderings."""
         with self.engine.begin() as connection:
-            connection.execute(text("TRUNCATE orderings, ordering_chunks, pulls"))
+            connection.execute(sa.text("TRUNCATE orderings, ordering_chunks, pulls"))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.schemas.versions import V1P1
@@ -83,11 +83,11 @@ def make_addresses(place: Place, kind: str) -> Sequence[str]:
     number = BEFORE + TIMES
     with place.engine.connect() as connection:
         if "{schoolId}" in kind and "{classId}" in kind:
-            pairs = connection.execute(text(CLASS_OF_SCHOOL), {"number": number}).all()
+            pairs = connection.execute(sa.text(CLASS_OF_SCHOOL), {"number": number}).all()
             names = [{"schoolId": pair[0], "classId": pair[1]} for pair in pairs]
         else:
             (name,) = (name for name in SAMPLES if f"{{{name}}}" in kind)
-            drawn = text(
+            drawn = sa.text(
                 f"SELECT * FROM (SELECT DISTINCT * FROM ({SAMPLES[name]}) a) b ORDER BY random() LIMIT :number"
             )
             names = [{name: found} for found in connection.scalars(drawn, {"number": number})]

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
-from sqlalchemy import make_url
+import sqlalchemy as sa
 
 from roster_service.db.embedded_server import SOCKET, open_embedded
 from roster_service.db.postgres_programs import find_programs
@@ -113,7 +113,7 @@ def compare_standby(place: Place, home: Path) -> None:
     """Prints the processor time of the primary and of the standby for a request."""
     with contextlib.ExitStack() as stack:
         standby_url = stack.enter_context(open_standby(home))
-        clusters = [Path(str(make_url(url).query["host"])) for url in (place.url, standby_url)]
+        clusters = [Path(str(sa.make_url(url).query["host"])) for url in (place.url, standby_url)]
         plain, reading = (
             stack.enter_context(serve(settings, "wsgi:app", place.url)).port
             for settings in (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select, text
+import sqlalchemy as sa
 
 from roster_service.db.engine import make_ordering_engine, make_reading_engine
 from roster_service.db.round_trip import RoundTrips
@@ -80,7 +80,7 @@ class Bench:
         self._reader, self._plain_reader = (
             made(RoundTrips(reading), Orderings(writing, MEGABYTES), 60) for made in (Reader, PlainReader)
         )
-        sizes = select(enrollments.c.school_id).group_by(enrollments.c.school_id).order_by(func.count().desc())
+        sizes = sa.select(enrollments.c.school_id).group_by(enrollments.c.school_id).order_by(sa.func.count().desc())
         with self._engine.connect() as connection:
             self._school = connection.execute(sizes.limit(1)).scalar_one()
 
@@ -103,12 +103,12 @@ class Bench:
     def forget(self) -> None:
         """Removes all orderings."""
         with self._engine.begin() as connection:
-            connection.execute(text("TRUNCATE orderings, ordering_chunks"))
+            connection.execute(sa.text("TRUNCATE orderings, ordering_chunks"))
 
     def count_bytes(self) -> float:
         """What all orderings take."""
         with self._engine.connect() as connection:
-            return float(connection.scalar(select(func.sum(orderings.c.bytes))) or 0)
+            return float(connection.scalar(sa.select(sa.func.sum(orderings.c.bytes))) or 0)
 
 
 def compare(

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, text
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.credentials.access_token import AccessToken, read_access_token
@@ -89,7 +89,7 @@ class Place:
     """Everything that runs, and what opens it."""
 
     url: str
-    engine: Engine
+    engine: sa.Engine
     settings: Settings
     account: DemoAccount
     servers: Mapping[str, Server]
@@ -121,7 +121,7 @@ class Place:
         assert name is not None
         return make_role_url(self.url, name, None)
 
-    def open_serving(self) -> Engine:
+    def open_serving(self) -> sa.Engine:
         """Connections of the role that the roster is read as, which plan each statement with its values."""
         url = self.make_role_url()
         return make_reading_engine(url, statement_seconds=600, pool_size=1, own_sessions=False)
@@ -129,7 +129,7 @@ class Place:
     def count(self, statement: str) -> int:
         """The one number of a statement."""
         with self.engine.connect() as connection:
-            return int(connection.execute(text(statement)).scalar_one())
+            return int(connection.execute(sa.text(statement)).scalar_one())
 
 
 @contextlib.contextmanager
@@ -157,24 +157,24 @@ def open_place(students: int, home: Path | None) -> Iterator[Place]:
         yield Place(url, engine, settings, account, servers)
 
 
-def fill(engine: Engine, folder: Path, students: int) -> DemoAccount:
+def fill(engine: sa.Engine, folder: Path, students: int) -> DemoAccount:
     """Generates and loads the district, with the guardians of every family, and lets one vendor see all of it."""
     sizes = ["--students", str(students), "--guardians-percent", "100"]
     generate(["--out", str(folder), "--seed", "1", *sizes], standalone_mode=False)
     load(engine, "bench", folder)
     with engine.begin() as connection:
-        connection.execute(text(CHANGE_SOME))
-        connection.execute(text(MOVE_ON))
+        connection.execute(sa.text(CHANGE_SOME))
+        connection.execute(sa.text(MOVE_ON))
         account = add_demo_account(connection, TESTER)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("VACUUM ANALYZE"))
+        connection.execute(sa.text("VACUUM ANALYZE"))
     return account
 
 
-def add_school_account(connection: Connection) -> DemoAccount:
+def add_school_account(connection: sa.Connection) -> DemoAccount:
     """Adds a vendor that sees a single school, and tables of what it sees: `users_of_one_school` and
     `enrollments_of_one_school`, with the indexes of the roster's own."""
-    largest = text(
+    largest = sa.text(
         "SELECT org.district_id, e.school_id FROM enrollments e JOIN orgs org ON org.sourced_id = e.school_id "
         "GROUP BY 1, 2 ORDER BY count(*) DESC, 2 LIMIT 1"
     )
@@ -184,11 +184,11 @@ def add_school_account(connection: Connection) -> DemoAccount:
         "enrollments": "school_id = :school",
     }
     for name, condition in seen.items():
-        connection.execute(text(f"DROP TABLE IF EXISTS {name}_of_one_school"))
-        connection.execute(text(f"CREATE TABLE {name}_of_one_school (LIKE {name} INCLUDING INDEXES)"))
-        rows = text(f"INSERT INTO {name}_of_one_school SELECT * FROM {name} WHERE {condition}")
+        connection.execute(sa.text(f"DROP TABLE IF EXISTS {name}_of_one_school"))
+        connection.execute(sa.text(f"CREATE TABLE {name}_of_one_school (LIKE {name} INCLUDING INDEXES)"))
+        rows = sa.text(f"INSERT INTO {name}_of_one_school SELECT * FROM {name} WHERE {condition}")
         connection.execute(rows, {"school": school})
-        connection.execute(text(f"ANALYZE {name}_of_one_school"))
+        connection.execute(sa.text(f"ANALYZE {name}_of_one_school"))
     email = f"school-{time.time_ns()}@example.org"
     vendors.add_vendor(connection, TESTER, email, "one school")
     vendor_rights.grant(connection, TESTER, email, district, (school,))

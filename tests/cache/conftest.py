@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, Table, cast, func, make_url, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth import registered_client
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
@@ -51,7 +52,9 @@ def list_scopes(version: str) -> tuple[Scope, ...]:
     return tuple(Scope(version, name) for name in ScopeName)
 
 
-def add_vendor(connection: Connection, name: str, orgs: Iterable[str], scopes: Sequence[Scope] = SCOPES) -> AccessToken:
+def add_vendor(
+    connection: sa.Connection, name: str, orgs: Iterable[str], scopes: Sequence[Scope] = SCOPES
+) -> AccessToken:
     """A vendor who was granted these districts and schools, with the flag for phones, and with a client that has these
     scopes; a token for it."""
     email = f"{name}@vendors.example"
@@ -61,29 +64,29 @@ def add_vendor(connection: Connection, name: str, orgs: Iterable[str], scopes: S
     return make_token(connection, clients.add_client(connection, TESTER, email, "tests", scopes).client_id)
 
 
-def grant(connection: Connection, name: str, orgs: Iterable[str]) -> None:
+def grant(connection: sa.Connection, name: str, orgs: Iterable[str]) -> None:
     """Grants a vendor districts and schools."""
     known = tables.orgs.c
     for org_id in orgs:
         kind, district = connection.execute(
-            select(known.type, known.district_id).where(known.sourced_id == org_id)
+            sa.select(known.type, known.district_id).where(known.sourced_id == org_id)
         ).one()
         schools = [] if kind == "district" else [org_id]
         vendor_rights.grant(connection, TESTER, f"{name}@vendors.example", district, schools)
 
 
-def make_token(connection: Connection, client_id: str) -> AccessToken:
+def make_token(connection: sa.Connection, client_id: str) -> AccessToken:
     """A token with all scopes of a client."""
-    client = clients.find_client(connection, client_id)
+    client = registered_client.find_client(connection, client_id)
     assert client is not None
-    key_id = connection.execute(select(tables.signing_keys.c.key_id)).scalar_one()
+    key_id = connection.execute(sa.select(tables.signing_keys.c.key_id)).scalar_one()
     return replace(client.make_token(client.scopes, 0), key_id=key_id)
 
 
 class CountingRoundTrips(RoundTrips):
     """Notes what it is asked to read: the text of the last statement of each message."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: sa.Engine) -> None:
         super().__init__(engine)
         self.sent: list[str] = []
 
@@ -130,7 +133,7 @@ class Questioner:
         orgs = frozenset((*question.districts, *question.schools))
         if orgs not in self.tokens:
             with self.owner.begin() as connection:
-                number = connection.execute(select(func.count()).select_from(tables.vendors)).scalar_one()
+                number = connection.execute(sa.select(sa.func.count()).select_from(tables.vendors)).scalar_one()
                 self.tokens[orgs] = add_vendor(connection, f"asks-{number}", sorted(orgs))
         return self.tokens[orgs]
 
@@ -155,10 +158,10 @@ class Questioner:
         with self.owner.connect() as connection:
             return read_state(connection).revision
 
-    def count_rows(self, table: Table, *conditions: Any) -> int:
+    def count_rows(self, table: sa.Table, *conditions: Any) -> int:
         """How many rows a table has now."""
         with self.owner.connect() as connection:
-            return connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
+            return connection.execute(sa.select(sa.func.count()).select_from(table).where(*conditions)).scalar_one()
 
 
 def ids_of(page: Page) -> list[str]:
@@ -195,18 +198,18 @@ def districts(make_database: Callable[[], str], tmp_path_factory: pytest.TempPat
     with engine.begin() as connection:
         for table in tables.ROSTER_TABLES:
             for number, (digit, status) in enumerate({"0": "active", "1": "tobedeleted", "2": "active"}.items()):
-                stamp = func.to_timestamp(FIRST_OF_NOVEMBER + number * 86400)
+                stamp = sa.func.to_timestamp(FIRST_OF_NOVEMBER + number * 86400)
                 some = table.c.sourced_id.startswith(digit)
-                connection.execute(update(table).where(some).values(status=status, date_last_modified=stamp))
+                connection.execute(sa.update(table).where(some).values(status=status, date_last_modified=stamp))
         users = tables.users.c
         for value, first in (("a", "3"), ("B", "4"), ("é", "5")):
             some = users.sourced_id.startswith(first)
-            connection.execute(update(tables.users).where(some).values(middle_name=value, phone=value))
+            connection.execute(sa.update(tables.users).where(some).values(middle_name=value, phone=value))
             named = tables.orgs.c.sourced_id.startswith(first)
-            connection.execute(update(tables.orgs).where(named).values(metadata=cast({"city": value}, JSONB)))
+            connection.execute(sa.update(tables.orgs).where(named).values(metadata=sa.cast({"city": value}, JSONB)))
         enrollments = tables.enrollments.c
         some = enrollments.sourced_id < "4"
-        connection.execute(update(tables.enrollments).where(some).values(primary=enrollments.sourced_id < "2"))
+        connection.execute(sa.update(tables.enrollments).where(some).values(primary=enrollments.sourced_id < "2"))
         ensure_signing_key(connection, SECRET_KEY)
     engine.dispose()
     return url
@@ -215,7 +218,7 @@ def districts(make_database: Callable[[], str], tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="session")
 def copy_districts(server_url: str, districts: str) -> Iterator[Callable[[], str]]:
     """Makes a copy of that roster and returns its URL; all are dropped at the end."""
-    template = make_url(districts).database
+    template = sa.make_url(districts).database
     copies: list[str] = []
 
     def copy() -> str:
@@ -243,20 +246,20 @@ def questioner(copy_districts: Callable[[], str]) -> Iterator[Questioner]:
 
 
 @pytest.fixture
-def writing(questioner: Questioner) -> Engine:
+def writing(questioner: Questioner) -> sa.Engine:
     """A writing engine on the database of `questioner`."""
     return questioner.owner
 
 
-def find_orgs(engine: Engine) -> tuple[list[str], list[str]]:
+def find_orgs(engine: sa.Engine) -> tuple[list[str], list[str]]:
     """(the districts, some of the schools)."""
     orgs = tables.orgs.c
     with engine.connect() as connection:
-        found = connection.execute(select(orgs.sourced_id, orgs.type).order_by(orgs.sourced_id)).all()
+        found = connection.execute(sa.select(orgs.sourced_id, orgs.type).order_by(orgs.sourced_id)).all()
     return [row[0] for row in found if row.type == "district"], [row[0] for row in found if row.type == "school"][:3]
 
 
 @pytest.fixture
-def district(writing: Engine) -> str:
+def district(writing: sa.Engine) -> str:
     """A district of the roster."""
     return find_orgs(writing)[0][0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, text
+import sqlalchemy as sa
 
 GRANTED = "(SELECT o.sourced_id FROM orgs o WHERE o.district_id = ANY (:districts) OR o.sourced_id = ANY (:schools))"
 SHOWN = (
@@ -121,13 +121,13 @@ def _values(question: Question) -> dict[str, object]:
     return {"districts": list(question.districts), "schools": list(question.schools), "school": question.school}
 
 
-def plain_count(connection: Connection, question: Question) -> int:
+def plain_count(connection: sa.Connection, question: Question) -> int:
     """How many records there are."""
-    found: int = connection.execute(text(f"SELECT count(*) {_where(question)}"), _values(question)).scalar_one()
+    found: int = connection.execute(sa.text(f"SELECT count(*) {_where(question)}"), _values(question)).scalar_one()
     return found
 
 
-def plain_page(connection: Connection, question: Question, limit: int, offset: int) -> list[str]:
+def plain_page(connection: sa.Connection, question: Question, limit: int, offset: int) -> list[str]:
     """The ids of a page."""
     way = "DESC" if question.descending else "ASC"
     keys = [*([question.shape.sorts[question.sort]] if question.sort else []), "t.sourced_id"]
@@ -135,5 +135,5 @@ def plain_page(connection: Connection, question: Question, limit: int, offset: i
         # The records of a feed are together in a whole collection.
         keys.insert(0, "t.feed_id")
     order = ", ".join(f"{key} {way}" for key in keys)
-    page = text(f"SELECT t.sourced_id {_where(question)} ORDER BY {order} LIMIT :limit OFFSET :offset")
+    page = sa.text(f"SELECT t.sourced_id {_where(question)} ORDER BY {order} LIMIT :limit OFFSET :offset")
     return list(connection.scalars(page, {**_values(question), "limit": limit, "offset": offset}))

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.accounts import vendor_rights
@@ -107,18 +107,18 @@ def test_every_page_is_that_of_plain_sql(shared_questioner: Questioner, finder: 
 
 
 @contextmanager
-def statements(engine: Engine) -> Iterator[list[str]]:
+def statements(engine: sa.Engine) -> Iterator[list[str]]:
     """What an engine is told meanwhile."""
     reported: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
         reported.append(statement)
 
-    event.listen(engine, "before_cursor_execute", note)
+    sa.event.listen(engine, "before_cursor_execute", note)
     try:
         yield reported
     finally:
-        event.remove(engine, "before_cursor_execute", note)
+        sa.event.remove(engine, "before_cursor_execute", note)
 
 
 def test_a_page_of_a_kept_ordering_is_one_round_trip(questioner: Questioner, of_all: Ask) -> None:
@@ -143,8 +143,8 @@ def test_a_first_page_makes_the_ordering_that_its_pull_reads(questioner: Questio
     assert sum("contains_folded" in statement for statement in written) == 1
     assert len(questioner.round_trips.sent) == 2
     with questioner.owner.connect() as connection:
-        kept = connection.execute(select(orderings.c.total, orderings.c.bytes)).one()
-        ids = connection.scalars(select(func.unnest(ordering_chunks.c.ids))).all()
+        kept = connection.execute(sa.select(orderings.c.total, orderings.c.bytes)).one()
+        ids = connection.scalars(sa.select(sa.func.unnest(ordering_chunks.c.ids))).all()
     assert kept.total == total == len(ids) == len(set(ids)) > 20
     assert kept.bytes > 0
 
@@ -253,10 +253,10 @@ def read_as(
     return ids_of(page), page.total
 
 
-def list_schools(connection: Connection, district: str) -> list[str]:
+def list_schools(connection: sa.Connection, district: str) -> list[str]:
     """The schools of a district."""
     known = tables.orgs.c
-    found = select(known.sourced_id).where(known.district_id == district, known.type == "school")
+    found = sa.select(known.sourced_id).where(known.district_id == district, known.type == "school")
     return list(connection.scalars(found))
 
 
@@ -303,8 +303,8 @@ def test_an_ordering_is_open_to_nobody_who_sees_other_orgs(questioner: Questione
         other = add_vendor(connection, "other", orgs[0][:1])
     own = questioner.find_token(question)
 
-    def count_open(connection: Connection) -> list[int]:
-        found = [select(func.count()).select_from(table) for table in (orderings, ordering_chunks)]
+    def count_open(connection: sa.Connection) -> list[int]:
+        found = [sa.select(sa.func.count()).select_from(table) for table in (orderings, ordering_chunks)]
         return [connection.execute(statement).scalar_one() for statement in found]
 
     with questioner.ordering.connect() as connection:
@@ -312,13 +312,13 @@ def test_an_ordering_is_open_to_nobody_who_sees_other_orgs(questioner: Questione
         connection.execute(other.admission.statement, other.admission.values)
         assert count_open(connection) == [0, 0]
         for table in (orderings, ordering_chunks):
-            assert connection.execute(delete(table)).rowcount == 0
+            assert connection.execute(sa.delete(table)).rowcount == 0
         number = connection.execute(own.admission.statement, own.admission.values).scalar_one()
         assert number is True
         assert count_open(connection) == [1, 1]
-        ordering_id = connection.execute(select(orderings.c.id)).scalar_one()
+        ordering_id = connection.execute(sa.select(orderings.c.id)).scalar_one()
         connection.execute(other.admission.statement, other.admission.values)
-        planted = insert(ordering_chunks).values(ordering_id=ordering_id, number=7, ids=["planted"])
+        planted = sa.insert(ordering_chunks).values(ordering_id=ordering_id, number=7, ids=["planted"])
         with pytest.raises(DBAPIError, match="row-level security"):
             connection.execute(planted)
 
@@ -355,25 +355,25 @@ def test_what_was_lost_is_read_all_the_same(questioner: Questioner, of_all: Ask,
     for offset in (0, 30):
         questioner.ask(question, 30, offset)
     with questioner.owner.begin() as connection:
-        connection.execute(delete(ordering_chunks))
-        connection.execute(delete(lost))
+        connection.execute(sa.delete(ordering_chunks))
+        connection.execute(sa.delete(lost))
     for _ in range(2):
         assert questioner.ask(question, 30, 60) == read_plainly(questioner, question, 30, 60)
 
 
-def change_roster(connection: Connection) -> None:
+def change_roster(connection: sa.Connection) -> None:
     """As a sync of the first feed does: a user goes, and the revision of the feed advances."""
     users = tables.users.c
     feed_id = list_feed_ids(connection)[0]
-    first = select(func.min(users.sourced_id)).where(users.feed_id == feed_id).scalar_subquery()
-    connection.execute(delete(tables.users).where(users.sourced_id == first))
+    first = sa.select(sa.func.min(users.sourced_id)).where(users.feed_id == feed_id).scalar_subquery()
+    connection.execute(sa.delete(tables.users).where(users.sourced_id == first))
     advance_state(connection, [feed_id])
     refresh_vendors_of(connection, [feed_id])
 
 
-def end_pulls(connection: Connection) -> None:
+def end_pulls(connection: sa.Connection) -> None:
     """As time does."""
-    connection.execute(update(pulls).values(ends_at=func.now()))
+    connection.execute(sa.update(pulls).values(ends_at=sa.func.now()))
 
 
 def test_an_ordering_is_of_one_roster(questioner: Questioner, of_all: Ask) -> None:
@@ -389,18 +389,18 @@ def test_an_ordering_is_of_one_roster(questioner: Questioner, of_all: Ask) -> No
             with questioner.owner.begin() as other:
                 change_roster(other)
 
-    event.listen(questioner.ordering, "before_cursor_execute", commit)
+    sa.event.listen(questioner.ordering, "before_cursor_execute", commit)
     found = questioner.workers[0].read_page(questioner.request(question, 30, 30))
-    event.remove(questioner.ordering, "before_cursor_execute", commit)
+    sa.event.remove(questioner.ordering, "before_cursor_execute", commit)
     assert commits == 1
     assert (ids_of(found.page), found.page.total) == read_plainly(questioner, question, 30, 30)
     assert found.page.total == total - 1
     with questioner.owner.connect() as connection:
-        assert connection.scalar(select(func.max(orderings.c.revision))) == found.state.revision
+        assert connection.scalar(sa.select(sa.func.max(orderings.c.revision))) == found.state.revision
 
 
 def test_orderings_of_older_rosters_are_neither_read_nor_kept(
-    questioner: Questioner, writing: Engine, of_all: Ask
+    questioner: Questioner, writing: sa.Engine, of_all: Ask
 ) -> None:
     question = of_all("/users")
     for _ in range(2):
@@ -410,7 +410,7 @@ def test_orderings_of_older_rosters_are_neither_read_nor_kept(
             change_roster(other)
     with writing.begin() as connection:
         evict_orderings(connection, 10**9)
-        assert connection.scalar(select(func.count()).select_from(orderings)) == 3, "a pull reads each of them"
+        assert connection.scalar(sa.select(sa.func.count()).select_from(orderings)) == 3, "a pull reads each of them"
         end_pulls(connection)
         evict_orderings(connection, 10**9)
     counts = [questioner.count_rows(table) for table in (orderings, ordering_chunks, pulls)]
@@ -418,7 +418,7 @@ def test_orderings_of_older_rosters_are_neither_read_nor_kept(
     assert counts == [1, 1, 2], "that of the other feed is still of the present revision"
 
 
-def test_a_worker_has_older_rosters_removed_by_itself(questioner: Questioner, writing: Engine, of_all: Ask) -> None:
+def test_a_worker_has_older_rosters_removed_by_itself(questioner: Questioner, writing: sa.Engine, of_all: Ask) -> None:
     """The first ordering that it notes does that."""
     for offset in (0, 30):
         questioner.ask(of_all("/users"), 30, offset, worker=0)
@@ -437,8 +437,10 @@ def test_a_sync_of_one_feed_leaves_the_ordering_of_another(questioner: Questione
     second = Question(path="/users", districts=tuple(orgs[0][1:]), schools=(), school="")
     before = [questioner.workers[0].read_page(questioner.request(question, 30, 0)) for question in (both, second)]
     with questioner.owner.begin() as connection:
-        feed_of_second = connection.scalar(select(tables.orgs.c.feed_id).where(tables.orgs.c.sourced_id == orgs[0][1]))
-        known = connection.execute(select(orderings.c.id, orderings.c.feed_id)).all()
+        feed_of_second = connection.scalar(
+            sa.select(tables.orgs.c.feed_id).where(tables.orgs.c.sourced_id == orgs[0][1])
+        )
+        known = connection.execute(sa.select(orderings.c.id, orderings.c.feed_id)).all()
         others = [feed_id for feed_id in list_feed_ids(connection) if feed_id != feed_of_second]
         advance_state(connection, others)
         refresh_vendors_of(connection, others)
@@ -448,26 +450,26 @@ def test_a_sync_of_one_feed_leaves_the_ordering_of_another(questioner: Questione
     assert after[0].state.revision > before[0].state.revision
     assert after[1].state == before[1].state
     with questioner.owner.connect() as connection:
-        kept = connection.execute(select(orderings.c.id, orderings.c.feed_id)).all()
+        kept = connection.execute(sa.select(orderings.c.id, orderings.c.feed_id)).all()
     assert {row for row in known if row.feed_id == feed_of_second} <= set(kept)
     assert len(kept) == len(known) + 1
     assert [ids_of(page.page) for page in after] == [ids_of(page.page) for page in before]
 
 
-def keep(connection: Connection, names: dict[str, tuple[int, int]]) -> None:
+def keep(connection: sa.Connection, names: dict[str, tuple[int, int]]) -> None:
     """Orderings by name: (the vendor whose request made it, its bytes), the newest last."""
     seen = tables.visible_feeds
-    if connection.execute(select(seen)).first() is None:
+    if connection.execute(sa.select(seen)).first() is None:
         add_vendor(connection, "keeps", [])
-    present = connection.execute(select(seen.c.feed_id, seen.c.visible_set, seen.c.revision).limit(1)).one()
-    connection.execute(delete(orderings))
-    connection.execute(delete(ordering_chunks))
+    present = connection.execute(sa.select(seen.c.feed_id, seen.c.visible_set, seen.c.revision).limit(1)).one()
+    connection.execute(sa.delete(orderings))
+    connection.execute(sa.delete(ordering_chunks))
     for number, (name, (vendor_id, size)) in enumerate(names.items()):
-        made_at = func.to_timestamp(number)
+        made_at = sa.func.to_timestamp(number)
         row = {"query": name.encode(), **present._mapping, "total": 1, "bytes": size}
-        added = insert(orderings).values(**row, vendor_id=vendor_id, made_at=made_at).returning(orderings.c.id)
+        added = sa.insert(orderings).values(**row, vendor_id=vendor_id, made_at=made_at).returning(orderings.c.id)
         ordering_id = connection.execute(added).scalar_one()
-        connection.execute(insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=[name]))
+        connection.execute(sa.insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=[name]))
 
 
 MADE = {"a1": (1, 10), "b1": (2, 30), "a2": (1, 10), "a3": (1, 10), "a4": (1, 10), "a5": (1, 10)}
@@ -488,9 +490,9 @@ def test_what_was_made_first_goes_first_and_no_vendor_pushes_out_the_newest_of_a
 ) -> None:
     with questioner.owner.begin() as connection:
         keep(connection, MADE)
-        connection.execute(select(func.evict_orderings(most_bytes, most_orderings)))
-        kept = connection.scalars(select(orderings.c.query)).all()
-        chunks = connection.scalars(select(func.unnest(ordering_chunks.c.ids))).all()
+        connection.execute(sa.select(sa.func.evict_orderings(most_bytes, most_orderings)))
+        kept = connection.scalars(sa.select(orderings.c.query)).all()
+        chunks = connection.scalars(sa.select(sa.func.unnest(ordering_chunks.c.ids))).all()
     assert {bytes(name).decode() for name in kept} == left == set(chunks)
 
 
@@ -499,8 +501,8 @@ def test_all_vendors_together_are_bounded_too(questioner: Questioner) -> None:
     made = {f"{vendor}-{number}": (vendor, 10) for number in range(4) for vendor in (1, 2, 3)}
     with questioner.owner.begin() as connection:
         keep(connection, made)
-        connection.execute(select(func.evict_orderings(80, 100)))
-        kept = {bytes(name).decode() for name in connection.scalars(select(orderings.c.query))}
+        connection.execute(sa.select(sa.func.evict_orderings(80, 100)))
+        kept = {bytes(name).decode() for name in connection.scalars(sa.select(orderings.c.query))}
     assert kept == set(list(made)[-8:])
 
 
@@ -510,11 +512,11 @@ def test_300_orderings_of_a_vendor_evict_none_of_the_vendors_within_their_share(
     invented = {f"1-{number}": (1, 10) for number in range(300)}
     with questioner.owner.begin() as connection:
         keep(connection, others | invented)
-        connection.execute(select(func.evict_orderings(100, 1000)))
-        by_bytes = {bytes(name).decode() for name in connection.scalars(select(orderings.c.query))}
+        connection.execute(sa.select(sa.func.evict_orderings(100, 1000)))
+        by_bytes = {bytes(name).decode() for name in connection.scalars(sa.select(orderings.c.query))}
         keep(connection, others | invented)
-        connection.execute(select(func.evict_orderings(10_000, 10)))
-        by_number = {bytes(name).decode() for name in connection.scalars(select(orderings.c.query))}
+        connection.execute(sa.select(sa.func.evict_orderings(10_000, 10)))
+        by_number = {bytes(name).decode() for name in connection.scalars(sa.select(orderings.c.query))}
     assert by_bytes == by_number == set(others) | set(list(invented)[-4:])
 
 
@@ -548,11 +550,11 @@ def test_a_database_that_takes_nothing_still_gives_pages(
     assert all(record.getMessage().startswith("orderings cannot be stored") for record in warned)
 
 
-def test_a_row_that_was_changed_by_hand_is_not_shown(questioner: Questioner, writing: Engine, of_all: Ask) -> None:
+def test_a_row_that_was_changed_by_hand_is_not_shown(questioner: Questioner, writing: sa.Engine, of_all: Ask) -> None:
     """No sync did it, so the ordering still has the record; what the caller may not see is not shown all the same."""
     question = of_all("/enrollments")
     for offset in (0, 30):
         questioner.ask(question, 30, offset)
     with writing.begin() as other:
-        other.execute(text("UPDATE enrollments SET school_id = 'nowhere' WHERE sourced_id < '2'"))
+        other.execute(sa.text("UPDATE enrollments SET school_id = 'nowhere' WHERE sourced_id < '2'"))
     assert questioner.ask(question, 30, 30) == read_plainly(questioner, question, 30, 30)

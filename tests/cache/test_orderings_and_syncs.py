@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
@@ -59,7 +59,7 @@ def small_url(make_database: Callable[[], str], exports: tuple[Path, Path]) -> s
 
 
 @pytest.fixture
-def syncing(small_url: str) -> Iterator[Engine]:
+def syncing(small_url: str) -> Iterator[sa.Engine]:
     """A writing engine on that roster."""
     engine = make_engine(small_url)
     yield engine
@@ -114,7 +114,7 @@ def read_rest(
             return False
 
 
-def test_pages_while_syncs_commit(small_url: str, syncing: Engine, exports: tuple[Path, Path]) -> None:
+def test_pages_while_syncs_commit(small_url: str, syncing: sa.Engine, exports: tuple[Path, Path]) -> None:
     questioners = [Questioner(small_url, workers=2) for _ in range(CLIENTS)]
     for seed, questioner in enumerate(questioners):
         questioner.find_token(list_questions(seed)[0])

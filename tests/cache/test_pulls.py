@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, event, example, given, note, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, and_, func, select, update
 
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db import tables
@@ -79,7 +79,7 @@ class Consumers:
         self.asked = 0
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> sa.Engine:
         """An engine of the owner."""
         return self.questioner.owner
 
@@ -148,9 +148,11 @@ class Consumers:
     def read_visible_set(self) -> str:
         """The hash of what the vendor may see."""
         known = tables.visible_feeds.c
-        own = and_(known.vendor_id == self.questioner.find_token(EVERY_USER).vendor_id, known.feed_id == tables.WHOLE)
+        own = sa.and_(
+            known.vendor_id == self.questioner.find_token(EVERY_USER).vendor_id, known.feed_id == tables.WHOLE
+        )
         with self.engine.connect() as connection:
-            return str(connection.scalar(select(known.visible_set).where(own)))
+            return str(connection.scalar(sa.select(known.visible_set).where(own)))
 
     def sync(self, variant: str) -> None:
         """Loads an export of the first feed."""
@@ -165,8 +167,8 @@ class Consumers:
         """Removes every tombstone."""
         with self.engine.begin() as connection:
             for table in tables.ROSTER_TABLES:
-                gone = update(table).where(table.c.status == "tobedeleted")
-                connection.execute(gone.values(date_last_modified=func.now() - func.make_interval(0, 0, 0, 30)))
+                gone = sa.update(table).where(table.c.status == "tobedeleted")
+                connection.execute(gone.values(date_last_modified=sa.func.now() - sa.func.make_interval(0, 0, 0, 30)))
         purge(self.engine, 7)
 
 

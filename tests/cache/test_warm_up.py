@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from sqlalchemy import Engine, Table, insert, update
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.scopes import Scope, ScopeName
@@ -24,7 +24,7 @@ GUARDIANS = Scope("v1p2", ScopeName.GUARDIANS)
 DEMOGRAPHICS = Scope("v1p2", ScopeName.DEMOGRAPHICS)
 
 
-def add_client(writing: Engine, orgs: Sequence[str], name: str, *scopes: Scope) -> AccessToken:
+def add_client(writing: sa.Engine, orgs: Sequence[str], name: str, *scopes: Scope) -> AccessToken:
     """A vendor who was granted these orgs, with one client."""
     with writing.begin() as connection:
         return add_vendor(connection, name, orgs, scopes)
@@ -34,7 +34,7 @@ def warm_up(questioner: Questioner, *, megabytes: int = 100, seconds: float = 60
     return make_orderings(questioner.owner, questioner.ordering, LISTINGS, megabytes=megabytes, seconds=seconds)
 
 
-def test_the_pages_of_a_listing_are_ready(questioner: Questioner, writing: Engine, district: str) -> None:
+def test_the_pages_of_a_listing_are_ready(questioner: Questioner, writing: sa.Engine, district: str) -> None:
     """Nothing is made any more by who asks, but pages are those of plain SQL."""
     token = add_client(writing, [district], "a", CORE, GUARDIANS)
     assert warm_up(questioner) == WarmUp(kept=11, left=0)
@@ -57,7 +57,7 @@ def test_the_pages_of_a_listing_are_ready(questioner: Questioner, writing: Engin
     ],
 )
 def test_what_a_client_may_ask_for_is_made_once_for_who_sees_the_same(
-    questioner: Questioner, writing: Engine, district: str, scopes: list[Scope], made: int
+    questioner: Questioner, writing: sa.Engine, district: str, scopes: list[Scope], made: int
 ) -> None:
     for name in ("a", "b"):
         add_client(writing, [district], name, *scopes)
@@ -66,7 +66,7 @@ def test_what_a_client_may_ask_for_is_made_once_for_who_sees_the_same(
 
 
 def test_many_clients_with_the_same_grants_and_scopes_are_planned_once(
-    questioner: Questioner, writing: Engine, district: str, monkeypatch: pytest.MonkeyPatch
+    questioner: Questioner, writing: sa.Engine, district: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned: list[object] = []
     make_plan = warming.make_plan
@@ -77,7 +77,7 @@ def test_many_clients_with_the_same_grants_and_scopes_are_planned_once(
     assert len(planned) == 11
 
 
-def test_who_sees_other_orgs_gets_orderings_of_its_own(questioner: Questioner, writing: Engine) -> None:
+def test_who_sees_other_orgs_gets_orderings_of_its_own(questioner: Questioner, writing: sa.Engine) -> None:
     districts, schools = find_orgs(writing)
     for name, orgs in (("a", districts[:1]), ("b", districts), ("c", schools[:1]), ("d", [])):
         add_client(writing, orgs, name, CORE)
@@ -86,24 +86,24 @@ def test_who_sees_other_orgs_gets_orderings_of_its_own(questioner: Questioner, w
 
 @pytest.mark.parametrize("table", [tables.oauth_clients, tables.vendors], ids=lambda table: table.name)
 def test_nothing_is_made_for_who_is_disabled(
-    questioner: Questioner, writing: Engine, district: str, table: Table
+    questioner: Questioner, writing: sa.Engine, district: str, table: sa.Table
 ) -> None:
     add_client(writing, [district], "a", CORE)
     with writing.begin() as connection:
-        connection.execute(update(table).values(enabled=False))
+        connection.execute(sa.update(table).values(enabled=False))
     assert warm_up(questioner) == WarmUp(kept=0, left=0)
 
 
-def test_the_time_is_bounded(questioner: Questioner, writing: Engine, district: str) -> None:
+def test_the_time_is_bounded(questioner: Questioner, writing: sa.Engine, district: str) -> None:
     add_client(writing, [district], "a", CORE)
     assert warm_up(questioner, seconds=0) == WarmUp(kept=0, left=11)
 
 
-def test_orderings_of_older_rosters_go_first(questioner: Questioner, writing: Engine) -> None:
+def test_orderings_of_older_rosters_go_first(questioner: Questioner, writing: sa.Engine) -> None:
     """Also where there is nobody to make new ones for."""
     with writing.begin() as connection:
         old = {"query": b"old", "feed_id": 0, "visible_set": "x", "revision": 0, "vendor_id": 1, "total": 1, "bytes": 1}
-        ordering_id = connection.execute(insert(orderings).values(old).returning(orderings.c.id)).scalar_one()
-        connection.execute(insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=["x"]))
+        ordering_id = connection.execute(sa.insert(orderings).values(old).returning(orderings.c.id)).scalar_one()
+        connection.execute(sa.insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=["x"]))
     warm_up(questioner)
     assert [questioner.count_rows(table) for table in (orderings, ordering_chunks)] == [0, 0]

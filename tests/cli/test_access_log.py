@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, update
+import sqlalchemy as sa
 
 from roster_service.auth.access_log.entries import Disclosure, Entry
 from roster_service.auth.access_log.people import HASH_BYTES, PersonHasher
@@ -30,7 +30,7 @@ NASTY = "O'Brien\"; -- %(x)s :y \\"
 
 
 @pytest.fixture(autouse=True)
-def requests(answer: Answer, engine: Engine, tmp_path: Path) -> None:
+def requests(answer: Answer, engine: sa.Engine, tmp_path: Path) -> None:
     """Three requests of one vendor on two days, and one of another; each with records of two people."""
     (tmp_path / "secret_key").write_text(SECRET_KEY)
     ids = [answer("vendor", "add", email, "--name", "x")["id"] for email in (EMAIL, "other@example.com")]
@@ -124,7 +124,7 @@ def test_a_row_says_what_there_is_to_know(answer: Answer) -> None:
     ]
 
 
-def test_a_row_of_a_day_says_so(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_a_row_of_a_day_says_so(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     """In every form of the answer, with how many responses it has."""
     pages = answer("audit", "--person", NASTY)
     fold_days(engine, date(2026, 11, 20))
@@ -138,7 +138,7 @@ def test_a_row_of_a_day_says_so(answer: Answer, roster: Roster, engine: Engine) 
 
 
 @pytest.fixture
-def refusals(answer: Answer, engine: Engine) -> None:
+def refusals(answer: Answer, engine: sa.Engine) -> None:
     """Five refused requests: three with valid credentials, one that names a client, one that names nobody."""
     email = "refused@example.com"
     number = answer("vendor", "add", email, "--name", "x")["id"]
@@ -218,10 +218,10 @@ def test_a_table_for_people_and_refusals(roster: Roster, command: str) -> None:
     ],
 )
 def test_a_search_for_a_person_says_which_rows_it_leaves_out(
-    roster: Roster, engine: Engine, people: bytes | None, said: str
+    roster: Roster, engine: sa.Engine, people: bytes | None, said: str
 ) -> None:
     with engine.begin() as connection:
-        connection.execute(update(audit).values(people=people))
+        connection.execute(sa.update(audit).values(people=people))
     done = roster("audit", "--person", NASTY, "--json")
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
@@ -236,11 +236,13 @@ def test_a_person_whom_nobody_knows_is_no_answer(roster: Roster, person: str) ->
 
 
 @pytest.mark.parametrize("is_hash", [False, True])
-def test_the_bytes_of_a_hash_that_span_two_others_are_no_person(roster: Roster, engine: Engine, is_hash: bool) -> None:
+def test_the_bytes_of_a_hash_that_span_two_others_are_no_person(
+    roster: Roster, engine: sa.Engine, is_hash: bool
+) -> None:
     wanted, half = HASHER.hash_id("wanted"), HASH_BYTES // 2
     spanning = HASHER.check + bytes(half) + wanted + bytes(HASH_BYTES - half)
     with engine.begin() as connection:
-        connection.execute(update(audit).values(people=spanning + (wanted if is_hash else b"")))
+        connection.execute(sa.update(audit).values(people=spanning + (wanted if is_hash else b"")))
     done = roster("audit", "--person", "wanted")
     assert (done.exit_code, "these answers had records of wanted, no longer in the roster" in done.stdout) == (
         0 if is_hash else 2,
@@ -248,7 +250,7 @@ def test_the_bytes_of_a_hash_that_span_two_others_are_no_person(roster: Roster, 
     )
 
 
-def test_rows_of_killed_workers_are_there_without_a_request(answer: Answer, engine: Engine, tmp_path: Path) -> None:
+def test_rows_of_killed_workers_are_there_without_a_request(answer: Answer, engine: sa.Engine, tmp_path: Path) -> None:
     with engine.connect() as connection:
         folder = tmp_path / "access-log" / read_database_id(connection)
     killed = kill_worker(engine, folder, "killed", 3)
@@ -256,7 +258,9 @@ def test_rows_of_killed_workers_are_there_without_a_request(answer: Answer, engi
     assert list(folder.iterdir()) == []
 
 
-def test_it_is_said_if_rows_of_killed_workers_cannot_be_moved(roster: Roster, engine: Engine, tmp_path: Path) -> None:
+def test_it_is_said_if_rows_of_killed_workers_cannot_be_moved(
+    roster: Roster, engine: sa.Engine, tmp_path: Path
+) -> None:
     with engine.connect() as connection:
         folder = tmp_path / "access-log" / read_database_id(connection)
     folder.parent.mkdir()

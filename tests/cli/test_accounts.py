@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, insert
 
 from roster_service.cli import main
 from roster_service.db.tables import orgs
@@ -20,7 +20,7 @@ EMAIL = "reading@example.com"
 
 
 @pytest.fixture(autouse=True)
-def districts(engine: Engine) -> None:
+def districts(engine: sa.Engine) -> None:
     """Two districts, with one school each."""
     base = {"feed_id": 1, "status": "active", "date_last_modified": "2026-01-01"}
     rows = [
@@ -30,7 +30,7 @@ def districts(engine: Engine) -> None:
         {"sourced_id": "s2", "type": "school", "identifier": "17-2-1", "district_id": "d2"},
     ]
     with engine.begin() as connection:
-        connection.execute(insert(orgs), [base | {"name": row["sourced_id"]} | row for row in rows])
+        connection.execute(sa.insert(orgs), [base | {"name": row["sourced_id"]} | row for row in rows])
 
 
 def test_a_new_vendor_sees_nothing(answer: Answer) -> None:

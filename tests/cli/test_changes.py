@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.change_log.actors import find_system_user
@@ -44,7 +44,7 @@ def list_changing(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[s
 class Changer:
     """Runs commands that change something, and holds each to the rows that it leaves."""
 
-    def __init__(self, answer: Answer, engine: Engine) -> None:
+    def __init__(self, answer: Answer, engine: sa.Engine) -> None:
         self.commands: set[str] = set()
         self._answer = answer
         self._engine = engine
@@ -63,10 +63,10 @@ class Changer:
 
     def _read(self) -> list[Any]:
         with self._engine.connect() as connection:
-            return list(connection.execute(select(changes).order_by(changes.c.id)))
+            return list(connection.execute(sa.select(changes).order_by(changes.c.id)))
 
 
-def hold(engine: Engine, export: Path, home: Path) -> str:
+def hold(engine: sa.Engine, export: Path, home: Path) -> str:
     """Loads an export without a record that the feed has, and returns the number of the run, which is held."""
     report = load(engine, "springfield", export, options=Options(Settings(home=home, hold_least_records=5)))
     assert report.outcome == "held"
@@ -74,7 +74,7 @@ def hold(engine: Engine, export: Path, home: Path) -> str:
 
 
 def test_each_command_that_changes_something_leaves_one_row(
-    answer: Answer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripts_in_process: None
+    answer: Answer, engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripts_in_process: None
 ) -> None:
     monkeypatch.setenv("ROSTER_HOLD_LEAST_RECORDS", "5")
     change = Changer(answer, engine)
@@ -151,7 +151,7 @@ def test_a_refused_command_leaves_no_row(roster: Roster, answer: Answer, argumen
     assert answer("changes") == []
 
 
-def test_a_row_has_the_values_before_and_after_and_no_secret(answer: Answer, engine: Engine) -> None:
+def test_a_row_has_the_values_before_and_after_and_no_secret(answer: Answer, engine: sa.Engine) -> None:
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
     login = answer("vendor", "add", VENDOR, "--name", "Reading")
     answer("vendor", "grant", VENDOR, "--district", "17-0042", "--school", "spr-high", "--reason", REASON)
@@ -167,12 +167,12 @@ def test_a_row_has_the_values_before_and_after_and_no_secret(answer: Answer, eng
         assert secret not in stored
 
 
-def test_changes_are_listed_by_vendor_feed_actor_and_day(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_changes_are_listed_by_vendor_feed_actor_and_day(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     answer("vendor", "add", VENDOR, "--name", "Reading")
     answer("client", "add", "--vendor", VENDOR, "--name", "app", "--scope", "roster.readonly")
     answer("feed", "add", "north", "--format", "oneroster")
     with engine.begin() as connection:
-        connection.execute(text("UPDATE changes SET at = '2026-01-31' WHERE verb = 'feed add'"))
+        connection.execute(sa.text("UPDATE changes SET at = '2026-01-31' WHERE verb = 'feed add'"))
 
     def verbs(*options: str) -> list[str]:
         return [it["verb"] for it in answer("changes", *options)]
@@ -189,7 +189,7 @@ def test_changes_are_listed_by_vendor_feed_actor_and_day(answer: Answer, roster:
 
 
 def test_loads_leave_a_row_if_they_add_a_feed_or_are_exempt_from_holding(
-    answer: Answer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    answer: Answer, engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And neither a dry run, nor a refused load, nor one that changes nothing."""
     export = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / "export"))

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, update
+import sqlalchemy as sa
 
 from roster_service.accounts.credentials import CredentialKind, ListedCredential
 from roster_service.auth.access_log.entries import Entry
@@ -65,18 +65,18 @@ def test_an_end_that_is_over_or_no_day_is_wrong_usage(
     assert reason in done.stderr
 
 
-def test_a_credential_that_has_ended_is_unknown(answer: Answer, engine: Engine, vendor: Any) -> None:
+def test_a_credential_that_has_ended_is_unknown(answer: Answer, engine: sa.Engine, vendor: Any) -> None:
     """Also where its replacement has ended, and the grace of the one before has not."""
     made = answer(*ADD_CLIENT)
     over = datetime.now(UTC) - timedelta(seconds=1)
     with engine.begin() as connection:
         assert find_key_holder(connection, vendor["api_key"]) is not None
-        connection.execute(update(api_keys).values(expires_at=over))
+        connection.execute(sa.update(api_keys).values(expires_at=over))
         assert find_key_holder(connection, vendor["api_key"]) is None
-        connection.execute(update(oauth_clients).values(secret_expires_at=over))
+        connection.execute(sa.update(oauth_clients).values(secret_expires_at=over))
         assert find_client(connection, made["client_id"]) is None
         lasting = {"previous_secret_hash": b"before", "previous_secret_ends_at": NOW + timedelta(days=1)}
-        connection.execute(update(oauth_clients).values(lasting))
+        connection.execute(sa.update(oauth_clients).values(lasting))
         found = find_client(connection, made["client_id"])
         assert found is not None
         assert found.secret_hashes == (b"before",)
@@ -85,7 +85,7 @@ def test_a_credential_that_has_ended_is_unknown(answer: Answer, engine: Engine, 
     assert [client["client_id"] for client in answer("client", "list")] == [made["client_id"]]
 
 
-def test_the_grace_of_a_secret_ends_with_the_secret(answer: Answer, engine: Engine, vendor: Any) -> None:
+def test_the_grace_of_a_secret_ends_with_the_secret(answer: Answer, engine: sa.Engine, vendor: Any) -> None:
     made = answer(*ADD_CLIENT, "--expires", day(1))
     answer("client", "rotate-secret", made["client_id"], "--grace-hours", "8760")
     with engine.connect() as connection:
@@ -93,14 +93,14 @@ def test_the_grace_of_a_secret_ends_with_the_secret(answer: Answer, engine: Engi
     assert end.date() == date.fromisoformat(day(2))
 
 
-def use(engine: Engine, vendor: Any, caller: str, days: int, address: str) -> None:
+def use(engine: sa.Engine, vendor: Any, caller: str, days: int, address: str) -> None:
     """Stores a request, as workers do."""
     at = NOW - timedelta(days=days)
     with engine.begin() as connection:
         write_entries(connection, [Entry(at, vendor["id"], caller, address, "GET", "/x", 200, 10, 0)])
 
 
-def test_the_last_use_is_shown_everywhere_and_is_the_latest(answer: Answer, engine: Engine, vendor: Any) -> None:
+def test_the_last_use_is_shown_everywhere_and_is_the_latest(answer: Answer, engine: sa.Engine, vendor: Any) -> None:
     made = answer(*ADD_CLIENT)
     [key] = answer("vendor", "show", EMAIL)["keys"]
     assert (key["used_at"], key["used_from"]) == (None, None)
@@ -114,14 +114,16 @@ def test_the_last_use_is_shown_everywhere_and_is_the_latest(answer: Answer, engi
     assert {(item["used_at"], item["used_from"]) for item in shown} == {expected}
 
 
-def test_unused_and_ending_credentials_are_found(answer: Answer, engine: Engine, vendor: Any, roster: Roster) -> None:
+def test_unused_and_ending_credentials_are_found(
+    answer: Answer, engine: sa.Engine, vendor: Any, roster: Roster
+) -> None:
     """One that was never used counts from its making."""
     answer("vendor", "add", OTHER, "--name", "x", "--expires", day(9))
     made = answer(*ADD_CLIENT, "--expires", day(99))
     old = NOW - timedelta(days=60)
     with engine.begin() as connection:
-        connection.execute(update(api_keys).values(created_at=old))
-        connection.execute(update(oauth_clients).values(created_at=old))
+        connection.execute(sa.update(api_keys).values(created_at=old))
+        connection.execute(sa.update(oauth_clients).values(created_at=old))
     use(engine, vendor, made["client_id"], 31, "192.0.2.1")
 
     def count(*options: str) -> int:
@@ -145,7 +147,7 @@ def test_a_credential_of_a_disabled_client_or_vendor_is_disabled(answer: Answer,
     assert [(it["api key"], it["client secret"]) for it in found] == [(True, False), (False, False), (True, False)]
 
 
-def test_removed_vendors_and_clients_leave_no_use(answer: Answer, engine: Engine, vendor: Any) -> None:
+def test_removed_vendors_and_clients_leave_no_use(answer: Answer, engine: sa.Engine, vendor: Any) -> None:
     made = answer(*ADD_CLIENT)
     [key] = answer("vendor", "show", EMAIL)["keys"]
     for caller in (key["prefix"], made["client_id"]):

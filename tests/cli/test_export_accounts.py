@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.accounts.account_export import _DERIVED, EXPORTED
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
@@ -26,7 +26,7 @@ OLDEST = Path("/usr/lib/postgresql/15/bin")
 
 
 @pytest.fixture
-def older() -> Iterator[Engine]:
+def older() -> Iterator[sa.Engine]:
     """An upgraded database on an older PostgreSQL."""
     if not (OLDEST / "initdb").exists():
         pytest.skip("PostgreSQL 15 is not installed")
@@ -49,19 +49,19 @@ def older() -> Iterator[Engine]:
             programs.run("pg_ctl", cluster, "stop", "--wait", "--mode=immediate")
 
 
-def read_accounts(engine: Engine) -> dict[str, list[Any]]:
+def read_accounts(engine: sa.Engine) -> dict[str, list[Any]]:
     """The rows of each table that moves, without what a sync sets."""
     with engine.connect() as connection:
         return {
             table.name: connection.execute(
-                select(*(column for column in table.c if column not in _DERIVED)).order_by(*table.primary_key)
+                sa.select(*(column for column in table.c if column not in _DERIVED)).order_by(*table.primary_key)
             ).all()
             for table in EXPORTED
         }
 
 
 def test_the_accounts_of_the_embedded_server_move_to_an_older_one(
-    engine: Engine, roster: Roster, older: Engine, tmp_path: Path
+    engine: sa.Engine, roster: Roster, older: sa.Engine, tmp_path: Path
 ) -> None:
     fill(engine)
     with engine.begin() as connection:

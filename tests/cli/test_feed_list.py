@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
@@ -29,7 +29,7 @@ def springfield(tmp_path: Path) -> Path:
 
 
 def test_the_last_good_run_stays_beside_a_refused_and_a_held_one(
-    answer: Answer, roster: Roster, engine: Engine, springfield: Path, tmp_path: Path
+    answer: Answer, roster: Roster, engine: sa.Engine, springfield: Path, tmp_path: Path
 ) -> None:
     load(engine, "springfield", springfield)
     [good] = answer("feed", "list")
@@ -51,14 +51,14 @@ def test_a_pipe_gets_whole_cells(answer: Answer, roster: Roster) -> None:
     assert path in roster("feed", "list").stdout.splitlines()[1]
 
 
-def test_a_renamed_feed_keeps_its_records_and_runs(answer: Answer, engine: Engine, springfield: Path) -> None:
+def test_a_renamed_feed_keeps_its_records_and_runs(answer: Answer, engine: sa.Engine, springfield: Path) -> None:
     load(engine, "springfield", springfield)
     assert answer("feed", "rename", "springfield", "spr")["name"] == "spr"
     assert load(engine, "spr", springfield).outcome == "unchanged"
     assert [run["feed"] for run in answer("sync", "list")] == ["spr", "spr"]
 
 
-def test_a_feed_whose_ids_have_its_name_keeps_it(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_a_feed_whose_ids_have_its_name_keeps_it(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     load(engine, "clever", EXPORTS / "shelbyville-clever", family=FAMILIES["clever"])
     done = roster("feed", "rename", "clever", "other")
     assert (done.exit_code, "keeps its name" in done.stderr) == (1, True)
@@ -80,7 +80,7 @@ def test_a_rename_is_refused(answer: Answer, roster: Roster, name: str, new: str
     assert (done.exit_code, reason in done.stderr) == (1, True)
 
 
-def test_no_feed_is_renamed_while_a_sync_is_under_way(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_no_feed_is_renamed_while_a_sync_is_under_way(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     with engine.connect() as connection, hold_lock(connection, "shelbyville"):
         done = roster("feed", "rename", "shelbyville", "new")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
@@ -29,7 +29,7 @@ Answer = Callable[..., Any]
 OTHER = "reading@vendor.example"
 
 
-def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
     shown = roster("feed", "remove", "springfield", "--dry-run").stdout
     assert "would vanish or change, by school" in shown
@@ -65,7 +65,7 @@ def test_a_removed_feed_without_records_has_none(answer: Answer, roster: Roster)
 )
 @pytest.mark.parametrize("now", [("--now",), ()], ids=["at once", "after the retention"])
 def test_a_feed_is_removed_only_after_a_confirmation(
-    engine: Engine,
+    engine: sa.Engine,
     database_url: str,
     tmp_path: Path,
     typed: str,
@@ -85,7 +85,7 @@ def test_a_feed_is_removed_only_after_a_confirmation(
     assert [it["state"] for it in json.loads(listed.stdout)] == (left if is_removed else ["added"])
 
 
-def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     """A later district with the same id, of any feed, is opened by an operator."""
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
     roster("vendor", "add", OTHER, "--name", "Reading")
@@ -116,7 +116,7 @@ def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: R
 
 
 @pytest.fixture
-def demo(engine: Engine, roster: Roster, tmp_path: Path) -> Path:
+def demo(engine: sa.Engine, roster: Roster, tmp_path: Path) -> Path:
     """A small demo, as `roster run` leaves it, beside a feed and a vendor of others."""
     export = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / f"{FOLDER}x" / "demo"))
     load(engine, FEED, export)
@@ -130,7 +130,7 @@ def demo(engine: Engine, roster: Roster, tmp_path: Path) -> Path:
     return export
 
 
-def test_the_demo_goes_and_nothing_else(answer: Answer, roster: Roster, engine: Engine, demo: Path) -> None:
+def test_the_demo_goes_and_nothing_else(answer: Answer, roster: Roster, engine: sa.Engine, demo: Path) -> None:
     districts = [it for it in answer("district", "list") if it["feed"] != FEED]
     removed = answer("demo", "remove")
     assert (removed["feed"], removed["vendor"], removed["records"] > 50) == (FEED, EMAIL, True)
@@ -141,7 +141,7 @@ def test_the_demo_goes_and_nothing_else(answer: Answer, roster: Roster, engine: 
 
 
 def test_a_demo_feed_with_another_export_is_not_deleted(
-    roster: Roster, engine: Engine, demo: Path, tmp_path: Path
+    roster: Roster, engine: sa.Engine, demo: Path, tmp_path: Path
 ) -> None:
     mine = Path(shutil.copytree(demo, tmp_path / "mine"))
     (mine / "demographics.csv").write_text((mine / "demographics.csv").read_text().replace("female", "male"))

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from click.testing import CliRunner
-from sqlalchemy import Column, Engine, Index, select, text
 
 import roster_service
 from roster_service.cli import main
@@ -151,10 +151,10 @@ OF_OTHER_VERSIONS = {
 @pytest.mark.parametrize("revision", OF_OTHER_VERSIONS)
 @pytest.mark.parametrize("command", [["db", "upgrade"], ["vendor", "list"]], ids=" ".join)
 def test_a_database_of_another_version_is_refused(
-    roster: Roster, engine: Engine, command: list[str], revision: str
+    roster: Roster, engine: sa.Engine, command: list[str], revision: str
 ) -> None:
     with engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
     done = roster(*command)
     reason = f"roster: the database is at revision {revision}, {OF_OTHER_VERSIONS[revision]}\n"
     assert (done.exit_code, done.stderr) == (1, reason)
@@ -188,9 +188,9 @@ def test_after_a_restore_the_command_says_what_else_to_do(answer: Answer, roster
     assert f"revision {again['revision']};" not in reported.stdout
 
 
-def test_a_restore_does_not_come_between_a_sync_and_its_stamp(roster: Roster, engine: Engine) -> None:
+def test_a_restore_does_not_come_between_a_sync_and_its_stamp(roster: Roster, engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
         done = roster("db", "restored")
     assert (done.exit_code, done.stderr) == (1, "roster: a sync is under way; try again when it is done\n")
 
@@ -204,12 +204,12 @@ def is_compared(item: Any, name: str | None, kind: str, is_reflected: bool, _oth
     return not (is_key or is_of_expression(item))
 
 
-def is_of_expression(index: Index) -> bool:
+def is_of_expression(index: sa.Index) -> bool:
     """Whether an index has something else than columns."""
-    return not all(isinstance(expression, Column) for expression in index.expressions)
+    return not all(isinstance(expression, sa.Column) for expression in index.expressions)
 
 
-def test_the_migrations_make_the_tables_that_the_code_declares(engine: Engine) -> None:
+def test_the_migrations_make_the_tables_that_the_code_declares(engine: sa.Engine) -> None:
     with engine.connect() as connection:
         current, head = read_revisions(connection)
         # Those of the roster come with the first load.
@@ -217,8 +217,8 @@ def test_the_migrations_make_the_tables_that_the_code_declares(engine: Engine) -
         options = {"compare_type": True, "compare_server_default": True, "include_object": is_compared}
         context = MigrationContext.configure(connection, opts=options)
         differences = compare_metadata(context, api_keys.metadata)
-        made = connection.scalars(text("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()")).all()
-        generation = connection.scalar(select(roster_state.c.generation))
+        made = connection.scalars(sa.text("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()")).all()
+        generation = connection.scalar(sa.select(roster_state.c.generation))
     assert (current, generation) == (head, GENERATION)
     assert differences == []
     declared = {index.name for table in api_keys.metadata.tables.values() for index in table.indexes}

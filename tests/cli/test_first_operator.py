@@ -6,7 +6,7 @@ import io
 import sys
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import operators
 from roster_service.accounts.operator_link import LINK_PATH
@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def list_owners(engine: Engine) -> list[tuple[str, str, OperatorRole]]:
+def list_owners(engine: sa.Engine) -> list[tuple[str, str, OperatorRole]]:
     """The e-mail, name and role of each operator."""
     with engine.connect() as connection:
         return [(it.email, it.name, it.role) for it in operators.list_operators(connection)]
@@ -47,7 +47,7 @@ CASES = {
 
 @pytest.mark.parametrize(("options", "typed", "expected"), CASES.values(), ids=CASES)
 def test_the_first_operator_is_who_was_named(
-    engine: Engine,
+    engine: sa.Engine,
     monkeypatch: pytest.MonkeyPatch,
     options: tuple[str | None, str | None],
     typed: str | None,
@@ -63,18 +63,18 @@ def test_the_first_operator_is_who_was_named(
     assert list_owners(engine) == [(expected[0], expected[1], OperatorRole.OWNER)]
 
 
-def test_nobody_is_asked_for_json(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_asked_for_json(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(f"{ADA}\n{NAME}\n"))
     assert invite_first(engine, SETTINGS, None, None, may_ask=False) is None
 
 
-def test_an_address_that_is_none_adds_nobody(engine: Engine) -> None:
+def test_an_address_that_is_none_adds_nobody(engine: sa.Engine) -> None:
     with pytest.raises(CommandError, match="no e-mail address"):
         invite_first(engine, SETTINGS, "ada", None, may_ask=True)
     assert list_owners(engine) == []
 
 
-def test_the_next_start_renews_the_link_until_it_is_used(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_start_renews_the_link_until_it_is_used(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """And asks nobody for another one, whatever the options name."""
     monkeypatch.setattr(sys, "stdin", Terminal())
     first = invite_first(engine, SETTINGS, ADA, NAME, may_ask=True)
@@ -89,7 +89,7 @@ def test_the_next_start_renews_the_link_until_it_is_used(engine: Engine, monkeyp
     assert [email for email, *_ in list_owners(engine)] == [ADA]
 
 
-def test_where_others_are_nobody_is_invited(engine: Engine) -> None:
+def test_where_others_are_nobody_is_invited(engine: sa.Engine) -> None:
     key = SETTINGS.read_secret_key()
     with engine.begin() as connection:
         operators.add_operator(connection, TESTER, "viewer@district.example", "V", OperatorRole.VIEWER, key)

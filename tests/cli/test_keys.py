@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine
 
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.cli import main
@@ -63,7 +63,7 @@ def test_another_secret_key_makes_no_key_that_the_service_could_not_open(
 
 
 def test_a_lost_secret_key_is_replaced_and_tokens_stay_valid(
-    answer: Answer, roster: Roster, engine: Engine, tmp_path: Path
+    answer: Answer, roster: Roster, engine: sa.Engine, tmp_path: Path
 ) -> None:
     first = answer("keys", "rotate")
     (tmp_path / "secret_key").unlink()

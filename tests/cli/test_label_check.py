@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table, func, select, text, update
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import load
@@ -15,25 +15,27 @@ EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
 
 
 @pytest.mark.parametrize("table", tables.LABELLED, ids=lambda table: table.name)
-def test_a_record_with_the_label_of_another_is_found(roster: Roster, engine: Engine, table: Table) -> None:
+def test_a_record_with_the_label_of_another_is_found(roster: Roster, engine: sa.Engine, table: sa.Table) -> None:
     load(engine, "springfield", EXPORT)
     assert roster("db", "check").exit_code == 0
     with engine.begin() as connection:
-        chosen = connection.scalar(select(func.min(table.c.sourced_id)))
-        own = select(table.c.label_id).where(table.c.sourced_id == chosen).scalar_subquery()
-        other = select(func.min(tables.visibility_labels.c.id)).where(tables.visibility_labels.c.id != own)
-        connection.execute(update(table).where(table.c.sourced_id == chosen).values(label_id=other.scalar_subquery()))
+        chosen = connection.scalar(sa.select(sa.func.min(table.c.sourced_id)))
+        own = sa.select(table.c.label_id).where(table.c.sourced_id == chosen).scalar_subquery()
+        other = sa.select(sa.func.min(tables.visibility_labels.c.id)).where(tables.visibility_labels.c.id != own)
+        connection.execute(
+            sa.update(table).where(table.c.sourced_id == chosen).values(label_id=other.scalar_subquery())
+        )
     done = roster("db", "check")
     assert done.exit_code == 1
     assert f"of {table.name}, such as {chosen}" in done.stderr
 
 
 @pytest.mark.parametrize("wrong", ["NOT school_opens", "NULL"])
-def test_an_enrollment_that_its_school_opens_by_mistake_is_found(roster: Roster, engine: Engine, wrong: str) -> None:
+def test_an_enrollment_that_its_school_opens_by_mistake_is_found(roster: Roster, engine: sa.Engine, wrong: str) -> None:
     load(engine, "springfield", EXPORT)
     with engine.begin() as connection:
         statement = f"UPDATE enrollments SET school_opens = {wrong} WHERE sourced_id = 'spr-enr-01'"
-        connection.execute(text(statement))
+        connection.execute(sa.text(statement))
     done = roster("db", "check")
     assert done.exit_code == 1
     assert "of enrollments, such as spr-enr-01" in done.stderr

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine
 
 from roster_service.cli import main
 from sync_scripts.engine.load import load
@@ -54,7 +54,7 @@ def list_commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[
 
 
 def test_a_pipe_gets_whole_cells_however_narrow_the_terminal_is(
-    engine: Engine, database_url: str, tmp_path: Path
+    engine: sa.Engine, database_url: str, tmp_path: Path
 ) -> None:
     export = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / "export"))
     cell_of("orgs", "spr-district", "name", f"District {LONG}")(export)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, insert, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import orgs
 from sync_scripts.engine.load import load
@@ -18,7 +18,7 @@ EMAIL, NAME = "a@vendor.example", "Springfield Unified School District"
 
 
 @pytest.fixture
-def district(engine: Engine, roster: Roster) -> Engine:
+def district(engine: sa.Engine, roster: Roster) -> sa.Engine:
     """Two loaded districts, and a vendor."""
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
     load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
@@ -27,7 +27,7 @@ def district(engine: Engine, roster: Roster) -> Engine:
 
 
 def test_districts_are_listed_with_the_number_of_their_records(
-    answer: Answer, roster: Roster, district: Engine
+    answer: Answer, roster: Roster, district: sa.Engine
 ) -> None:
     assert next(it for it in answer("district", "list") if it["sourcedId"] == "spr-district") == {
         "sourcedId": "spr-district",
@@ -43,7 +43,7 @@ def test_districts_are_listed_with_the_number_of_their_records(
     assert "17-0042" in roster("district", "list").stdout
 
 
-def test_the_schools_of_a_district_are_listed(answer: Answer, roster: Roster, district: Engine) -> None:
+def test_the_schools_of_a_district_are_listed(answer: Answer, roster: Roster, district: sa.Engine) -> None:
     found = answer("school", "list", "--district", NAME)
     assert [(it["sourcedId"], it["classes"], it["enrollments"]) for it in found] == [
         ("spr-elementary", 2, 8),
@@ -53,9 +53,9 @@ def test_the_schools_of_a_district_are_listed(answer: Answer, roster: Roster, di
     assert "spr-high" in roster("school", "list").stdout
 
 
-def test_an_org_that_is_marked_as_deleted_is_not_listed(answer: Answer, district: Engine) -> None:
+def test_an_org_that_is_marked_as_deleted_is_not_listed(answer: Answer, district: sa.Engine) -> None:
     with district.begin() as connection:
-        connection.execute(update(orgs).where(orgs.c.sourced_id == "spr-high").values(status="tobedeleted"))
+        connection.execute(sa.update(orgs).where(orgs.c.sourced_id == "spr-high").values(status="tobedeleted"))
     assert [it["sourcedId"] for it in answer("school", "list", "--district", "17-0042")] == ["spr-elementary"]
 
 
@@ -65,7 +65,7 @@ def test_an_empty_roster_says_so(roster: Roster) -> None:
 
 
 def test_a_district_and_a_school_are_granted_and_revoked_by_name(
-    answer: Answer, roster: Roster, district: Engine
+    answer: Answer, roster: Roster, district: sa.Engine
 ) -> None:
     granted = answer("vendor", "grant", EMAIL, "--district", NAME, "--school", "Springfield High School")
     assert granted["grants"] == [
@@ -89,11 +89,11 @@ def test_a_district_and_a_school_are_granted_and_revoked_by_name(
     ],
 )
 def test_a_name_counts_if_one_active_district_has_it(
-    roster: Roster, district: Engine, name: str, status: str, code: int
+    roster: Roster, district: sa.Engine, name: str, status: str, code: int
 ) -> None:
     row = {"sourced_id": "x", "feed_id": 1, "status": status, "date_last_modified": "2026-01-01T00:00:00Z"}
     with district.begin() as connection:
-        connection.execute(insert(orgs).values(row | {"name": name, "type": "district", "district_id": "x"}))
+        connection.execute(sa.insert(orgs).values(row | {"name": name, "type": "district", "district_id": "x"}))
     done = roster("vendor", "grant", EMAIL, "--district", name)
     assert done.exit_code == code
     assert ("more than one district" in done.stderr) == bool(code)

@@ -19,7 +19,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.signing_keys import add_signing_key
 from roster_service.db.embedded_server import open_embedded
@@ -213,7 +213,7 @@ ENDS = {"roster run": {"roster: the server did not start; the lines above say wh
 
 @pytest.mark.parametrize("server", [pytest.param("roster run", marks=long), "gunicorn"])
 def test_a_secret_key_that_opens_no_signing_key_stops_the_start(
-    engine: Engine, free_port: int, server: str, tmp_path: Path
+    engine: sa.Engine, free_port: int, server: str, tmp_path: Path
 ) -> None:
     """Also where files give the settings, as in a container."""
     with engine.begin() as connection:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import make_url, text
 
 from roster_service.app import create_app
 from roster_service.cli import main
@@ -75,7 +75,7 @@ def owned(server_url: str, empty: str) -> Iterator[str]:
     """The URL of that database, of an owner with a password who may make no roles."""
     owner = f"{empty}_owner"
     administer(server_url, f"CREATE ROLE {owner} LOGIN PASSWORD 'an owner'", f"ALTER DATABASE {empty} OWNER TO {owner}")
-    yield make_url(url_of(server_url, empty)).set(username=owner, password="an owner").render_as_string(False)
+    yield sa.make_url(url_of(server_url, empty)).set(username=owner, password="an owner").render_as_string(False)
     roles = [f"DROP ROLE IF EXISTS {name_role(empty, role)}" for role in Role]
     again = (f"DROP DATABASE {empty} WITH (FORCE)", f"CREATE DATABASE {empty}", *roles, f"DROP ROLE {owner}")
     administer(server_url, *again)
@@ -104,10 +104,10 @@ def test_the_roles_get_a_password_that_follows_from_the_owner_s_and_is_in_no_sta
     assert run_upgrade(owned, tmp_path) == (0, "")
     engine = make_engine(url_of(server_url, empty))
     with engine.connect() as connection:
-        kept = text("SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE :names AND rolname <> :owner")
+        kept = sa.text("SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE :names AND rolname <> :owner")
         passwords = connection.execute(kept, {"names": f"{empty}\\_%", "owner": f"{empty}_owner"}).all()
     engine.dispose()
-    found = {find_password(make_url(owned), name, None) for name, _ in passwords}
+    found = {find_password(sa.make_url(owned), name, None) for name, _ in passwords}
     assert len(passwords) == len(found) == len(Role)
     assert all(stored.startswith("SCRAM-SHA-256$") for _, stored in passwords)
     assert not [one for one in found if one is None or "an owner" in one]
@@ -149,7 +149,7 @@ def test_a_role_that_cannot_log_in_is_said_in_a_sentence(server_url: str, empty:
 def test_a_database_without_roles_is_not_served(database_url: str) -> None:
     engine = make_engine(database_url)
     with engine.begin() as connection:
-        connection.execute(text("UPDATE roster_state SET role_base = NULL"))
+        connection.execute(sa.text("UPDATE roster_state SET role_base = NULL"))
     engine.dispose()
     with pytest.raises(DatabaseUnavailableError, match="run `roster db upgrade`"):
         create_app(SETTINGS, database_url)

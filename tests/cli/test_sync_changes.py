@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, func, select, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import sync_changes, sync_runs
 from roster_service.settings import Settings
@@ -35,7 +35,7 @@ def shelbyville(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EXPORTS / SHELBYVILLE, tmp_path / SHELBYVILLE))
 
 
-def load_changed(engine: Engine, export: Path, *bends: Bend) -> None:
+def load_changed(engine: sa.Engine, export: Path, *bends: Bend) -> None:
     """Loads an export as it is, and once more after its changes."""
     load(engine, "feed", export)
     for bend in bends:
@@ -90,13 +90,13 @@ CHANGES: dict[str, tuple[Bend, dict[tuple[str, str], tuple[str, dict[str, Any]]]
 
 @pytest.mark.parametrize(("bend", "expected"), CHANGES.values(), ids=CHANGES)
 def test_a_change_is_shown_with_both_values(
-    answer: Answer, engine: Engine, springfield: Path, bend: Bend, expected: dict[Any, Any]
+    answer: Answer, engine: sa.Engine, springfield: Path, bend: Bend, expected: dict[Any, Any]
 ) -> None:
     load_changed(engine, springfield, bend)
     assert list_found(answer("sync", "changes", "2")) == expected
 
 
-def test_a_changed_role_is_a_change_of_its_user(answer: Answer, engine: Engine, shelbyville: Path) -> None:
+def test_a_changed_role_is_a_change_of_its_user(answer: Answer, engine: sa.Engine, shelbyville: Path) -> None:
     load_changed(engine, shelbyville, cell_of("roles", "shv-role-15", "role", "counselor"))
     [change] = answer("sync", "changes", "2")
     before, after = change["fields"]["roles"]["before"], change["fields"]["roles"]["after"]
@@ -105,7 +105,9 @@ def test_a_changed_role_is_a_change_of_its_user(answer: Answer, engine: Engine, 
     assert [new["role"] for old, new in zip(before, after, strict=True) if old != new] == ["counselor"]
 
 
-def test_a_record_that_returns_is_revived_with_its_changes(answer: Answer, engine: Engine, springfield: Path) -> None:
+def test_a_record_that_returns_is_revived_with_its_changes(
+    answer: Answer, engine: sa.Engine, springfield: Path
+) -> None:
     load_changed(engine, springfield, without_rows("demographics", "spr-student-3"))
     shutil.copy(EXPORTS / SPRINGFIELD / "demographics.csv", springfield)
     cell_of("demographics", "spr-student-3", "cityOfBirth", "Xi'an")(springfield)
@@ -125,11 +127,11 @@ def count_types(changes: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]
 
 
 def test_a_first_load_stores_nothing_and_stays_known_as_it_was(
-    answer: Answer, engine: Engine, springfield: Path
+    answer: Answer, engine: sa.Engine, springfield: Path
 ) -> None:
     first = load(engine, "feed", springfield)
     with engine.connect() as connection:
-        assert connection.scalar(select(func.count()).select_from(sync_changes)) == 0
+        assert connection.scalar(sa.select(sa.func.count()).select_from(sync_changes)) == 0
     expected = {(name, "added"): count.added for name, count in first.counts.items()}
     assert count_types(answer("sync", "changes", "1")) == expected
     load(engine, "other", EXPORTS / SHELBYVILLE)
@@ -142,13 +144,13 @@ def test_a_first_load_stores_nothing_and_stays_known_as_it_was(
     assert count_types(answer("sync", "changes", "1")) == expected
 
 
-def test_the_changes_of_one_type_are_chosen(answer: Answer, engine: Engine, springfield: Path) -> None:
+def test_the_changes_of_one_type_are_chosen(answer: Answer, engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     assert {it["type"] for it in answer("sync", "changes", "1", "--type", "academicSessions")} == {"academicSessions"}
 
 
 def test_a_file_has_a_line_for_each_changed_field(
-    roster: Roster, engine: Engine, springfield: Path, tmp_path: Path
+    roster: Roster, engine: sa.Engine, springfield: Path, tmp_path: Path
 ) -> None:
     load_changed(
         engine,
@@ -170,35 +172,35 @@ def test_a_file_has_a_line_for_each_changed_field(
     assert all(it in text for it in ("givenName", "Zoë", "Zoe", "tombstoned"))
 
 
-def test_a_long_list_is_cut_on_a_terminal(roster: Roster, engine: Engine, springfield: Path) -> None:
+def test_a_long_list_is_cut_on_a_terminal(roster: Roster, engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     assert "more; `--csv FILE` writes all" in roster("sync", "changes", "1").stdout
 
 
-def test_a_run_without_changes_says_so(answer: Answer, roster: Roster, engine: Engine, springfield: Path) -> None:
+def test_a_run_without_changes_says_so(answer: Answer, roster: Roster, engine: sa.Engine, springfield: Path) -> None:
     load_changed(engine, springfield)
     assert answer("sync", "changes", "2") == []
     assert roster("sync", "changes", "2").stdout == "no record changed\n"
 
 
-def test_changes_that_are_not_stored_are_refused(roster: Roster, engine: Engine, springfield: Path) -> None:
+def test_changes_that_are_not_stored_are_refused(roster: Roster, engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield, options=Options(Settings(change_days=0)))
     done = roster("sync", "changes", "1")
     assert (done.exit_code, "are not stored" in done.stderr) == (1, True)
 
 
-def test_changes_are_deleted_after_their_retention(roster: Roster, engine: Engine, springfield: Path) -> None:
+def test_changes_are_deleted_after_their_retention(roster: Roster, engine: sa.Engine, springfield: Path) -> None:
     load_changed(engine, springfield, cell_of("users", "spr-student-1", "givenName", "Zoe"))
     assert delete_expired(engine, Settings(change_days=1))["changes of records"] == 0
     with engine.begin() as connection:
-        connection.execute(update(sync_runs).values(started_at=func.now() - func.make_interval(0, 0, 0, 2)))
+        connection.execute(sa.update(sync_runs).values(started_at=sa.func.now() - sa.func.make_interval(0, 0, 0, 2)))
     assert delete_expired(engine, Settings(change_days=1))["changes of records"] == 1
     with engine.connect() as connection:
-        assert connection.scalar(select(func.count()).select_from(sync_changes)) == 0
+        assert connection.scalar(sa.select(sa.func.count()).select_from(sync_changes)) == 0
     assert "are not stored" in roster("sync", "changes", "2").stderr
 
 
-def test_a_later_run_without_stored_changes_is_named(roster: Roster, engine: Engine, springfield: Path) -> None:
+def test_a_later_run_without_stored_changes_is_named(roster: Roster, engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     cell_of("users", "spr-student-1", "givenName", "Zoe")(springfield)
     load(engine, "feed", springfield, options=Options(Settings(change_days=0)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
@@ -29,7 +29,7 @@ LOST = ("spr-enr-13", "spr-enr-14", "spr-enr-01")
 
 
 @pytest.fixture
-def later(engine: Engine, tmp_path: Path) -> Path:
+def later(engine: sa.Engine, tmp_path: Path) -> Path:
     """An export of a loaded feed in which some records are gone and one is changed."""
     folder = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / SPRINGFIELD))
     load(engine, "springfield", folder)
@@ -73,7 +73,7 @@ def hold_preview(preview: dict[str, Any]) -> None:
     assert samples["orgs", "added", "new"] == ("New", {})
 
 
-def test_a_preview_shows_the_run_and_changes_nothing(answer: Answer, engine: Engine, later: Path) -> None:
+def test_a_preview_shows_the_run_and_changes_nothing(answer: Answer, engine: sa.Engine, later: Path) -> None:
     before = state(engine)
     report = answer("sync", "preview", str(later), "--feed", "springfield")
     hold_preview(report["preview"])
@@ -84,7 +84,7 @@ def test_a_preview_shows_the_run_and_changes_nothing(answer: Answer, engine: Eng
 
 
 def test_a_held_run_shows_what_would_vanish(
-    answer: Answer, roster: Roster, engine: Engine, later: Path, tmp_path: Path
+    answer: Answer, roster: Roster, engine: sa.Engine, later: Path, tmp_path: Path
 ) -> None:
     held = load(engine, "springfield", later, options=Options(Settings(home=tmp_path, hold_least_records=3)))
     assert held.outcome == "held"
@@ -93,7 +93,7 @@ def test_a_held_run_shows_what_would_vanish(
     assert all(it in text for it in ("Springfield High School", "2 of 9", "roster sync approve 2"))
 
 
-def test_all_changes_are_written_to_a_file(roster: Roster, engine: Engine, later: Path, tmp_path: Path) -> None:
+def test_all_changes_are_written_to_a_file(roster: Roster, engine: sa.Engine, later: Path, tmp_path: Path) -> None:
     path = tmp_path / "changes.csv"
     done = roster("sync", "preview", str(later), "--feed", "springfield", "--csv", str(path))
     assert (done.exit_code, done.stderr) == (0, "")
@@ -106,7 +106,7 @@ def test_all_changes_are_written_to_a_file(roster: Roster, engine: Engine, later
     assert sorted(csv.reader(applied.splitlines())) == sorted(written)
 
 
-def test_the_preview_of_a_new_feed_adds_no_feed(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_the_preview_of_a_new_feed_adds_no_feed(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     path = str(EXPORTS / SPRINGFIELD)
     refused = roster("sync", "preview", path, "--feed", "new")
     assert (refused.exit_code, refused.stderr) == (
@@ -118,7 +118,7 @@ def test_the_preview_of_a_new_feed_adds_no_feed(answer: Answer, roster: Roster, 
     assert (answer("feed", "list"), answer("sync", "list")) == ([], [])
 
 
-def test_a_refused_export_says_why(roster: Roster, engine: Engine, later: Path) -> None:
+def test_a_refused_export_says_why(roster: Roster, engine: sa.Engine, later: Path) -> None:
     header("orgs", "name", "title")(later)
     done = roster("sync", "preview", str(later), "--feed", "springfield")
     assert (done.exit_code, done.stdout) == (1, "")

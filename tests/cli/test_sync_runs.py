@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, delete, insert
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, sync_refusals
 from roster_service.feeds.run_history import COUNTS, STEPS
@@ -41,7 +41,7 @@ def export(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_runs_of_a_feed_are_listed(answer: Answer, engine: Engine, export: Path) -> None:
+def test_the_runs_of_a_feed_are_listed(answer: Answer, engine: sa.Engine, export: Path) -> None:
     load(engine, "springfield", export)
     load(engine, "other", EXPORTS / "shelbyville-1.2")
     load(engine, "springfield", export)
@@ -53,13 +53,13 @@ def test_the_runs_of_a_feed_are_listed(answer: Answer, engine: Engine, export: P
     assert [run["run"] for run in answer("sync", "list", "--feed", "springfield")] == [3, 1]
 
 
-def test_a_run_loads_every_feed_and_ends_as_the_script_does(database_url: str, engine: Engine, export: Path) -> None:
+def test_a_run_loads_every_feed_and_ends_as_the_script_does(database_url: str, engine: sa.Engine, export: Path) -> None:
     with engine.begin() as connection:
         rows = [
             {"name": name, "format": "oneroster", "path": str(path)}
             for name, path in {"springfield": export, "other": EXPORTS / "shelbyville-1.2"}.items()
         ]
-        connection.execute(insert(feeds), rows)
+        connection.execute(sa.insert(feeds), rows)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     environment |= {"ROSTER_DATABASE_URL": database_url, "ROSTER_EXPORT_AGE_MINUTES": "0"}
     command = [sys.executable, "-c", START, "sync", "run", "--jobs", "2", "--wait"]
@@ -72,7 +72,7 @@ def test_a_run_loads_every_feed_and_ends_as_the_script_does(database_url: str, e
     assert done.returncode == ExitCode.PARTIAL
 
 
-def test_the_former_name_of_the_list_is_taken_with_a_warning(roster: Roster, engine: Engine, export: Path) -> None:
+def test_the_former_name_of_the_list_is_taken_with_a_warning(roster: Roster, engine: sa.Engine, export: Path) -> None:
     load(engine, "springfield", export)
     done = roster("sync", "status", "--json")
     assert (done.exit_code, done.stdout) == (0, roster("sync", "list", "--json").stdout)
@@ -93,7 +93,7 @@ def test_an_unknown_feed_or_run_is_refused(roster: Roster, arguments: list[str],
 
 
 def test_a_run_is_shown_with_its_causes_and_without_values(
-    answer: Answer, roster: Roster, engine: Engine, export: Path
+    answer: Answer, roster: Roster, engine: sa.Engine, export: Path
 ) -> None:
     report = load(engine, "springfield", export)
     shown = answer("sync", "show", "1")
@@ -110,7 +110,7 @@ def test_a_run_is_shown_with_its_causes_and_without_values(
 
 
 def test_a_refused_export_is_shown_with_its_reason(
-    answer: Answer, roster: Roster, engine: Engine, export: Path
+    answer: Answer, roster: Roster, engine: sa.Engine, export: Path
 ) -> None:
     header("orgs", "name", "title")(export)
     with pytest.raises(RefusedExportError):
@@ -123,7 +123,7 @@ def test_a_refused_export_is_shown_with_its_reason(
 
 
 def test_rejected_rows_are_shown_with_their_values(
-    answer: Answer, roster: Roster, engine: Engine, export: Path
+    answer: Answer, roster: Roster, engine: sa.Engine, export: Path
 ) -> None:
     load(engine, "springfield", export)
     root, *others = answer("sync", "rejected", "1")
@@ -164,7 +164,7 @@ def test_rejected_rows_are_shown_with_their_values(
 
 
 def test_the_file_of_rejected_rows_is_that_of_the_loader(
-    roster: Roster, engine: Engine, export: Path, tmp_path: Path
+    roster: Roster, engine: sa.Engine, export: Path, tmp_path: Path
 ) -> None:
     report = load(engine, "springfield", export)
     of_loader, of_command = tmp_path / "loader.csv", tmp_path / "command.csv"
@@ -178,17 +178,17 @@ def test_the_file_of_rejected_rows_is_that_of_the_loader(
     assert list(csv.reader(printed.splitlines()))[1][5] == "spr-student-5"
 
 
-def test_rows_that_are_no_longer_stored_are_said_to_be_deleted(roster: Roster, engine: Engine, export: Path) -> None:
+def test_rows_that_are_no_longer_stored_are_said_to_be_deleted(roster: Roster, engine: sa.Engine, export: Path) -> None:
     load(engine, "springfield", export)
     with engine.begin() as connection:
-        connection.execute(delete(sync_refusals))
+        connection.execute(sa.delete(sync_refusals))
     assert roster("sync", "rejected", "1").stdout == (
         "3 rows were rejected, and none of them is stored: a row is deleted after ROSTER_REJECTION_DAYS, and when a "
         "person whom it names is erased\n"
     )
 
 
-def test_a_run_without_rejected_rows_says_so(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_a_run_without_rejected_rows_says_so(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
     assert answer("sync", "rejected", "1") == []
     assert roster("sync", "rejected", "1").stdout == "no row was rejected\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner, Result
-from sqlalchemy import Engine, func, select, update
 
 from roster_service.cli import main
 from roster_service.db.tables import ROSTER_TABLES, orgs, vendor_grants, visible_orgs
@@ -38,7 +38,7 @@ def typing(database_url: str, tmp_path: Path) -> Typing:
 
 
 @pytest.fixture
-def client(answer: Answer, engine: Engine) -> str:
+def client(answer: Answer, engine: sa.Engine) -> str:
     """The client of a vendor with a grant of a district; its id."""
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
     answer("vendor", "add", VENDOR, "--name", "Reading")
@@ -100,16 +100,16 @@ def test_a_client_is_enabled_gets_other_scopes_and_is_removed(answer: Answer, ro
         assert "there is no client" in roster("client", *command, client, "--yes").stderr
 
 
-def count_records(engine: Engine) -> dict[str, int]:
+def count_records(engine: sa.Engine) -> dict[str, int]:
     """The number of records of each table that has some."""
     with engine.connect() as connection:
-        counts = {it.name: connection.scalar(select(func.count()).select_from(it)) or 0 for it in ROSTER_TABLES}
+        counts = {it.name: connection.scalar(sa.select(sa.func.count()).select_from(it)) or 0 for it in ROSTER_TABLES}
     return {name: count for name, count in counts.items() if count}
 
 
 @pytest.mark.parametrize("name", ["17-0042", "spr-district"], ids=["identifier", "sourcedId"])
 def test_a_removed_district_is_gone_with_its_feed_and_its_grants(
-    answer: Answer, engine: Engine, client: str, name: str
+    answer: Answer, engine: sa.Engine, client: str, name: str
 ) -> None:
     before = count_records(engine)
     load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
@@ -121,15 +121,15 @@ def test_a_removed_district_is_gone_with_its_feed_and_its_grants(
     # A removed feed without records is history.
     assert [(it["name"], it["state"]) for it in answer("feed", "list")] == [("shelbyville", "added")]
     with engine.connect() as connection:
-        assert list(connection.scalars(select(vendor_grants.c.district_id))) == ["shv-district"]
-        seen = select(visible_orgs.c.org_id).where(visible_orgs.c.org_id.startswith("spr-"))
+        assert list(connection.scalars(sa.select(vendor_grants.c.district_id))) == ["shv-district"]
+        seen = sa.select(visible_orgs.c.org_id).where(visible_orgs.c.org_id.startswith("spr-"))
         assert connection.scalars(seen).all() == []
 
 
-def test_a_district_that_two_feeds_bring_is_removed_with_both(answer: Answer, engine: Engine, client: str) -> None:
+def test_a_district_that_two_feeds_bring_is_removed_with_both(answer: Answer, engine: sa.Engine, client: str) -> None:
     load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     with engine.begin() as connection:
-        same = update(orgs).where(orgs.c.sourced_id == "shv-district").values(identifier="17-0042")
+        same = sa.update(orgs).where(orgs.c.sourced_id == "shv-district").values(identifier="17-0042")
         connection.execute(same)
     ended = answer("district", "remove", "spr-district", "--yes")
     assert (ended["ids"], ended["feeds"]) == (["shv-district", "spr-district"], ["shelbyville", "springfield"])
@@ -137,11 +137,11 @@ def test_a_district_that_two_feeds_bring_is_removed_with_both(answer: Answer, en
 
 
 def test_a_district_of_a_feed_with_another_one_is_refused(
-    roster: Roster, answer: Answer, engine: Engine, client: str
+    roster: Roster, answer: Answer, engine: sa.Engine, client: str
 ) -> None:
     """Its next export would bring the district back."""
     with engine.begin() as connection:
-        own = select(orgs.c.feed_id).where(orgs.c.sourced_id == "spr-district").scalar_subquery()
+        own = sa.select(orgs.c.feed_id).where(orgs.c.sourced_id == "spr-district").scalar_subquery()
         other = {"sourced_id": "other", "name": "Other District", "type": "district", "district_id": "other"}
         base = {"feed_id": own, "status": "active", "date_last_modified": "2026-01-01"}
         connection.execute(orgs.insert().values(base | other))

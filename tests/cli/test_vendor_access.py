@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, insert, select
 
 from roster_service.auth.credentials.api_keys import find_key_holder
 from roster_service.auth.credentials.passwords import verify_password
@@ -28,17 +28,19 @@ def added(answer: Answer) -> Any:
     return answer("vendor", "add", EMAIL, "--name", "Reading App")
 
 
-def works(engine: Engine, key: str) -> bool:
+def works(engine: sa.Engine, key: str) -> bool:
     """Whether the key is a vendor's."""
     with engine.connect() as connection:
         return find_key_holder(connection, key) is not None
 
 
-def test_a_new_vendor_has_a_key_and_a_password_that_are_shown_once(answer: Answer, engine: Engine, added: Any) -> None:
+def test_a_new_vendor_has_a_key_and_a_password_that_are_shown_once(
+    answer: Answer, engine: sa.Engine, added: Any
+) -> None:
     assert works(engine, added["api_key"])
     with engine.connect() as connection:
         assert verify_password(connection, added["id"], EMAIL, added["password"])
-        stored = str(connection.execute(select(api_keys)).all())
+        stored = str(connection.execute(sa.select(api_keys)).all())
     assert added["api_key"] not in stored
     shown = str(answer("vendor", "show", EMAIL))
     assert added["api_key"] not in shown
@@ -49,7 +51,7 @@ def test_a_new_vendor_has_a_key_and_a_password_that_are_shown_once(answer: Answe
     ("password", "code"), [("correct horse battery", 0), ("elevenchars", 1), ("", 1), ("x" * 257, 1)]
 )
 def test_an_operator_s_own_password_is_read_from_standard_input(
-    database_url: str, engine: Engine, tmp_path: Path, password: str, code: int
+    database_url: str, engine: sa.Engine, tmp_path: Path, password: str, code: int
 ) -> None:
     environment = make_environment(database_url=database_url, home=str(tmp_path))
     arguments = ["vendor", "add", EMAIL, "--name", "x", "--password-stdin"]
@@ -60,18 +62,18 @@ def test_an_operator_s_own_password_is_read_from_standard_input(
         assert verify_password(connection, 1, EMAIL, password) is (code == 0)
 
 
-def test_a_rotated_key_ends_the_old_one_at_once(answer: Answer, engine: Engine, added: Any) -> None:
+def test_a_rotated_key_ends_the_old_one_at_once(answer: Answer, engine: sa.Engine, added: Any) -> None:
     made = answer("vendor", "rotate-key", EMAIL)
     assert (works(engine, added["api_key"]), works(engine, made["api_key"])) == (False, True)
     assert made["api_key"].startswith(made["prefix"])
 
 
-def test_a_grace_keeps_the_old_key_for_that_long_and_no_longer(answer: Answer, engine: Engine, added: Any) -> None:
+def test_a_grace_keeps_the_old_key_for_that_long_and_no_longer(answer: Answer, engine: sa.Engine, added: Any) -> None:
     second = answer("vendor", "rotate-key", EMAIL, "--grace", "24h")
     assert works(engine, added["api_key"])
     assert works(engine, second["api_key"])
     with engine.connect() as connection:
-        rows = connection.execute(select(api_keys).where(api_keys.c.expires_at.is_not(None))).all()
+        rows = connection.execute(sa.select(api_keys).where(api_keys.c.expires_at.is_not(None))).all()
     assert [abs(row.expires_at - row.created_at - timedelta(hours=24)) < timedelta(minutes=1) for row in rows] == [True]
     # A later rotation without grace ends them all.
     third = answer("vendor", "rotate-key", EMAIL)
@@ -84,7 +86,7 @@ def test_a_grace_that_is_no_span_of_time_is_wrong_usage(roster: Roster, added: A
     assert roster("vendor", "rotate-key", EMAIL, f"--grace={span}").exit_code == 2
 
 
-def test_a_new_password_replaces_the_old_and_ends_tokens(answer: Answer, engine: Engine, added: Any) -> None:
+def test_a_new_password_replaces_the_old_and_ends_tokens(answer: Answer, engine: sa.Engine, added: Any) -> None:
     made = answer("vendor", "set-password", EMAIL)
     with engine.connect() as connection:
         assert verify_password(connection, added["id"], EMAIL, made["password"])
@@ -106,11 +108,11 @@ def test_flags_are_given_and_taken_back_and_end_tokens(answer: Answer, added: An
     assert versions == sorted(set(versions))
 
 
-def test_a_district_and_flags_go_in_one_command(answer: Answer, engine: Engine, added: Any) -> None:
+def test_a_district_and_flags_go_in_one_command(answer: Answer, engine: sa.Engine, added: Any) -> None:
     base = {"feed_id": 1, "status": "active", "date_last_modified": "2026-01-01"}
     with engine.begin() as connection:
         connection.execute(
-            insert(orgs), base | {"sourced_id": "d1", "name": "d1", "type": "district", "district_id": "d1"}
+            sa.insert(orgs), base | {"sourced_id": "d1", "name": "d1", "type": "district", "district_id": "d1"}
         )
     changed = answer("vendor", "grant", EMAIL, "--district", "d1", "--flag", "enrollments")
     assert ([grant["district_id"] for grant in changed["grants"]], changed["flags"]) == (["d1"], ["enrollments"])

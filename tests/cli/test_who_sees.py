@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.app import create_app
@@ -33,7 +33,7 @@ FULL = (ScopeName.FULL, ScopeName.DEMOGRAPHICS, ScopeName.GUARDIANS)
 
 
 @pytest.fixture
-def credentials(engine: Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
+def credentials(engine: sa.Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
     """A vendor of two districts with guardians, one of a school without, and a disabled one; their credentials."""
     (tmp_path / "secret_key").write_text(SECRET_KEY)
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
@@ -95,7 +95,7 @@ def test_the_list_is_csv_and_text_too(answer: Answer, roster: Roster) -> None:
 
 
 @pytest.mark.usefixtures("credentials")
-def test_a_person_is_named_as_in_other_commands(answer: Answer, roster: Roster, engine: Engine) -> None:
+def test_a_person_is_named_as_in_other_commands(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     """One who is found, several to choose from, or nobody."""
     of_id = answer("access", "--person", "spr-student-2")
     assert answer("access", "--person", "conor") == answer("access", "--person", "Conor O'Brien") == of_id != []
@@ -130,14 +130,14 @@ def test_a_vendor_that_sees_nothing_of_it_is_named_and_the_others_are_listed(
 
 
 def test_a_record_is_shown_as_the_interface_answers(
-    answer: Answer, engine: Engine, database_url: str, credentials: dict[str, tuple[str, str]]
+    answer: Answer, engine: sa.Engine, database_url: str, credentials: dict[str, tuple[str, str]]
 ) -> None:
     """Every record of the roster, for each vendor: the same JSON, or refused where the interface refuses."""
     app = create_app(Settings(secret_key=SECRET_KEY), database_url)
     asked = app.test_client()
     with engine.connect() as connection:
         columns = (tables.users, tables.classes, tables.enrollments, tables.orgs)
-        ids = [it for table in columns for it in connection.scalars(select(table.c.sourced_id))][::4]
+        ids = [it for table in columns for it in connection.scalars(sa.select(table.c.sourced_id))][::4]
     outcomes = set()
     for email, pair in ((WIDE, credentials[WIDE]), (NARROW, credentials[NARROW])):
         token = asked.post("/oauth/token", data={"grant_type": "client_credentials"}, auth=pair).json
@@ -155,7 +155,7 @@ def test_a_record_is_shown_as_the_interface_answers(
 
 
 def test_a_student_is_shown_as_the_vendor_interface_answers(
-    answer: Answer, roster: Roster, engine: Engine, database_url: str, credentials: dict[str, tuple[str, str]]
+    answer: Answer, roster: Roster, engine: sa.Engine, database_url: str, credentials: dict[str, tuple[str, str]]
 ) -> None:
     """With all parts that the flags allow, less the withheld fields; refused where no page has the student."""
     accounts = {}
@@ -167,7 +167,9 @@ def test_a_student_is_shown_as_the_vendor_interface_answers(
             key = vendors.replace_key(connection, TESTER, email, timedelta(0))
             account = Account(vendors.find_vendor(connection, email).id, email, key.api_key, str(password))
             accounts[email] = (account, [flag.value for flag in flags])
-        ids = connection.scalars(select(tables.user_roles.c.user_id).where(tables.user_roles.c.role == "student")).all()
+        ids = connection.scalars(
+            sa.select(tables.user_roles.c.user_id).where(tables.user_roles.c.role == "student")
+        ).all()
     app = create_app(Settings(secret_key=SECRET_KEY), database_url)
     client = VendorClient(app)
     shown = []
@@ -191,7 +193,7 @@ def test_a_student_is_shown_as_the_vendor_interface_answers(
 
 
 @pytest.mark.usefixtures("credentials")
-def test_a_vendor_that_uses_the_vendor_interface_alone_has_a_view(answer: Answer, engine: Engine) -> None:
+def test_a_vendor_that_uses_the_vendor_interface_alone_has_a_view(answer: Answer, engine: sa.Engine) -> None:
     with engine.begin() as connection:
         connection.execute(tables.oauth_clients.delete())
     assert [view["version"] for view in answer("show", "spr-student-1", "--as", WIDE)] == ["v1"]
@@ -219,7 +221,7 @@ def test_a_refusal_says_why(answer: Answer, roster: Roster, email: str, sourced_
 
 
 @pytest.mark.usefixtures("credentials")
-def test_a_look_is_recorded_without_the_id_of_a_person(answer: Answer, engine: Engine) -> None:
+def test_a_look_is_recorded_without_the_id_of_a_person(answer: Answer, engine: sa.Engine) -> None:
     """And is no disclosure: the vendor got nothing."""
     before = len(answer("changes"))
     answer("show", "spr-student-1", "--as", WIDE, "--version", "v1p2", "--reason", "a parent asks")
@@ -234,7 +236,7 @@ def test_a_look_is_recorded_without_the_id_of_a_person(answer: Answer, engine: E
     assert "spr-student-1" not in str(person)
     assert (org["kind"], org["subject"]) == ("org", "spr-district")
     with engine.connect() as connection:
-        assert connection.execute(select(tables.audit)).all() == []
+        assert connection.execute(sa.select(tables.audit)).all() == []
 
 
 @pytest.mark.usefixtures("credentials")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
@@ -21,7 +21,7 @@ FLAGGED, PLAIN = "flagged@vendor.example", "plain@vendor.example"
 
 
 @pytest.fixture(autouse=True)
-def accounts(engine: Engine) -> None:
+def accounts(engine: sa.Engine) -> None:
     """A district, a vendor with the flag for phone numbers and one without, each with a client."""
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
     with engine.begin() as connection:

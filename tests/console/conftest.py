@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine
 from werkzeug.test import TestResponse
 
 from roster_service.accounts import operators
@@ -68,7 +68,7 @@ class Console:
     """A service with a console that an operator of each role can log in to."""
 
     app: Flask
-    engine: Engine
+    engine: sa.Engine
     # Of the vendors.
     client: RosterClient
     # Its data folder.
@@ -85,7 +85,7 @@ class Console:
         return browser
 
 
-def add_operator(engine: Engine, email: str, role: OperatorRole, secret_key: str) -> None:
+def add_operator(engine: sa.Engine, email: str, role: OperatorRole, secret_key: str) -> None:
     """An operator with the password of the tests."""
     with engine.begin() as connection:
         token = operators.add_operator(connection, TESTER, email, role.title(), role, secret_key)

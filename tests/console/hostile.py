@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Engine, insert, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, user_roles, users
 from roster_service.roster.labels import label_unlabelled
@@ -21,16 +21,16 @@ TEXTS = (
 SCHOOL = "spr-high"
 
 
-def add_people(engine: Engine, names: list[tuple[str, str]], prefix: str = "hostile") -> list[str]:
+def add_people(engine: sa.Engine, names: list[tuple[str, str]], prefix: str = "hostile") -> list[str]:
     """Adds students of a school with these given and family names; returns their ids, which have the names inside."""
     with engine.begin() as connection:
-        feed = connection.scalar(select(feeds.c.id).where(feeds.c.name == "springfield"))
+        feed = connection.scalar(sa.select(feeds.c.id).where(feeds.c.name == "springfield"))
         made = []
         for number, (given, family) in enumerate(names):
             made.append(f"{prefix}-{number}/{given[:40]}?#&%")
             common = {"feed_id": feed, "status": "active", "date_last_modified": "2026-11-01"}
             connection.execute(
-                insert(users).values(
+                sa.insert(users).values(
                     sourced_id=made[-1],
                     enabled_user=True,
                     given_name=given,
@@ -43,7 +43,7 @@ def add_people(engine: Engine, names: list[tuple[str, str]], prefix: str = "host
                 )
             )
             connection.execute(
-                insert(user_roles).values(
+                sa.insert(user_roles).values(
                     user_id=made[-1],
                     ordinal=1,
                     org_id=SCHOOL,

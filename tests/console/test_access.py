@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from sqlalchemy import func, select, update
+import sqlalchemy as sa
 
 from roster_service.accounts.operators import set_operator_enabled
 from roster_service.change_log.actors import OperatorRole
@@ -215,11 +215,11 @@ def test_a_session_ends(console: Console, reason: str) -> None:
     with console.engine.begin() as connection:
         own = (
             operator_sessions.c.operator_id
-            == select(operators.c.id).where(operators.c.email == email).scalar_subquery()
+            == sa.select(operators.c.id).where(operators.c.email == email).scalar_subquery()
         )
         if reason in ("idle", "old"):
             column = {"idle": "used_at", "old": "created_at"}[reason]
-            connection.execute(update(operator_sessions).where(own).values({column: "2026-01-01"}))
+            connection.execute(sa.update(operator_sessions).where(own).values({column: "2026-01-01"}))
         elif reason == "disabled":
             set_operator_enabled(connection, TESTER, email, enabled=False)
     if reason == "logged out":
@@ -241,13 +241,13 @@ def test_a_login_deletes_the_sessions_that_have_ended(console: Console) -> None:
     add_operator(console.engine, email, OperatorRole.VIEWER, SECRET)
     console.open().log_in(email)
     own = operator_sessions.c.operator_id == (
-        select(operators.c.id).where(operators.c.email == email).scalar_subquery()
+        sa.select(operators.c.id).where(operators.c.email == email).scalar_subquery()
     )
     with console.engine.begin() as connection:
-        connection.execute(update(operator_sessions).where(own).values(used_at="2026-01-01"))
+        connection.execute(sa.update(operator_sessions).where(own).values(used_at="2026-01-01"))
     console.open().log_in(email)
     with console.engine.connect() as connection:
-        assert connection.scalar(select(func.count()).select_from(operator_sessions).where(own)) == 1
+        assert connection.scalar(sa.select(sa.func.count()).select_from(operator_sessions).where(own)) == 1
 
 
 def test_an_editor_cannot_become_an_owner(console: Console) -> None:
@@ -255,4 +255,4 @@ def test_an_editor_cannot_become_an_owner(console: Console) -> None:
     email = name_operator(OperatorRole.EDITOR)
     assert editor.send("/operators/role", email=email, role="owner").status_code == 403
     with console.engine.connect() as connection:
-        assert connection.scalar(select(operators.c.role).where(operators.c.email == email)) == "editor"
+        assert connection.scalar(sa.select(operators.c.role).where(operators.c.email == email)) == "editor"

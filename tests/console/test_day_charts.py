@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from sqlalchemy import insert
+import sqlalchemy as sa
 
 from roster_service.console.day_charts import MOST_BARS, RANGES, find_first, make_chart
 from roster_service.db.tables import usage
@@ -47,7 +47,7 @@ def test_usage_is_shown_in_the_chosen_range(console: Console) -> None:
         for back, status, requests in counts:
             day = today - timedelta(days=back)
             row = {"vendor_id": 4711, "day": day, "endpoint": "users", "status_class": status}
-            connection.execute(insert(usage).values(**row, requests=requests, records=requests, bytes=0))
+            connection.execute(sa.insert(usage).values(**row, requests=requests, records=requests, bytes=0))
     browser = console.log_in()
     shown = {}
     for days in RANGES:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text
+import sqlalchemy as sa
 
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.change_log.actors import OperatorRole
@@ -86,7 +86,7 @@ def upload(browser: Browser, files: Sequence[tuple[io.BytesIO, str]], path: str 
 
 
 def read_outcomes(console: Console, feed: str) -> list[str]:
-    own = select(sync_runs.c.outcome).join(feeds).where(feeds.c.name == feed).order_by(sync_runs.c.id)
+    own = sa.select(sync_runs.c.outcome).join(feeds).where(feeds.c.name == feed).order_by(sync_runs.c.id)
     with console.engine.connect() as connection:
         return list(connection.scalars(own))
 
@@ -114,7 +114,7 @@ def test_the_whole_way_of_an_export(
         time.sleep(0.01)
     assert not folder.exists()
     with console.engine.connect() as connection:
-        rows = select(changes.c.verb, changes.c.actor).where(changes.c.subject == "uploaded").order_by(changes.c.id)
+        rows = sa.select(changes.c.verb, changes.c.actor).where(changes.c.subject == "uploaded").order_by(changes.c.id)
         assert [tuple(row) for row in connection.execute(rows)] == [
             ("feed add", "editor@operators.example"),
             ("sync run", "editor@operators.example"),
@@ -227,7 +227,7 @@ def test_a_feed_with_any_name_has_a_page(console: Console, browser: Browser, nam
     assert browser.send(f"/feeds/{to_segment(name)}/enable", enabled="no").status_code == 303
     assert browser.get(f"/feeds/{to_segment(name)}/removal").status_code == 200
     with console.engine.begin() as connection:
-        assert not connection.scalar(select(feeds.c.enabled).where(feeds.c.name == name))
+        assert not connection.scalar(sa.select(feeds.c.enabled).where(feeds.c.name == name))
 
 
 def test_the_first_page_leads_to_the_page_of_a_feed(console: Console, browser: Browser) -> None:
@@ -246,7 +246,7 @@ def test_settings_are_set_and_only_what_differs_is_recorded(console: Console, br
     feed = read(browser, "/feeds/springfield")["feed"]
     assert {name: feed[name] for name in form} == {**form, "hold_changes_percent": 0, "strict": True}
     with console.engine.connect() as connection:
-        rows = select(changes.c.after).where(changes.c.subject == "springfield", changes.c.verb == "feed set")
+        rows = sa.select(changes.c.after).where(changes.c.subject == "springfield", changes.c.verb == "feed set")
         assert [sorted(it) for it in connection.scalars(rows)] == [sorted(form)]
     refused = browser.send("/feeds/springfield/settings", path="relative")
     assert (refused.status_code, "no absolute path" in refused.text) == (422, True)
@@ -353,7 +353,7 @@ def test_previews_have_a_number_and_a_time(
     monkeypatch.setattr(export_previews, "BOUNDS", Bounds(seconds=4, memory_bytes=2**31))
     form = {"format": "oneroster", "path": str(export)}
     with console.engine.begin() as connection:
-        connection.execute(text("LOCK TABLE exclusions IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(sa.text("LOCK TABLE exclusions IN ACCESS EXCLUSIVE MODE"))
         begun = [browser.send("/feeds/path", csrf_of="/login", name=f"feed {it}", **form) for it in range(3)]
         assert [it.status_code for it in begun] == [303, 303, 422]
         assert "2 previews are under way" in begun[2].text

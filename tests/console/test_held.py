@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db.tables import changes, feeds, sync_runs
@@ -59,7 +59,7 @@ def read(browser: Browser, path: str) -> Any:
 
 def read_outcome(console: Console, run: int) -> str:
     with console.engine.connect() as connection:
-        return str(connection.scalar(select(sync_runs.c.outcome).where(sync_runs.c.id == run)))
+        return str(connection.scalar(sa.select(sync_runs.c.outcome).where(sync_runs.c.id == run)))
 
 
 def is_approving(console: Console, run: int) -> bool:
@@ -116,7 +116,7 @@ def test_an_approval_under_way_is_seen_everywhere_and_cannot_be_repeated(console
 def approve_by_command(console: Console, run: int) -> None:
     """As the loader does it for the command, after an attempt that failed."""
     with console.engine.begin() as connection:
-        row = connection.execute(select(sync_runs).where(sync_runs.c.id == run)).one()
+        row = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one()
         failed = {"outcome": "failed", "format": "x", "source": "x", "started_at": "2026-01-01", "counts": {}}
         connection.execute(sync_runs.insert().values(feed_id=row.feed_id, seconds={}, **failed))
     approval = Approval(run, Actor(ActorKind.SYSTEM_USER, "root@roster", HOSTILE))
@@ -222,7 +222,7 @@ def test_an_approval_loads_the_held_export_and_names_the_operator(
     lost = {it["type"]: it["records"] - it["before"] for it in applied["compared"]}
     assert (lost["enrollments"], lost["users"]) == (-4, -1)
     with console.engine.connect() as connection:
-        row = connection.execute(select(changes).where(changes.c.subject == str(held))).one()
+        row = connection.execute(sa.select(changes).where(changes.c.subject == str(held))).one()
     assert (row.actor, row.reason, row.verb) == ("editor@operators.example", "a new year", "sync approve")
     again = browser.send(f"/runs/{held}/held/approve")
     assert (again.status_code, f"The run {held} is not held; it is approved" in again.text) == (422, True)
@@ -241,7 +241,7 @@ def test_the_reason_of_a_refused_approval_is_shown(console: Console, held: int, 
 def test_an_approval_of_more_than_was_shown_is_held_again(console: Console, held: int, in_process: None) -> None:
     browser = console.log_in(OperatorRole.EDITOR)
     with console.engine.begin() as connection:
-        row = connection.execute(select(sync_runs).where(sync_runs.c.id == held)).one()
+        row = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == held)).one()
         less = row.counts | {"users": row.counts["users"] | {"tombstoned": 0}}
         connection.execute(sync_runs.update().where(sync_runs.c.id == held).values(counts=less))
     browser.send(f"/runs/{held}/held/approve")
@@ -264,7 +264,7 @@ def test_two_approvals_at_once_load_once(console: Console, held: int, monkeypatc
         time.sleep(0.1)
     assert not read(one, f"/runs/{held}")["is_live"]
     with console.engine.connect() as connection:
-        later = connection.scalars(select(sync_runs.c.outcome).where(sync_runs.c.id > held)).all()
+        later = connection.scalars(sa.select(sync_runs.c.outcome).where(sync_runs.c.id > held)).all()
     assert (read_outcome(console, held), list(later)) == ("approved", ["partial"])
     output = name_folder(console.home, "approval", str(held)) / OUTPUT
     assert [oct(it.stat().st_mode & 0o777) for it in (output, output.parent)] == ["0o600", "0o700"]
@@ -303,7 +303,7 @@ def test_limits_are_set_beside_the_run(
     browser.send(f"/runs/{held}/held/limits", hold_tombstones_percent="10")
     assert browser.send(f"/runs/{held}/held/limits", hold_tombstones_percent=given).status_code == status
     with console.engine.connect() as connection:
-        limit = select(feeds.c.hold_tombstones_percent).where(feeds.c.name == "springfield")
+        limit = sa.select(feeds.c.hold_tombstones_percent).where(feeds.c.name == "springfield")
         assert connection.scalar(limit) == stored
     assert any(it["own"] == stored for it in read(browser, f"/runs/{held}/held")["limits"])
 

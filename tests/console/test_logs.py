@@ -8,7 +8,7 @@ from datetime import date
 from urllib.parse import urlencode
 
 import pytest
-from sqlalchemy import insert
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
 from roster_service.auth.access_log.people import PersonHasher
@@ -47,7 +47,7 @@ def owner(console: Console) -> Browser:
                 "address": "192.0.2.1",
                 "people": hasher.hash_people([person]),
             }
-            connection.execute(insert(audit).values(row))
+            connection.execute(sa.insert(audit).values(row))
         actor = Actor(ActorKind.OPERATOR, "owner@operators.example", FORMULA)
         vendors.set_vendor_enabled(connection, actor, "shown@logs.example", enabled=False)
     return console.log_in()
@@ -94,7 +94,7 @@ def test_a_day_of_disclosures_says_so(console: Console, owner: Browser) -> None:
         people = PersonHasher(SECRET).hash_people(["of a day"])
         for hour in (9, 17):
             own = {"at": f"2026-10-01T{hour:02}:00:00Z", "request_id": f"hour-{hour}", "people": people}
-            connection.execute(insert(audit).values({**row, **own}))
+            connection.execute(sa.insert(audit).values({**row, **own}))
     fold_days(console.engine, date(2026, 10, 3))
     [found] = owner.get("/disclosures.json?person=of a day").json["rows"]["rows"]
     assert (found["by"], found["answers"], found["records"]) == ("day", 2, 4)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, insert, select, text
+import sqlalchemy as sa
 
 from roster_service.console.filters import to_segment
 from roster_service.db.tables import feeds, sync_runs, users
@@ -68,7 +68,7 @@ class FeedRuns:
         """Adds the feed, as a command does."""
         with self.console.engine.begin() as connection:
             connection.execute(
-                insert(feeds).values(name=self.name, format="oneroster", path=str(self.export), state="added")
+                sa.insert(feeds).values(name=self.name, format="oneroster", path=str(self.export), state="added")
             )
 
     def load(self, **options: Any) -> None:
@@ -77,7 +77,7 @@ class FeedRuns:
 
     def find_run(self) -> Any:
         """The latest run."""
-        rows = select(sync_runs).join(feeds).where(feeds.c.name == self.name).order_by(sync_runs.c.id.desc())
+        rows = sa.select(sync_runs).join(feeds).where(feeds.c.name == self.name).order_by(sync_runs.c.id.desc())
         with self.console.engine.connect() as connection:
             return connection.execute(rows.limit(1)).one()
 
@@ -123,7 +123,7 @@ def deliver_the_same(feed_runs: FeedRuns) -> None:
     feed_runs.add()
     feed_runs.sleep()
     with feed_runs.console.engine.begin() as connection:
-        connection.execute(text("UPDATE sync_runs SET started_at = started_at - interval '6 days'"))
+        connection.execute(sa.text("UPDATE sync_runs SET started_at = started_at - interval '6 days'"))
     feed_runs.sleep()
 
 
@@ -285,7 +285,7 @@ def test_a_first_load_that_waits_says_what_vendors_see(
         )
     SITUATIONS[name].prepare(feed_runs)
     with feed_runs.console.engine.connect() as connection:
-        own = select(func.count()).where(users.c.sourced_id.startswith(f"{feed_runs.name}-"))
+        own = sa.select(sa.func.count()).where(users.c.sourced_id.startswith(f"{feed_runs.name}-"))
         assert connection.scalar(own) == 0
     run = feed_runs.find_run()
     if run.outcome == "held":

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from oneroster_filter.folding import fold
-from sqlalchemy import Connection, Engine, select, text
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db import tables
@@ -47,19 +47,19 @@ def browser(console: Console) -> Browser:
     """A viewer, for a roster with something for each check."""
     with console.engine.begin() as connection:
         for change in BREAKAGES:
-            connection.execute(text(change))
+            connection.execute(sa.text(change))
     return console.log_in(OperatorRole.VIEWER)
 
 
 class Model:
     """The checks in plain Python, over all live rows."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: sa.Connection) -> None:
         self.rows = {
-            table.name: {row.sourced_id: row for row in connection.execute(select(table)) if row.status == "active"}
+            table.name: {row.sourced_id: row for row in connection.execute(sa.select(table)) if row.status == "active"}
             for table in ROSTER_TABLES
         }
-        self.parts = {table.name: connection.execute(select(table)).all() for table in tables.PART_TABLES}
+        self.parts = {table.name: connection.execute(sa.select(table)).all() for table in tables.PART_TABLES}
         enrolled = self.rows["enrollments"].values()
         self.members = {(row.class_id, row.role) for row in enrolled}
         self.enrolled = {row.user_id for row in enrolled}
@@ -158,30 +158,30 @@ def test_counts_are_stored_once_for_each_revision_and_make_a_trend(console: Cons
     first = count_roles(console.engine)
     # A later run takes the last role of a person away.
     with console.engine.begin() as connection:
-        connection.execute(text("DELETE FROM user_roles WHERE user_id = 'spr-teacher-1'"))
+        connection.execute(sa.text("DELETE FROM user_roles WHERE user_id = 'spr-teacher-1'"))
     assert count_roles(console.engine) == first, "the stored counts are of the revision"
     for _ in range(KEPT + 1):
         move_on(console.engine)
         assert store_counts(console.engine) == 1
     with console.engine.connect() as connection:
         (quality,) = (it for it in read_quality(connection) if it.feed == "springfield")
-        rows = connection.execute(select(quality_counts.c.schools, feeds.c.name).join(feeds)).all()
+        rows = connection.execute(sa.select(quality_counts.c.schools, feeds.c.name).join(feeds)).all()
     assert len(quality.trend["people-without-role"]) == KEPT
     assert quality.trend["people-without-role"][-1] == quality.totals["people-without-role"] == first + 1
     assert [row.name for row in rows if row.schools is not None] == ["shelbyville", "springfield"]
     assert "counted after the last sync" in browser.get("/quality").text
 
 
-def count_roles(engine: Engine) -> int | None:
+def count_roles(engine: sa.Engine) -> int | None:
     """The people of a feed without a role, as counted."""
     with engine.connect() as connection:
         return next(it.totals["people-without-role"] for it in read_quality(connection) if it.feed == "springfield")
 
 
-def move_on(engine: Engine) -> None:
+def move_on(engine: sa.Engine) -> None:
     """Another revision of a feed."""
     with engine.begin() as connection:
-        connection.execute(text("UPDATE feeds SET revision = revision + 1 WHERE name = 'springfield'"))
+        connection.execute(sa.text("UPDATE feeds SET revision = revision + 1 WHERE name = 'springfield'"))
 
 
 def test_each_number_leads_to_its_records(console: Console, browser: Browser) -> None:

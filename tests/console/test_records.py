@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+import sqlalchemy as sa
 
 from roster_service.accounts.clients import add_client, disable_client
 from roster_service.accounts.vendor_rights import grant
@@ -115,7 +115,7 @@ def has_more(browser: Browser, sourced_id: str) -> bool:
 def move_course(console: Console, org_id: str) -> None:
     """Writes an org into a course, without its label."""
     with console.engine.begin() as connection:
-        change = update(courses).where(courses.c.sourced_id == "spr-course-math3").values(org_id=org_id)
+        change = sa.update(courses).where(courses.c.sourced_id == "spr-course-math3").values(org_id=org_id)
         assert connection.execute(change).rowcount == 1
 
 
@@ -139,7 +139,7 @@ def test_the_history_has_each_run_with_the_values_before_and_after(
         load(console.engine, "springfield", export)
     history = read(browser, "spr-student-1")["user"]["history"]
     with console.engine.connect() as connection:
-        runs = list(connection.scalars(select(sync_runs.c.id).order_by(sync_runs.c.id.desc()).limit(2)))
+        runs = list(connection.scalars(sa.select(sync_runs.c.id).order_by(sync_runs.c.id.desc()).limit(2)))
     assert [change["run"] for change in history[:2]] == runs
     values = [change["fields"]["givenName"] for change in history[:2]]
     assert values == [{"before": "Zoe", "after": SCRIPT}, {"before": "Zoë", "after": "Zoe"}]
@@ -186,7 +186,7 @@ def test_each_vendor_is_judged_as_its_clients_are_answered(console: Console, nar
     outcomes = set()
     with console.engine.connect() as connection:
         serving = make_serving_engine(make_role_urls(connection, None)[Role.SERVING], settings)
-        for sourced_id in connection.scalars(select(table.c.sourced_id).order_by(table.c.sourced_id)).all()[::4]:
+        for sourced_id in connection.scalars(sa.select(table.c.sourced_id).order_by(table.c.sourced_id)).all()[::4]:
             verdicts = [it for it in list_verdicts(connection, sourced_id) if it.by != STUDENTS]
             for verdict in verdicts:
                 views = show_as(connection, serving, TESTER, sourced_id, verdict.vendor, "v1p2", settings)
@@ -228,7 +228,7 @@ def test_a_look_shows_the_answer_of_the_vendor_and_is_recorded(console: Console,
     assert "Not shown" in refused.text
     assert "Springfield Elementary School" in refused.text
     with console.engine.connect() as connection:
-        row = connection.execute(select(changes).order_by(changes.c.id.desc()).offset(1).limit(1)).one()
+        row = connection.execute(sa.select(changes).order_by(changes.c.id.desc()).offset(1).limit(1)).one()
     assert (row.verb, row.actor, row.vendor, row.reason) == (
         "show",
         name_operator(OperatorRole.VIEWER),

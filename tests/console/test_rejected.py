@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+import sqlalchemy as sa
 
 from roster_service.console.filters import to_segment
 from roster_service.db.tables import sync_refusals
@@ -223,7 +223,7 @@ def test_a_later_good_run_ends_the_explanation(
 
 def test_rows_of_an_earlier_version_name_no_record(console: Console, browser: Browser, rejected: int) -> None:
     with console.engine.begin() as connection:
-        connection.execute(update(sync_refusals).where(sync_refusals.c.run_id == rejected).values(records=[]))
+        connection.execute(sa.update(sync_refusals).where(sync_refusals.c.run_id == rejected).values(records=[]))
     assert len(list_ids(browser, rejected, "")) == 4
     assert list_ids(browser, rejected, "search=lost-enr") == ["lost-enr"]
 

@@ -9,8 +9,8 @@ import re
 import unicodedata
 
 import pytest
+import sqlalchemy as sa
 from oneroster_filter.folding import fold
-from sqlalchemy import func, select
 
 from roster_service.accounts.clients import list_clients
 from roster_service.change_log.actors import OperatorRole
@@ -93,7 +93,7 @@ def test_a_person_is_found_by_parts_of_the_name_in_any_order_without_accents(
         for person, (given, family) in names.items():
             own = users.c.sourced_id == person
             connection.execute(users.update().where(own).values(given_name=given, family_name=family))
-        people = connection.execute(select(users)).all()
+        people = connection.execute(sa.select(users)).all()
     wanted = {person.sourced_id for person in people if is_named(person, typed)}
     assert bool(wanted) == (typed != "obrien")
     assert set(list_ids(browser, kind="users", search=typed)) == wanted
@@ -104,7 +104,7 @@ def test_a_person_is_found_by_parts_of_the_name_in_any_order_without_accents(
 
 def test_the_search_finds_whom_its_model_finds(console: Console, browser: Browser) -> None:
     with console.engine.connect() as connection:
-        people = connection.execute(select(users)).all()
+        people = connection.execute(sa.select(users)).all()
     chance = random.Random(3)
     typed = ["random.1", "RANDOMn", "spr-student", "SPR-", "wang", "王", "иван", "О'", "%_", "{{", "<script", "xxxx"]
     for given, family in chance.sample(NAMES, 30):
@@ -278,8 +278,8 @@ def test_a_look_is_recorded_without_the_values_of_its_filter(console: Console, b
     looked = browser.send("/roster/look", **form, filter="familyName='Ivanov'", reason="a question")
     assert "spr-student" not in looked.text.replace("shv-student", "")
     with console.engine.connect() as connection:
-        row = connection.execute(select(changes).order_by(changes.c.id.desc()).limit(1)).one()
-        assert connection.scalar(select(func.count()).select_from(pulls)) == 0
+        row = connection.execute(sa.select(changes).order_by(changes.c.id.desc()).limit(1)).one()
+        assert connection.scalar(sa.select(sa.func.count()).select_from(pulls)) == 0
     assert (row.verb, row.vendor, row.reason) == ("show", "both@vendors.example", "a question")
     assert row.subject == "/ims/oneroster/rostering/v1p2/users familyName='*'"
 

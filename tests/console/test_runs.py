@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, insert, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.feeds.change_history import find_changes
@@ -53,10 +53,10 @@ def test_the_list_has_the_latest_run_first_and_pages(console: Console, browser: 
     listed = list(csv.DictReader(browser.get("/runs.csv").text.splitlines()))
     assert [row["run"] for row in listed] == ["4", "3", "2", "1"]
     with console.engine.begin() as connection:
-        made = connection.scalar(insert(feeds).values(name="many", format="oneroster").returning(feeds.c.id))
+        made = connection.scalar(sa.insert(feeds).values(name="many", format="oneroster").returning(feeds.c.id))
         for _ in range(51):
             connection.execute(
-                insert(sync_runs).values(
+                sa.insert(sync_runs).values(
                     feed_id=made, format="x", source="x", started_at="2026-01-01", outcome="done", counts={}, seconds={}
                 )
             )
@@ -174,17 +174,19 @@ def test_a_refused_export_says_why(console: Console, browser: Browser, export: P
 
 
 @pytest.fixture
-def under_way(console: Console) -> Iterator[tuple[int, Engine]]:
+def under_way(console: Console) -> Iterator[tuple[int, sa.Engine]]:
     """A run that is in its third step."""
     with console.engine.connect() as connection, hold_lock(connection, "springfield"):
         with connection.begin():
-            feed_id = connection.scalar(select(feeds.c.id).where(feeds.c.name == "springfield"))
+            feed_id = connection.scalar(sa.select(feeds.c.id).where(feeds.c.name == "springfield"))
             number = begin_run(connection, int(feed_id or 0), "oneroster", "/exports")
             name_session(connection, "springfield", "check")
         yield number, console.engine
 
 
-def test_a_run_that_is_under_way_shows_its_step_and_asks_again(browser: Browser, under_way: tuple[int, Engine]) -> None:
+def test_a_run_that_is_under_way_shows_its_step_and_asks_again(
+    browser: Browser, under_way: tuple[int, sa.Engine]
+) -> None:
     number, _ = under_way
     shown = read(browser, f"/runs/{number}")
     assert [(step["name"], step["state"]) for step in shown["steps"]][:4] == [
@@ -197,10 +199,10 @@ def test_a_run_that_is_under_way_shows_its_step_and_asks_again(browser: Browser,
     assert [run["run"] for run in read(browser, "/runs?outcome=running")["runs"]["rows"]] == [number]
 
 
-def test_an_interrupted_run_says_so(console: Console, browser: Browser, under_way: tuple[int, Engine]) -> None:
+def test_an_interrupted_run_says_so(console: Console, browser: Browser, under_way: tuple[int, sa.Engine]) -> None:
     number, _ = under_way
     with console.engine.begin() as connection:
-        feed_id = connection.scalar(select(feeds.c.id).where(feeds.c.name == "shelbyville"))
+        feed_id = connection.scalar(sa.select(feeds.c.id).where(feeds.c.name == "shelbyville"))
         dead = begin_run(connection, int(feed_id or 0), "oneroster", "/exports")
     assert read(browser, "/runs?outcome=interrupted")["runs"]["rows"][0]["run"] == dead
     assert [run["run"] for run in read(browser, "/runs?outcome=running")["runs"]["rows"]] == [number]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import select
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
 from roster_service.accounts.vendors import find_vendor
@@ -51,7 +51,7 @@ def test_a_vendor_is_added_and_its_credentials_work_once_shown(console: Console,
     assert answered.status_code == 200
     assert key[0] not in owner.get("/vendors").text
     with console.engine.connect() as connection:
-        row = connection.execute(select(changes).where(changes.c.vendor == "new@console.example")).one()
+        row = connection.execute(sa.select(changes).where(changes.c.vendor == "new@console.example")).one()
     assert (row.verb, row.actor, row.reason) == ("vendor add", name_operator(OperatorRole.OWNER), "a contract")
     assert key[0] not in str(row)
 

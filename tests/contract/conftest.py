@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from flask import Flask
-from sqlalchemy import Connection, Engine, make_url, text
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
@@ -75,7 +75,7 @@ class Served:
 
     app: Flask
     client: RosterClient
-    engine: Engine
+    engine: sa.Engine
     url: str
 
 
@@ -98,14 +98,14 @@ def roster(make_database: Callable[[], str]) -> Roster:
         for table in ("users", "enrollments", "classes"):
             for sourced_id, stamp in STAMPS.items():
                 change = f"UPDATE {table} SET date_last_modified = :stamp WHERE sourced_id = :id"
-                connection.execute(text(change), {"stamp": stamp, "id": sourced_id})
+                connection.execute(sa.text(change), {"stamp": stamp, "id": sourced_id})
         credentials = {name: add_vendor(connection, name, grants) for name, grants in GRANTS.items()}
         ensure_signing_key(connection, SECRET_KEY)
     engine.dispose()
     return Roster(url, credentials)
 
 
-def add_vendor(connection: Connection, name: str, grants: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[str, str]:
+def add_vendor(connection: sa.Connection, name: str, grants: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[str, str]:
     """A vendor with these grants, from which no field is withheld; the id and the secret of its client, which has every
     scope."""
     email = f"{name}@vendors.example"
@@ -129,7 +129,7 @@ def open_interfaces(server_url: str, roster: Roster) -> Iterator[Callable[..., S
 
     def make(url: str | None = None, documents: Mapping[str, Document] | None = None, **settings: Any) -> Served:
         if url is None:
-            template = make_url(roster.url).database
+            template = sa.make_url(roster.url).database
             copied.append(f"{template}_copy_{next(NUMBERS)}")
             url = copy_database(server_url, str(template), copied[-1])
         app = create_app(Settings(**{**SETTINGS, **settings}), url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import insert, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import vendor_grants, vendors
 
@@ -68,8 +68,8 @@ def test_a_grant_that_opens_nothing_is_answered_with_nothing(make_served: Callab
     """A district that left the roster is empty, and its records were tombstones before."""
     own = make_served()
     with own.engine.begin() as connection:
-        vendor = select(vendors.c.id).where(vendors.c.email == "nobody@vendors.example").scalar_subquery()
-        connection.execute(insert(vendor_grants).values(vendor_id=vendor, district_id="gone"))
+        vendor = sa.select(vendors.c.id).where(vendors.c.email == "nobody@vendors.example").scalar_subquery()
+        connection.execute(sa.insert(vendor_grants).values(vendor_id=vendor, district_id="gone"))
     answer = own.client.call(version, "/users", vendor="nobody")
     assert (answer.json, answer.total) == ({"users": []}, 0)
 

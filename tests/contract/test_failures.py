@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import psycopg2
 import pytest
+import sqlalchemy as sa
 from psycopg2.errors import QueryCanceled
-from sqlalchemy import Engine, event, text
 from sqlalchemy.engine import ExceptionContext
 
 from roster_service.db import round_trip as message
@@ -47,7 +47,7 @@ def test_a_query_that_takes_too_long_is_503(
     own = make_served(served.url, request_seconds=1)
     token = own.client.token("v1p2")
     with own.engine.begin() as connection:
-        connection.execute(text("LOCK TABLE courses IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(sa.text("LOCK TABLE courses IN ACCESS EXCLUSIVE MODE"))
         answer = own.client.call("v1p2", "/courses", bearer=token)
     assert_failed(answer, 503, "server_busy")
     assert int(answer.headers["Retry-After"]) > 0
@@ -71,9 +71,9 @@ def cancelled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
     hide = message._hide_values
     monkeypatch.setattr(message, "_hide_values", note_message)
-    event.listen(Engine, "handle_error", note)
+    sa.event.listen(sa.Engine, "handle_error", note)
     yield found
-    event.remove(Engine, "handle_error", note)
+    sa.event.remove(sa.Engine, "handle_error", note)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_took_too_long_is_not_tried_in_another_way(
     own = make_served(request_seconds=1)
     token = own.client.token("v1p2")
     with own.engine.begin() as connection:
-        connection.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(sa.text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
         assert_failed(own.client.call("v1p2", *path.split("?"), bearer=token), 503, "server_busy")
     assert len(cancelled) == 1
     assert own.client.call("v1p2", *path.split("?"), bearer=token).status == 200
@@ -102,11 +102,11 @@ def test_a_database_that_is_away_is_503_and_comes_back(
 ) -> None:
     """Both when a kept connection was cut and when no new one can be made."""
     token = client.token(version)
-    cut = text(
+    cut = sa.text(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> :me"
     )
     with served.engine.begin() as connection:
-        me = connection.scalar(text("SELECT pg_backend_pid()"))
+        me = connection.scalar(sa.text("SELECT pg_backend_pid()"))
         connection.execute(cut, {"me": me})
     for _ in range(10):
         answer = client.call(version, "/orgs", bearer=token)
@@ -137,7 +137,7 @@ def test_a_connection_that_is_lost_on_the_way_is_503(
     def lose(*_args: object) -> None:
         with served.app.extensions["roster_engine"].connect() as connection:
             connection.connection.driver_connection.close()
-            connection.execute(text("SELECT 1"))
+            connection.execute(sa.text("SELECT 1"))
 
     monkeypatch.setattr("roster_service.serving.reader.Reader.read_page", lose)
     assert_failed(client.call("v1p1", "/users", bearer=token), 503, "server_busy")
@@ -164,5 +164,5 @@ def test_readers_cannot_write(served: Served, version: str) -> None:
     """Whatever the code above does, PostgreSQL itself refuses."""
     engine = served.app.extensions["roster_engine"]
     with engine.connect() as connection, pytest.raises(Exception, match="read-only transaction"):
-        connection.execute(text("DELETE FROM users"))
+        connection.execute(sa.text("DELETE FROM users"))
     assert served.client.call(version, "/users").total == 26

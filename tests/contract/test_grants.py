@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection, text
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
@@ -60,7 +60,7 @@ def account(changing: Served) -> Account:
     return Account(changing, client, f"own-{number}@vendors.example")
 
 
-Change = Callable[[Connection, Account], object]
+Change = Callable[[sa.Connection, Account], object]
 
 
 def change(account: Account, action: Change) -> None:
@@ -75,24 +75,24 @@ def assert_ended(answer: Answer) -> None:
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
 
-def remove_client(connection: Connection, account: Account) -> None:
+def remove_client(connection: sa.Connection, account: Account) -> None:
     """Deletes the client's row."""
-    connection.execute(text("DELETE FROM oauth_clients WHERE client_id = :id"), {"id": account.client_id})
+    connection.execute(sa.text("DELETE FROM oauth_clients WHERE client_id = :id"), {"id": account.client_id})
 
 
-def remove_vendor(connection: Connection, account: Account) -> None:
+def remove_vendor(connection: sa.Connection, account: Account) -> None:
     """Deletes the vendor's row, and with it grants and clients."""
-    connection.execute(text("DELETE FROM vendors WHERE email = :email"), {"email": account.email})
+    connection.execute(sa.text("DELETE FROM vendors WHERE email = :email"), {"email": account.email})
 
 
-def switch_off_vendor(connection: Connection, account: Account) -> None:
+def switch_off_vendor(connection: sa.Connection, account: Account) -> None:
     """By hand in the database, without the version that a command would have raised."""
-    connection.execute(text("UPDATE vendors SET enabled = false WHERE email = :email"), {"email": account.email})
+    connection.execute(sa.text("UPDATE vendors SET enabled = false WHERE email = :email"), {"email": account.email})
 
 
-def switch_off_client(connection: Connection, account: Account) -> None:
+def switch_off_client(connection: sa.Connection, account: Account) -> None:
     """The same for one client."""
-    off = text("UPDATE oauth_clients SET enabled = false WHERE client_id = :id")
+    off = sa.text("UPDATE oauth_clients SET enabled = false WHERE client_id = :id")
     connection.execute(off, {"id": account.client_id})
 
 
@@ -178,7 +178,7 @@ def test_in_its_grace_the_old_secret_works_beside_the_new_one(account: Account) 
         assert statuses == [401] * (len(secrets) - 2) + [200, 200]
     assert account.client.call("v1p1", "/orgs", bearer=token).status == 200
     with account.served.engine.begin() as connection:
-        over = text("UPDATE oauth_clients SET previous_secret_ends_at = now() WHERE client_id = :id")
+        over = sa.text("UPDATE oauth_clients SET previous_secret_ends_at = now() WHERE client_id = :id")
         connection.execute(over, {"id": account.client_id})
     statuses = [account.client.ask_token(first | {"client_secret": secret}).status for secret in secrets]
     assert statuses == [401, 401, 200]

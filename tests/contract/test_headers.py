@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from .client import CORE, FULL, SCOPES, VERSIONS, RosterClient
 from .conftest import Served
@@ -105,9 +105,9 @@ def test_a_change_of_the_roster_changes_revision_and_tag(make_served: Callable[.
     own = make_served()
     old = own.client.call("v1p1", "/orgs")
     with own.engine.begin() as connection:
-        connection.execute(text("UPDATE orgs SET name = 'New Name' WHERE sourced_id = 'spr-high'"))
+        connection.execute(sa.text("UPDATE orgs SET name = 'New Name' WHERE sourced_id = 'spr-high'"))
         connection.execute(
-            text("UPDATE visible_feeds SET revision = revision + 1, as_of = '2026-12-01T01:02:03.004+02:00'")
+            sa.text("UPDATE visible_feeds SET revision = revision + 1, as_of = '2026-12-01T01:02:03.004+02:00'")
         )
     new = own.client.call("v1p1", "/orgs", headers={"If-None-Match": old.headers["ETag"]})
     assert new.status == 200

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.signing_keys import rotate_signing_key
 from tests.actors import TESTER
@@ -55,7 +55,7 @@ def test_an_old_token_counts_until_its_key_is_retired_in_every_worker(
         assert read_ids(worker) == {old_key, new_key}
     # Both have the old key in mind by now.
     with first.engine.begin() as connection:
-        connection.execute(text("UPDATE signing_keys SET retired_at = now() WHERE key_id = :key"), {"key": old_key})
+        connection.execute(sa.text("UPDATE signing_keys SET retired_at = now() WHERE key_id = :key"), {"key": old_key})
     for worker in workers:
         assert [ask(worker.client, version, token) for token in (old_token, new_token)] == [401, 200]
         assert read_ids(worker) == {new_key}

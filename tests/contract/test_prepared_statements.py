@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event, func, select, text
+import sqlalchemy as sa
 
 from roster_service.db.prepared_statements import fetch_rows, prepare
 from roster_service.db.roles import Role
@@ -17,7 +17,7 @@ from .client import GUARDIANS, ROOTS, SCOPES
 from .conftest import Served
 from .test_row_level_security import admit, find_admission, make_role_engine
 
-COUNT = select(func.count()).select_from(users)
+COUNT = sa.select(sa.func.count()).select_from(users)
 # PostgreSQL plans a prepared statement for its values five times before it tries a plan for all.
 TIMES = 8
 PATHS = (
@@ -34,26 +34,26 @@ PATHS = (
 
 
 @pytest.fixture
-def session(served: Served) -> Iterator[Engine]:
+def session(served: Served) -> Iterator[sa.Engine]:
     """One session of the serving role whose statements are prepared."""
     engine = make_role_engine(served, Role.SERVING)
     yield engine
     engine.dispose()
 
 
-def count(connection: Connection) -> int:
+def count(connection: sa.Connection) -> int:
     """How many users a transaction sees."""
     (row,) = fetch_rows(connection, COUNT, {})
     return int(row[0])
 
 
-def is_prepared(connection: Connection) -> bool:
+def is_prepared(connection: sa.Connection) -> bool:
     """Whether the session has the statement's plan."""
-    found = text("SELECT count(*) FROM pg_prepared_statements WHERE name = :name")
+    found = sa.text("SELECT count(*) FROM pg_prepared_statements WHERE name = :name")
     return bool(connection.scalar(found, {"name": prepare(COUNT).name}))
 
 
-def test_a_statement_that_was_prepared_sees_what_each_transaction_may(served: Served, session: Engine) -> None:
+def test_a_statement_that_was_prepared_sees_what_each_transaction_may(served: Served, session: sa.Engine) -> None:
     expected = {}
     for vendor in ("springfield", "north"):
         with session.connect() as connection:
@@ -89,13 +89,13 @@ def test_without_them_every_answer_is_the_same_on_sessions_that_forget(
     served: Served, make_served: Callable[..., Served]
 ) -> None:
     plain = make_served(served.url, prepared_statements=False)
-    event.listen(plain.app.extensions["roster_engine"].pool, "checkin", forget_session)
+    sa.event.listen(plain.app.extensions["roster_engine"].pool, "checkin", forget_session)
     own = tuple(scope for scope in SCOPES if scope != GUARDIANS)
     for scopes in (SCOPES, own):
         for vendor in ("both", "springfield", "elementary", "north"):
             for path in PATHS:
                 expected = ask(plain, path, vendor, scopes)
                 assert [ask(served, path, vendor, scopes) for _ in range(TIMES)] == [expected] * TIMES
-    kept = Call(text("SELECT count(*) FROM pg_prepared_statements"), {})
+    kept = Call(sa.text("SELECT count(*) FROM pg_prepared_statements"), {})
     assert served.app.extensions["roster_round_trips"].fetch_last(kept)[0][0] > 1
     assert plain.app.extensions["roster_round_trips"].fetch_last(kept) == [(0,)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
@@ -133,7 +133,7 @@ def test_a_pull_that_cannot_go_on_is_refused(own: Served, sync: Sync, version: s
                 connection.execute(tables.orderings.delete())
             else:
                 identifier = own.client.call(version, "/users", {"limit": "1"}, bearer=token).ids[0]
-                roles = update(tables.user_roles).where(tables.user_roles.c.user_id > identifier)
+                roles = sa.update(tables.user_roles).where(tables.user_roles.c.user_id > identifier)
                 connection.execute(roles.values(org_id="nowhere"))
         answer = own.client.follow(version, first.links["next"], bearer=token)
         assert (answer.status, answer.minor) == (410, "unknownobject"), lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from tests.access_matrix.layers import open_row_level_security
 
@@ -34,7 +34,7 @@ def bent(make_served: Callable[..., Served]) -> Served:
         served = make_served()
     with served.engine.begin() as connection:
         for statement in BENDING:
-            connection.execute(text(statement))
+            connection.execute(sa.text(statement))
     return served
 
 
@@ -101,7 +101,7 @@ def test_metadata_that_a_scope_does_not_cover_is_as_if_it_were_absent(bent: Serv
         return answer.ids, answer.total
 
     found = ask()
-    change = text("UPDATE users SET metadata = :metadata WHERE sourced_id = 'spr-teacher-1'")
+    change = sa.text("UPDATE users SET metadata = :metadata WHERE sourced_id = 'spr-teacher-1'")
     with bent.engine.begin() as connection:
         connection.execute(change, {"metadata": None})
     without = ask()

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.accounts import clients, vendors
@@ -220,7 +220,7 @@ def test_a_refused_request_is_counted_once(
     added = {row: number - before.get(row, 0) for row, number in found.items() if number != before.get(row)}
     assert added == {(*key, status, cause.value): 1}
     with caller.served.engine.connect() as connection:
-        rows = connection.execute(select(refused_requests)).all()
+        rows = connection.execute(sa.select(refused_requests)).all()
     assert "4711" not in str(rows)
     assert all(row.address == "127.0.0.1" and row.last_at < datetime.now(UTC) for row in rows)
     assert any(row.last_at > start and row.cause == cause.value for row in rows)
@@ -238,7 +238,7 @@ def test_the_last_time_and_address_are_those_of_the_last_request(make_served: Ca
     assert list(read_counts(own).values()) == [3]
 
 
-def read_addresses(engine: Engine) -> list[str | None]:
+def read_addresses(engine: sa.Engine) -> list[str | None]:
     """The last addresses of the refused requests, by caller and cause."""
     with engine.connect() as connection:
         return [row.address for row in read_refused(connection, None, None)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import Connection, text
+import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.auth.credentials.api_keys import Allowance
@@ -82,12 +82,12 @@ def test_a_token_that_is_not_valid_is_refused_before_the_rate(own: Served) -> No
 
 
 @contextmanager
-def take_slots(served: Served, vendor: str, slots: int) -> Iterator[Connection]:
+def take_slots(served: Served, vendor: str, slots: int) -> Iterator[sa.Connection]:
     """Requests of the vendor that run as long as the block; their connection."""
     with served.engine.connect() as connection:
         vendor_id = vendors.find_vendor(connection, EMAIL.format(vendor)).id
         for slot in range(1, slots + 1):
-            taken = text("SELECT pg_advisory_xact_lock(:vendor, :slot)")
+            taken = sa.text("SELECT pg_advisory_xact_lock(:vendor, :slot)")
             connection.execute(taken, {"vendor": vendor_id, "slot": slot})
         yield connection
 
@@ -108,7 +108,7 @@ def test_requests_beyond_the_slots_of_the_vendor_are_refused(own: Served, versio
     assert int(refused.headers["RateLimit-Remaining"]) > 0
     with own.engine.connect() as connection:
         # Nothing is stored of what a refused request has not seen.
-        assert connection.scalar(text("SELECT count(*) FROM orderings WHERE visible_set !~ '^[0-9a-f]{64}'")) == 0
+        assert connection.scalar(sa.text("SELECT count(*) FROM orderings WHERE visible_set !~ '^[0-9a-f]{64}'")) == 0
 
 
 @pytest.mark.parametrize("page", ["limit=1", "limit=0"])

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from sqlalchemy import Connection, Engine, Table, func, select, text
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.auth.credentials.access_token import read_access_token
@@ -66,7 +66,7 @@ PARENTS = {
 def addresses(served: Served) -> list[tuple[str, str]]:
     """(path, query): every list with every query, every single record, every list below every parent."""
     with served.engine.connect() as connection:
-        ids = {table: connection.scalars(select(table.c.sourced_id)).all() for table in {*TABLES.values()}}
+        ids = {table: connection.scalars(sa.select(table.c.sourced_id)).all() for table in {*TABLES.values()}}
     found = [(path, query) for path in LISTED_KEYS for query in QUERIES]
     found += [(f"{path}/{one}", "") for path, table in TABLES.items() for one in ids[table]]
     for path in NESTED_KEYS:
@@ -116,7 +116,7 @@ def test_without_both_layers_everything_is_shown(
         shown = {path: int(ask(unlocked, "v1p2", token, path, "sort=sourcedId")[1] or 0) for path in WHOLE}
     with served.engine.connect() as connection:
         everything = {
-            path: connection.scalar(select(func.count()).select_from(TABLES[path]))
+            path: connection.scalar(sa.select(sa.func.count()).select_from(TABLES[path]))
             for path in (
                 "/orgs",
                 "/academicSessions",
@@ -131,14 +131,14 @@ def test_without_both_layers_everything_is_shown(
 
 
 @pytest.fixture(params=[True, False], ids=["own-sessions", "pooled-sessions"])
-def serving(served: Served, request: pytest.FixtureRequest) -> Iterator[Engine]:
+def serving(served: Served, request: pytest.FixtureRequest) -> Iterator[sa.Engine]:
     """Connections of the serving role; one, used again and again."""
     engine = make_role_engine(served, Role.SERVING, own_sessions=request.param)
     yield engine
     engine.dispose()
 
 
-def make_role_engine(served: Served, role: Role, *, own_sessions: bool = True) -> Engine:
+def make_role_engine(served: Served, role: Role, *, own_sessions: bool = True) -> sa.Engine:
     """An engine that logs in as a role."""
     with served.engine.connect() as connection:
         name = find_role(connection, role)
@@ -158,28 +158,28 @@ def find_keys(served: Served) -> KeyRing:
     return KeyRing(served.engine, SECRET_KEY)
 
 
-def admit(connection: Connection, admission: Call) -> bool:
+def admit(connection: sa.Connection, admission: Call) -> bool:
     """Whether the transaction reads what the client may, from now on."""
     return bool(connection.scalar(admission.statement, admission.values))
 
 
-def count_rows(engine: Engine, admission: Call | None = None) -> dict[str, int]:
+def count_rows(engine: sa.Engine, admission: Call | None = None) -> dict[str, int]:
     """How many rows of each table a transaction sees that admitted a client; for none, where it did not."""
     with engine.connect() as connection:
         if admission is not None:
             assert admit(connection, admission)
-        return {table.name: connection.scalar(text(f"SELECT count(*) FROM {table.name}")) or 0 for table in READABLE}
+        return {table.name: connection.scalar(sa.text(f"SELECT count(*) FROM {table.name}")) or 0 for table in READABLE}
 
 
-def test_a_transaction_without_an_admission_sees_no_row(serving: Engine) -> None:
+def test_a_transaction_without_an_admission_sees_no_row(serving: sa.Engine) -> None:
     assert set(count_rows(serving).values()) == {0}
 
 
-def test_what_a_transaction_may_see_ends_with_it(served: Served, serving: Engine) -> None:
+def test_what_a_transaction_may_see_ends_with_it(served: Served, serving: sa.Engine) -> None:
     """Also on the same session: it is set for the transaction, so a pooler may hand the session to anybody."""
     springfield, north = find_admission(served, "springfield"), find_admission(served, "north")
     with serving.connect() as connection:
-        session = connection.scalar(text("SELECT pg_backend_pid()"))
+        session = connection.scalar(sa.text("SELECT pg_backend_pid()"))
     seen = count_rows(serving, springfield)
     # The export has no profiles, and nobody has left yet.
     assert {name for name, count in seen.items() if count == 0} == {"user_profiles", "departures"}
@@ -191,22 +191,27 @@ def test_what_a_transaction_may_see_ends_with_it(served: Served, serving: Engine
         with connection.begin():
             assert admit(connection, springfield)
         with connection.begin():
-            assert connection.scalar(text("SELECT count(*) FROM users")) == 0
-            assert connection.scalar(text("SELECT pg_backend_pid()")) == session
+            assert connection.scalar(sa.text("SELECT count(*) FROM users")) == 0
+            assert connection.scalar(sa.text("SELECT pg_backend_pid()")) == session
 
 
-def test_a_session_without_its_settings_is_refused(served: Served, serving: Engine) -> None:
+def test_a_session_without_its_settings_is_refused(served: Served, serving: sa.Engine) -> None:
     """As behind a pooler that leaves out what a session is to be told when it begins."""
     require_reading(serving)
     with pytest.raises(SettingError, match="ROSTER_PREPARED_STATEMENTS=false"):
         require_reading(served.engine)
 
 
-def test_every_transaction_is_a_reader(serving: Engine) -> None:
+def test_every_transaction_is_a_reader(serving: sa.Engine) -> None:
     shown = ("transaction_read_only", "transaction_isolation", "statement_timeout", "TimeZone")
     for _ in range(2):
         with serving.connect() as connection:
-            assert [connection.scalar(text(f"SHOW {name}")) for name in shown] == ["on", "repeatable read", "5s", "UTC"]
+            assert [connection.scalar(sa.text(f"SHOW {name}")) for name in shown] == [
+                "on",
+                "repeatable read",
+                "5s",
+                "UTC",
+            ]
             connection.rollback()
 
 
@@ -214,7 +219,7 @@ def test_every_transaction_is_a_reader(serving: Engine) -> None:
 
 
 @pytest.fixture(params=Role, ids=lambda role: role.value)
-def raw(served: Served, request: pytest.FixtureRequest) -> Iterator[tuple[Role, Connection]]:
+def raw(served: Served, request: pytest.FixtureRequest) -> Iterator[tuple[Role, sa.Connection]]:
     """A session that logs in as a role, as whoever has its password can, and each of whose statements is a
     transaction."""
     with served.engine.connect() as connection:
@@ -226,47 +231,47 @@ def raw(served: Served, request: pytest.FixtureRequest) -> Iterator[tuple[Role, 
 
 
 @pytest.mark.parametrize("table", tables.metadata.sorted_tables, ids=lambda table: table.name)
-def test_a_raw_session_reads_and_writes_what_its_role_is_for(raw: tuple[Role, Connection], table: Table) -> None:
+def test_a_raw_session_reads_and_writes_what_its_role_is_for(raw: tuple[Role, sa.Connection], table: sa.Table) -> None:
     """No row of the roster, of orgs that vendors see, or of orderings; and else only what the rights name."""
     role, connection = raw
     rights = [right for right in RIGHTS[role] if re.search(rf"\b{table.name}\b", right)]
     columns = re.search(rf"SELECT \(([^)]*)\) ON {table.name}$", " ".join(rights))
     wanted = columns[1] if columns else "*"
     if any("SELECT" in right.split(" ON ")[0] for right in rights) and table.name != "audit":
-        rows = connection.execute(text(f"SELECT {wanted} FROM {table.name}")).all()
+        rows = connection.execute(sa.text(f"SELECT {wanted} FROM {table.name}")).all()
         assert table not in (*READABLE, *WRITABLE) or rows == []
     else:
         with pytest.raises(DBAPIError, match="permission denied"):
-            connection.execute(text(f"SELECT * FROM {table.name}"))
+            connection.execute(sa.text(f"SELECT * FROM {table.name}"))
     for change, word in (("DELETE FROM {}", "DELETE"), ("TRUNCATE {}", "TRUNCATE"), ("DROP TABLE {}", "DROP")):
         if not any(word in right.split(" ON ")[0] for right in rights):
             with pytest.raises(DBAPIError, match=r"permission denied|must be owner"):
-                connection.execute(text(change.format(table.name)))
+                connection.execute(sa.text(change.format(table.name)))
 
 
-def test_no_role_may_write_a_record(raw: tuple[Role, Connection]) -> None:
+def test_no_role_may_write_a_record(raw: tuple[Role, sa.Connection]) -> None:
     """Neither of the roster, nor which orgs a vendor sees: not a column of them."""
     _, connection = raw
-    writes = text(
+    writes = sa.text(
         "SELECT has_table_privilege(:name, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')"
         " OR has_any_column_privilege(:name, 'INSERT, UPDATE, REFERENCES')"
     )
     assert [table.name for table in READABLE if connection.scalar(writes, {"name": table.name})] == []
 
 
-def test_a_raw_session_can_become_no_other_role(served: Served, raw: tuple[Role, Connection]) -> None:
+def test_a_raw_session_can_become_no_other_role(served: Served, raw: tuple[Role, sa.Connection]) -> None:
     _, connection = raw
-    me = connection.scalar(text("SELECT session_user"))
+    me = connection.scalar(sa.text("SELECT session_user"))
     with served.engine.connect() as owner:
-        others = [name for name in owner.scalars(text("SELECT rolname FROM pg_roles")) if name != me]
+        others = [name for name in owner.scalars(sa.text("SELECT rolname FROM pg_roles")) if name != me]
     assert len(others) > 10
     for name in others:
         for become in (f"SET ROLE {quote_name(name)}", f"SET SESSION AUTHORIZATION {quote_name(name)}"):
             with pytest.raises(DBAPIError, match="permission denied"):
-                connection.execute(text(become))
+                connection.execute(sa.text(become))
     for back in ("RESET ROLE", "RESET SESSION AUTHORIZATION", "SET ROLE NONE"):
-        connection.execute(text(back))
-        assert connection.scalar(text("SELECT current_user")) == me
+        connection.execute(sa.text(back))
+        assert connection.scalar(sa.text("SELECT current_user")) == me
 
 
 def test_a_raw_session_cannot_make_up_what_the_policies_trust(served: Served) -> None:
@@ -274,12 +279,12 @@ def test_a_raw_session_cannot_make_up_what_the_policies_trust(served: Served) ->
     with served.engine.connect() as connection:
         name = str(find_role(connection, Role.SERVING))
         known = connection.execute(
-            text(
+            sa.text(
                 "SELECT client_id, vendor_id, version, grant_version FROM oauth_clients JOIN vendors ON vendors.id ="
                 " vendor_id JOIN (SELECT vendor_id v FROM visible_orgs GROUP BY 1) seen ON v = vendor_id"
             )
         ).all()
-        key_id = connection.scalar(text("SELECT key_id FROM signing_keys LIMIT 1"))
+        key_id = connection.scalar(sa.text("SELECT key_id FROM signing_keys LIMIT 1"))
     assert known
     engine = make_engine(make_role_url(served.url, name, None))
     made_up = str(uuid.uuid4())
@@ -294,10 +299,10 @@ def test_a_raw_session_cannot_make_up_what_the_policies_trust(served: Served) ->
                 for setting, values in settings.items():
                     for value in values:
                         connection.execute(
-                            text("SELECT set_config(:name, :value, false)"), {"name": setting, "value": value}
+                            sa.text("SELECT set_config(:name, :value, false)"), {"name": setting, "value": value}
                         )
-                        connection.execute(text("SET row_security = on"))
-                call = text(
+                        connection.execute(sa.text("SET row_security = on"))
+                call = sa.text(
                     "SELECT admit_client(:client, :vendor, :version, :grants, CAST(:key AS uuid), :key_id, true)"
                 )
                 for key in (made_up, str(uuid.UUID(int=0))):
@@ -310,47 +315,47 @@ def test_a_raw_session_cannot_make_up_what_the_policies_trust(served: Served) ->
                         "key_id": key_id,
                     }
                     assert connection.scalar(call, values) is False
-                assert connection.execute(text("SELECT * FROM admit_key_holder('\\x00', true)")).all() == []
-                assert {connection.scalar(text(f"SELECT count(*) FROM {table.name}")) for table in READABLE} == {0}
-                assert {connection.scalar(text(f"SELECT count(*) FROM {table.name}")) for table in WRITABLE} == {0}
-                connection.execute(text("SET row_security = off"))
+                assert connection.execute(sa.text("SELECT * FROM admit_key_holder('\\x00', true)")).all() == []
+                assert {connection.scalar(sa.text(f"SELECT count(*) FROM {table.name}")) for table in READABLE} == {0}
+                assert {connection.scalar(sa.text(f"SELECT count(*) FROM {table.name}")) for table in WRITABLE} == {0}
+                connection.execute(sa.text("SET row_security = off"))
                 for table in (*READABLE, *WRITABLE):
                     with pytest.raises(DBAPIError, match="row-level security"), connection.begin_nested():
-                        connection.execute(text(f"SELECT FROM {table.name}"))
+                        connection.execute(sa.text(f"SELECT FROM {table.name}"))
     finally:
         engine.dispose()
 
 
-def test_a_raw_session_calls_no_function_but_those_of_its_role(served: Served, raw: tuple[Role, Connection]) -> None:
+def test_a_raw_session_calls_no_function_but_those_of_its_role(served: Served, raw: tuple[Role, sa.Connection]) -> None:
     role, connection = raw
     with served.engine.connect() as owner:
         own = owner.execute(
-            text(
+            sa.text(
                 "SELECT p.oid::regprocedure::text AS name, prosecdef FROM pg_proc p"
                 " WHERE pronamespace = current_schema()::regnamespace"
             )
         ).all()
-    may = text("SELECT has_function_privilege(CAST(:name AS regprocedure), 'EXECUTE')")
+    may = sa.text("SELECT has_function_privilege(CAST(:name AS regprocedure), 'EXECUTE')")
     callable_as_owner = {one.name for one in own if one.prosecdef and connection.scalar(may, {"name": one.name})}
     granted = {right for right in RIGHTS[role] if right.startswith("EXECUTE")}
     assert all(any(name.partition("(")[0] in right for right in granted) for name in callable_as_owner)
     assert (role is Role.SERVING) == bool(callable_as_owner)
 
 
-def test_an_admission_that_is_refused_closes_what_an_earlier_one_opened(served: Served, serving: Engine) -> None:
+def test_an_admission_that_is_refused_closes_what_an_earlier_one_opened(served: Served, serving: sa.Engine) -> None:
     admission = find_admission(served, "springfield")
     refused = Call(admission.statement, {**admission.values, "visibility_key": str(uuid.uuid4())})
     with serving.connect() as connection:
         assert admit(connection, admission)
-        assert connection.scalar(text("SELECT count(*) FROM users")) > 0
+        assert connection.scalar(sa.text("SELECT count(*) FROM users")) > 0
         assert not admit(connection, refused)
-        assert connection.scalar(text("SELECT count(*) FROM users")) == 0
+        assert connection.scalar(sa.text("SELECT count(*) FROM users")) == 0
 
 
 def test_every_table_of_records_has_a_policy(served: Served) -> None:
     """A table that is added to what the role reads, and has no policy, would be open to every caller."""
-    locked = text("SELECT relname FROM pg_class WHERE relrowsecurity")
-    readable = text(
+    locked = sa.text("SELECT relname FROM pg_class WHERE relrowsecurity")
+    readable = sa.text(
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
         " AND has_table_privilege(:role, oid, 'SELECT')"
     )

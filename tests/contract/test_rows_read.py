@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import sqlalchemy as sa
 from flask import Flask
-from sqlalchemy import Connection, event, func, select, text
 
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing_key
@@ -47,7 +47,7 @@ ROWS_A_REQUEST = 100
 SMALL_TABLES = {"orgs", "visible_orgs", "visible_labels", "visible_feeds", "academic_sessions"}
 
 # A class with students, its school, and people of it: what both vendors may see.
-SAMPLE = text("""
+SAMPLE = sa.text("""
     SELECT taught.sourced_id AS "classId", taught.school_id AS "schoolId", taught.course_id AS "courseId",
         student.user_id AS "studentId", student.user_id AS "userId", teacher.user_id AS "teacherId",
         (SELECT min(parent_id) FROM academic_sessions WHERE type = 'gradingPeriod' AND feed_id = taught.feed_id)
@@ -120,8 +120,10 @@ def observed(make_database: Callable[[], str], tmp_path_factory: pytest.TempPath
         made.chunks += count_rows(plan["Plan"], "ordering_chunks")
         made.plans += 1
 
-    @event.listens_for(app.extensions["roster_engine"], "before_cursor_execute")
-    def explain(_connection: Connection, cursor: Any, statement: str, values: Any, _context: Any, _many: bool) -> None:
+    @sa.event.listens_for(app.extensions["roster_engine"], "before_cursor_execute")
+    def explain(
+        _connection: sa.Connection, cursor: Any, statement: str, values: Any, _context: Any, _many: bool
+    ) -> None:
         # The first statement of a transaction admits the caller, in functions that show no plan.
         if re.match(r"\s*(EXECUTE|WITH|SELECT)\b", statement):
             cursor.execute(f"{EXPLAIN} {statement}", values)
@@ -147,8 +149,8 @@ class Explained(Call):
         return f"{EXPLAIN} {super().make_text(cursor, prepared)}"
 
 
-def _find_district(connection: Connection, school: str) -> str:
-    found = connection.scalar(text("SELECT district_id FROM orgs WHERE sourced_id = :school"), {"school": school})
+def _find_district(connection: sa.Connection, school: str) -> str:
+    found = connection.scalar(sa.text("SELECT district_id FROM orgs WHERE sourced_id = :school"), {"school": school})
     return str(found)
 
 
@@ -205,7 +207,7 @@ def test_an_ordering_reads_the_rows_of_its_table(
     statement = select_positions(plan, None, sees_districts=vendor == "district")
     with observed.app.extensions["roster_engine"].connect() as connection:
         connection.execute(token.admission.statement, token.admission.values)
-        every = connection.scalar(select(func.count()).select_from(listing.record.table))
+        every = connection.scalar(sa.select(sa.func.count()).select_from(listing.record.table))
         observed.rows = 0
         found = len(connection.execute(statement, request.values).all())
     assert found > 0

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, select, text
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.credentials.nonces import KEPT_SECONDS, WINDOW_SECONDS
@@ -45,7 +45,7 @@ class Consumer:
         """A request with an `Authorization` header."""
         return self.served.client.call(version, path, query, bearer=None, headers={"Authorization": header})
 
-    def change(self, action: Callable[[Connection], Any]) -> Any:
+    def change(self, action: Callable[[sa.Connection], Any]) -> Any:
         """Does what an operator does."""
         with self.served.engine.begin() as connection:
             return action(connection)
@@ -224,7 +224,7 @@ def test_a_request_that_is_not_signed_as_it_must_be_is_refused(
     assert consumer.secret not in answer.description
     # A request that was refused uses no nonce up.
     with consumer.served.engine.connect() as connection:
-        assert connection.scalars(select(oauth1_nonces.c.nonce).filter_by(client_id=consumer.client_id)).all() == []
+        assert connection.scalars(sa.select(oauth1_nonces.c.nonce).filter_by(client_id=consumer.client_id)).all() == []
 
 
 @pytest.mark.parametrize("seconds", [-WINDOW_SECONDS + 20, WINDOW_SECONDS - 20])
@@ -254,7 +254,7 @@ def test_where_a_nonce_cannot_be_stored_the_request_is_not_answered(
     monkeypatch.setattr(engines, "COUNTING_SECONDS", 0.1)
     other = Consumer(make_served(consumer.served.url, oauth1=True), consumer.client_id, consumer.secret)
     with consumer.served.engine.begin() as connection:
-        connection.execute(text("LOCK TABLE oauth1_nonces IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(sa.text("LOCK TABLE oauth1_nonces IN ACCESS EXCLUSIVE MODE"))
         answer = other.ask("/orgs")
     assert (answer.status, answer.minor) == (503, "server_busy")
 
@@ -267,16 +267,16 @@ def test_nonces_that_no_machine_accepts_any_more_are_deleted(make_served: Callab
     assert consumer.ask("/orgs").status == 200
     served.app.extensions["roster_access_log"].flush()
     with served.engine.connect() as connection:
-        kept = connection.scalars(select(oauth1_nonces.c.client_id).order_by("stamp")).all()
+        kept = connection.scalars(sa.select(oauth1_nonces.c.client_id).order_by("stamp")).all()
     assert kept == ["x", consumer.client_id]
 
 
-def remove_client(consumer: Consumer, connection: Connection) -> None:
+def remove_client(consumer: Consumer, connection: sa.Connection) -> None:
     """Deletes the client's row."""
-    connection.execute(text("DELETE FROM oauth_clients WHERE client_id = :id"), {"id": consumer.client_id})
+    connection.execute(sa.text("DELETE FROM oauth_clients WHERE client_id = :id"), {"id": consumer.client_id})
 
 
-ENDS: Mapping[str, Callable[[Consumer, Connection], object]] = {
+ENDS: Mapping[str, Callable[[Consumer, sa.Connection], object]] = {
     "client disabled": lambda it, on: clients.disable_client(on, TESTER, it.client_id),
     "vendor disabled": lambda it, on: vendors.set_vendor_enabled(on, TESTER, EMAIL, enabled=False),
     "client removed": remove_client,
@@ -284,14 +284,14 @@ ENDS: Mapping[str, Callable[[Consumer, Connection], object]] = {
         on, TESTER, it.client_id, timedelta(), secret_key=SECRET_KEY
     ),
     "signatures taken back": lambda it, on: on.execute(
-        text("UPDATE oauth_clients SET secret_salt = NULL WHERE client_id = :id"), {"id": it.client_id}
+        sa.text("UPDATE oauth_clients SET secret_salt = NULL WHERE client_id = :id"), {"id": it.client_id}
     ),
 }
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_a_client_that_ends_is_refused_at_once(
-    consumer: Consumer, end: Callable[[Consumer, Connection], object]
+    consumer: Consumer, end: Callable[[Consumer, sa.Connection], object]
 ) -> None:
     assert consumer.ask("/orgs").status == 200
     consumer.change(lambda on: end(consumer, on))
@@ -356,8 +356,8 @@ def test_a_signed_request_counts_for_its_vendor_as_any_other(signing: Served) ->
     assert int(answer.headers["RateLimit-Remaining"]) < int(answer.headers["RateLimit-Limit"])
     signing.app.extensions["roster_access_log"].flush()
     with signing.engine.connect() as connection:
-        [row] = connection.execute(select(audit).where(audit.c.caller == consumer.client_id))
-        [used] = connection.execute(select(last_uses).where(last_uses.c.caller == consumer.client_id))
+        [row] = connection.execute(sa.select(audit).where(audit.c.caller == consumer.client_id))
+        [used] = connection.execute(sa.select(last_uses).where(last_uses.c.caller == consumer.client_id))
     assert (row.records, row.filter) == (len(answer.ids), "status='*'")
     assert row.path.endswith("/schools")
     assert (used.vendor_id, used.address) == (row.vendor_id, "127.0.0.1")
@@ -403,7 +403,7 @@ def test_a_secret_of_another_secret_key_is_named_in_the_log(
     """A service with another key would not start; here the key changed under the client."""
     consumer.change(
         lambda on: on.execute(
-            text("UPDATE oauth_clients SET secret_salt = 'another salt' WHERE client_id = :id"),
+            sa.text("UPDATE oauth_clients SET secret_salt = 'another salt' WHERE client_id = :id"),
             {"id": consumer.client_id},
         )
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import LABELLED, vendors
 from roster_service.roster.labels import label_unlabelled
@@ -120,13 +120,13 @@ def bent(make_served: Callable[..., Served]) -> Served:
     no role of their own but a guardian's."""
     served = make_served()
     with served.engine.begin() as connection:
-        connection.execute(text("UPDATE courses SET org_id = 'shv-north' WHERE sourced_id = 'shv-course-bio'"))
-        connection.execute(text("DELETE FROM user_roles WHERE user_id = 'shv-guardian-1' AND role <> 'guardian'"))
+        connection.execute(sa.text("UPDATE courses SET org_id = 'shv-north' WHERE sourced_id = 'shv-course-bio'"))
+        connection.execute(sa.text("DELETE FROM user_roles WHERE user_id = 'shv-guardian-1' AND role <> 'guardian'"))
         # As a run of the sync leaves them.
         for table in LABELLED:
-            connection.execute(update(table).values(label_id=None))
+            connection.execute(sa.update(table).values(label_id=None))
         label_unlabelled(connection)
-        refresh_visible_orgs(connection, *connection.scalars(select(vendors.c.id)))
+        refresh_visible_orgs(connection, *connection.scalars(sa.select(vendors.c.id)))
     return served
 
 
@@ -166,7 +166,7 @@ def without_the_class(make_served: Callable[..., Served]) -> Served:
     """As before, but the south school's class of that course has ended."""
     served = make_served()
     with served.engine.begin() as connection:
-        connection.execute(text("UPDATE classes SET status = 'tobedeleted' WHERE sourced_id = 'shv-class-bio-s'"))
+        connection.execute(sa.text("UPDATE classes SET status = 'tobedeleted' WHERE sourced_id = 'shv-class-bio-s'"))
     return served
 
 

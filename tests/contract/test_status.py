@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.schemas.roster_status import FEED_STATES
@@ -77,15 +77,15 @@ def test_the_state_is_that_of_the_last_run(own: Served, change: str, state: str)
     account = add_account(own.engine, f"status-{state}-{abs(hash(change))}", {"spr-district": ()})
     headers = {"x-api-key": account.api_key, "Authorization": f"Bearer {vendor.token(account)}"}
     with own.engine.connect() as connection:
-        connection.execute(text(change))
+        connection.execute(sa.text(change))
         connection.commit()
         try:
             bodies = [own.client.call(version, "/status", vendor="springfield").json for version in VERSIONS]
             bodies.append(vendor.send("/v1/status", method="GET", headers=headers).json)
         finally:
-            connection.execute(text("DELETE FROM sync_runs WHERE source = 'a'"))
-            connection.execute(text("UPDATE sync_runs SET started_at = now()"))
-            connection.execute(text("UPDATE feeds SET enabled = true, pause_from = NULL, pause_until = NULL"))
+            connection.execute(sa.text("DELETE FROM sync_runs WHERE source = 'a'"))
+            connection.execute(sa.text("UPDATE sync_runs SET started_at = now()"))
+            connection.execute(sa.text("UPDATE feeds SET enabled = true, pause_from = NULL, pause_until = NULL"))
             connection.commit()
     for body in bodies:
         assert [feed["state"] for feed in body["feeds"]] == [state]

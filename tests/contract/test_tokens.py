@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Mapping
 
 import pytest
+import sqlalchemy as sa
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from joserfc import jwt
 from joserfc.jwk import KeySet
-from sqlalchemy import text
 
 from .client import CORE, FULL, GUARDIANS, SCOPES, VERSIONS, Answer, RosterClient
 from .conftest import Served
@@ -135,7 +135,7 @@ def test_only_the_right_secret_learns_why_a_client_gets_no_token(
 ) -> None:
     own = make_served()
     with own.engine.begin() as connection:
-        connection.execute(text(statement))
+        connection.execute(sa.text(statement))
     right, wrong = own.client.ask_token(own.client.form()), own.client.ask_token(own.client.form(client_secret="x"))
     assert_refused(right, 401, "invalid_client")
     assert reason in right.json["error_description"]

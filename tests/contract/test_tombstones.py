@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from .client import VERSIONS
 from .conftest import Served
@@ -29,7 +29,7 @@ def after(make_served: Callable[..., Served]) -> Served:
             change = (
                 f"UPDATE {table} SET status = 'tobedeleted', date_last_modified = :day WHERE sourced_id = ANY(:ids)"
             )
-            connection.execute(text(change), {"day": DAY, "ids": ids})
+            connection.execute(sa.text(change), {"day": DAY, "ids": ids})
     return served
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.accounts import vendor_rights, vendors, withheld
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
@@ -78,7 +78,7 @@ def made(make_served: Callable[..., Served], roster: Roster) -> Planted:
     served = make_served()
     with served.engine.begin() as connection:
         for statement in PLANTED:
-            connection.execute(text(statement))
+            connection.execute(sa.text(statement))
         vendor_rights.grant(connection, TESTER, EMAIL, None, (), list(PermissionFlag))
         password = vendors.change_password(connection, TESTER, EMAIL, None)
         key = vendors.replace_key(connection, TESTER, EMAIL, timedelta(0))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 # Named here, because another user may be unable to read them later.
 import psycopg2.extras  # noqa: F401
-import sqlalchemy.dialects.postgresql.psycopg2  # noqa: F401
-from sqlalchemy import text
+import sqlalchemy as sa
+import sqlalchemy.dialects.postgresql.psycopg2
 from sqlalchemy.exc import OperationalError
 
 from roster_service.db.embedded_server import open_embedded
@@ -23,7 +23,7 @@ def ask(url: str) -> int:
     engine = make_engine(url)
     try:
         with engine.connect() as connection:
-            return int(connection.scalar(text("SELECT pg_read_file('postmaster.pid')")).split()[0])
+            return int(connection.scalar(sa.text("SELECT pg_read_file('postmaster.pid')")).split()[0])
     finally:
         engine.dispose()
 

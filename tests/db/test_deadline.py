@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import psycopg2
 import pytest
+import sqlalchemy as sa
 from psycopg2.errors import QueryCanceled
 from psycopg2.extensions import set_wait_callback
-from sqlalchemy import Engine, make_url, text
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -34,7 +34,7 @@ from roster_service.db.round_trip import Call, RoundTrips
 # Long beside the deadlines of these tests; nothing waits so long.
 SESSION_SECONDS = 300
 TIMEOUT = "SELECT current_setting('statement_timeout')"
-ENGINES: dict[str, Callable[[str], Engine]] = {
+ENGINES: dict[str, Callable[[str], sa.Engine]] = {
     "own sessions": lambda url: make_reading_engine(
         url, statement_seconds=SESSION_SECONDS, pool_size=1, own_sessions=True
     ),
@@ -49,27 +49,27 @@ ENGINES: dict[str, Callable[[str], Engine]] = {
 
 
 @pytest.fixture(params=ENGINES)
-def limited(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
+def limited(database_url: str, request: pytest.FixtureRequest) -> Iterator[sa.Engine]:
     """An engine of each kind."""
     made = ENGINES[request.param](database_url)
     yield made
     made.dispose()
 
 
-def test_a_statement_gets_the_time_that_is_left(limited: Engine) -> None:
+def test_a_statement_gets_the_time_that_is_left(limited: sa.Engine) -> None:
     with limited.connect() as connection:
-        connection.execute(text("SELECT 1"))
+        connection.execute(sa.text("SELECT 1"))
         with limit_time(0.2), pytest.raises(OperationalError) as caught:
-            connection.execute(text("SELECT pg_sleep(:seconds)"), {"seconds": SESSION_SECONDS})
+            connection.execute(sa.text("SELECT pg_sleep(:seconds)"), {"seconds": SESSION_SECONDS})
         assert isinstance(caught.value.orig, QueryCanceled)
         connection.rollback()
-        assert connection.scalar(text("SELECT '100 %'")) == "100 %"
+        assert connection.scalar(sa.text("SELECT '100 %'")) == "100 %"
 
 
 def test_a_round_trip_gets_the_time_that_is_left(database_url: str) -> None:
     engine = ENGINES["own sessions"](database_url)
     trips = RoundTrips(engine)
-    sleep, timeout = Call(text(f"SELECT pg_sleep({SESSION_SECONDS})"), {}), Call(text(TIMEOUT), {})
+    sleep, timeout = Call(sa.text(f"SELECT pg_sleep({SESSION_SECONDS})"), {}), Call(sa.text(TIMEOUT), {})
     with limit_time(0.2), pytest.raises(DBAPIError) as caught:
         trips.fetch_last(sleep)
     assert isinstance(caught.value.orig, QueryCanceled)
@@ -79,7 +79,7 @@ def test_a_round_trip_gets_the_time_that_is_left(database_url: str) -> None:
     engine.dispose()
 
 
-def test_a_connection_of_the_pool_is_waited_for_until_the_deadline(limited: Engine) -> None:
+def test_a_connection_of_the_pool_is_waited_for_until_the_deadline(limited: sa.Engine) -> None:
     with contextlib.ExitStack() as taken:
         for _ in range(limited.pool.size() + limited.pool._max_overflow):  # type: ignore[attr-defined]
             taken.enter_context(limited.connect())
@@ -87,7 +87,7 @@ def test_a_connection_of_the_pool_is_waited_for_until_the_deadline(limited: Engi
             limited.connect()
 
 
-def test_after_the_deadline_nothing_is_begun(limited: Engine) -> None:
+def test_after_the_deadline_nothing_is_begun(limited: sa.Engine) -> None:
     with limit_time(0):
         with pytest.raises(OverdueError):
             limited.connect()
@@ -139,28 +139,28 @@ def test_a_server_that_does_not_answer_is_given_up(mute_url: str, seconds: float
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("refused", [True, False], ids=["a host that refuses", "a host that is silent"])
 def test_the_next_of_several_hosts_is_tried(database_url: str, mute_url: str, refused: bool) -> None:
-    here, mute = make_url(database_url), make_url(mute_url)
+    here, mute = sa.make_url(database_url), sa.make_url(mute_url)
     given = PGDialect_psycopg2().create_connect_args(here)[1]
     ports = f"{1 if refused else mute.port},{given.get('port', 5432)}"
     several = {"host": f"127.0.0.1,{given['host']}", "port": ports, "connect_timeout": "1"}
     engine = make_engine(here.set(host=None, port=None, query=several).render_as_string(hide_password=False))
     with limit_time(60), engine.connect() as connection:
-        assert connection.scalar(text("SELECT current_database()")) == here.database
+        assert connection.scalar(sa.text("SELECT current_database()")) == here.database
     engine.dispose()
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_worker_reads_and_writes_as_others_do(limited: Engine) -> None:
+def test_a_worker_reads_and_writes_as_others_do(limited: sa.Engine) -> None:
     values = {"text": "é" * 3_000_000}
     with limited.begin() as connection:
-        assert connection.scalar(text("SELECT CAST(:text AS text)"), values) == values["text"]
+        assert connection.scalar(sa.text("SELECT CAST(:text AS text)"), values) == values["text"]
 
 
-def test_a_session_that_was_ended_while_it_was_idle_is_not_used(limited: Engine, engine: Engine) -> None:
+def test_a_session_that_was_ended_while_it_was_idle_is_not_used(limited: sa.Engine, engine: sa.Engine) -> None:
     for _ in range(2):
         with limited.connect() as connection:
-            pid = connection.scalar(text("SELECT pg_backend_pid()"))
+            pid = connection.scalar(sa.text("SELECT pg_backend_pid()"))
         with engine.connect() as other:
-            assert other.scalar(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+            assert other.scalar(sa.text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
         with limited.connect() as connection:
-            assert connection.scalar(text("SELECT pg_backend_pid()")) != pid
+            assert connection.scalar(sa.text("SELECT pg_backend_pid()")) != pid

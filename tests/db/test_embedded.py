@@ -19,7 +19,7 @@ from typing import Any
 import psycopg2
 import psycopg2.errors
 import pytest
-from sqlalchemy import URL, make_url
+import sqlalchemy as sa
 
 from roster_service.db import postgres_programs
 from roster_service.db.embedded_server import open_embedded, restart_embedded
@@ -111,7 +111,7 @@ def start() -> Iterator[Callable[..., Another]]:
 
 def to_url(host: Path) -> str:
     """The address of a server whose socket lies in a folder."""
-    return URL.create("postgresql", "postgres", database="postgres", query={"host": str(host)}).render_as_string()
+    return sa.URL.create("postgresql", "postgres", database="postgres", query={"host": str(host)}).render_as_string()
 
 
 def modes_above(*paths: Path) -> dict[Path, int]:
@@ -128,7 +128,7 @@ def test_no_folder_above_changes_its_mode(home: Path) -> None:
         assert ask(url)
         assert modes_above(*above) == before
         # The folder of the socket, and of a link to it.
-        for host in (home / "postgres", Path(str(make_url(url).query["host"]))):
+        for host in (home / "postgres", Path(str(sa.make_url(url).query["host"]))):
             folders = {host.resolve(), host.parent if host.is_symlink() else host}
             assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
     assert modes_above(*above) == before

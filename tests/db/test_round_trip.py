@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 from psycopg2.errors import DivisionByZero, QueryCanceled
-from sqlalchemy import Engine, Text, bindparam, text
 from sqlalchemy.exc import DataError, DBAPIError
 
 from roster_service.db.engine import make_reading_engine
@@ -21,13 +21,13 @@ SETTINGS = (
     "current_setting('statement_timeout'), current_setting('jit'), current_setting('roster.visibility_key', true)"
 )
 INSIDE = ("repeatable read", "on", "30s", "off", "a key")
-KEEP = Call(text("SELECT set_config('roster.visibility_key', 'a key', true)"), {})
+KEEP = Call(sa.text("SELECT set_config('roster.visibility_key', 'a key', true)"), {})
 
-SHORT = Call(text("SELECT set_config('statement_timeout', '500ms', true)"), {})
+SHORT = Call(sa.text("SELECT set_config('statement_timeout', '500ms', true)"), {})
 
 
 @pytest.fixture(params=[True, False], ids=["prepared", "plain"])
-def reading(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
+def reading(database_url: str, request: pytest.FixtureRequest) -> Iterator[sa.Engine]:
     """Of sessions of its own, or of those that a pooler hands out."""
     engine = make_reading_engine(database_url, statement_seconds=30, pool_size=1, own_sessions=request.param)
     yield engine
@@ -35,7 +35,7 @@ def reading(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engin
 
 
 @pytest.fixture
-def reader(reading: Engine) -> Iterator[RoundTrips]:
+def reader(reading: sa.Engine) -> Iterator[RoundTrips]:
     """One session that reads."""
     round_trips = RoundTrips(reading)
     yield round_trips
@@ -43,16 +43,16 @@ def reader(reading: Engine) -> Iterator[RoundTrips]:
 
 
 def test_the_rows_are_those_of_the_last_call(reader: RoundTrips) -> None:
-    first = Call(text("SELECT CAST(:a AS text)").bindparams(bindparam("a", type_=Text)), {"a": "first"})
-    last = Call(text("SELECT CAST(:a AS text), 7 % 4, '50 %'"), {"a": "it's 50 % \\ of :b $1", "unasked": 1})
+    first = Call(sa.text("SELECT CAST(:a AS text)").bindparams(sa.bindparam("a", type_=sa.Text)), {"a": "first"})
+    last = Call(sa.text("SELECT CAST(:a AS text), 7 % 4, '50 %'"), {"a": "it's 50 % \\ of :b $1", "unasked": 1})
     for _ in range(7):
         assert reader.fetch_last(first, last) == [("it's 50 % \\ of :b $1", 3, "50 %")]
 
 
 def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(
-    reader: RoundTrips, reading: Engine
+    reader: RoundTrips, reading: sa.Engine
 ) -> None:
-    settings = Call(text(SETTINGS), {})
+    settings = Call(sa.text(SETTINGS), {})
     # A session of its own has been told from the beginning.
     session = INSIDE[:4] if may_prepare(reading) else ("read committed", "off", "0", "on")
     for _ in range(2):
@@ -65,25 +65,26 @@ def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(
 
 def test_it_cannot_write(reader: RoundTrips) -> None:
     with pytest.raises(DBAPIError, match="read-only transaction"):
-        reader.fetch_last(Call(text("SELECT nextval(pg_get_serial_sequence('vendors', 'id'))"), {}))
+        reader.fetch_last(Call(sa.text("SELECT nextval(pg_get_serial_sequence('vendors', 'id'))"), {}))
 
 
-def test_what_commits_between_two_statements_is_seen_by_neither(reader: RoundTrips, engine: Engine) -> None:
+def test_what_commits_between_two_statements_is_seen_by_neither(reader: RoundTrips, engine: sa.Engine) -> None:
     found: list[object] = []
     revision = "SELECT revision FROM roster_state"
     calls = [
-        Call(text(statement), {"key": KEY}) for statement in (revision, "SELECT pg_advisory_xact_lock(:key)", revision)
+        Call(sa.text(statement), {"key": KEY})
+        for statement in (revision, "SELECT pg_advisory_xact_lock(:key)", revision)
     ]
     with engine.connect() as holder, engine.connect() as other:
-        before = other.scalar(text(revision))
-        holder.execute(text("SELECT pg_advisory_lock(:key)"), {"key": KEY})
+        before = other.scalar(sa.text(revision))
+        holder.execute(sa.text("SELECT pg_advisory_lock(:key)"), {"key": KEY})
         asking = threading.Thread(target=lambda: found.append(reader.fetch_last(*calls)))
         asking.start()
-        waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        waiting = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         wait_for(lambda: other.scalar(waiting) == 1)
-        other.execute(text("UPDATE roster_state SET revision = revision + 1"))
+        other.execute(sa.text("UPDATE roster_state SET revision = revision + 1"))
         other.commit()
-        holder.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": KEY})
+        holder.execute(sa.text("SELECT pg_advisory_unlock(:key)"), {"key": KEY})
         asking.join()
     assert found == [[(before,)]]
     assert reader.fetch_last(calls[0]) == [(before + 1,)]
@@ -97,20 +98,20 @@ def test_a_failure_is_reported_without_values_and_the_session_goes_on(
     reader: RoundTrips, statement: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(DBAPIError) as caught:
-        reader.fetch_last(KEEP, SHORT, Call(text(statement), {"n": 0}))
+        reader.fetch_last(KEEP, SHORT, Call(sa.text(statement), {"n": 0}))
     assert isinstance(caught.value.orig, kind)
     assert isinstance(caught.value, DataError) is (kind is DivisionByZero)
-    assert reader.fetch_last(Call(text("SELECT 1"), {})) == [(1,)]
+    assert reader.fetch_last(Call(sa.text("SELECT 1"), {})) == [(1,)]
 
 
-def terminate(engine: Engine, pid: int) -> None:
+def terminate(engine: sa.Engine, pid: int) -> None:
     """Ends a session, as a restart of the server does."""
     with engine.connect() as connection:
-        assert connection.scalar(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+        assert connection.scalar(sa.text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
 
 
-def test_what_a_dead_connection_did_not_answer_the_next_one_does(reader: RoundTrips, engine: Engine) -> None:
-    call = Call(text("SELECT pg_backend_pid()"), {})
+def test_what_a_dead_connection_did_not_answer_the_next_one_does(reader: RoundTrips, engine: sa.Engine) -> None:
+    call = Call(sa.text("SELECT pg_backend_pid()"), {})
     for _ in range(2):
         ((pid,),) = reader.fetch_last(call)
         terminate(engine, pid)
@@ -120,36 +121,38 @@ def test_what_a_dead_connection_did_not_answer_the_next_one_does(reader: RoundTr
 def test_a_round_trip_that_ends_its_connection_is_sent_twice_at_most(reader: RoundTrips) -> None:
     """The second failure is told."""
     with pytest.raises(DBAPIError):
-        reader.fetch_last(Call(text("SELECT pg_terminate_backend(pg_backend_pid())"), {}))
-    assert reader.fetch_last(Call(text("SELECT 1"), {})) == [(1,)]
+        reader.fetch_last(Call(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"), {}))
+    assert reader.fetch_last(Call(sa.text("SELECT 1"), {})) == [(1,)]
 
 
-def test_plans_of_a_function_of_another_version_are_made_anew(reader: RoundTrips, engine: Engine) -> None:
+def test_plans_of_a_function_of_another_version_are_made_anew(reader: RoundTrips, engine: sa.Engine) -> None:
     """An upgrade under a running worker: what was planned before cannot be run."""
-    call = Call(text("SELECT * FROM of_the_tests"), {})
+    call = Call(sa.text("SELECT * FROM of_the_tests"), {})
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE of_the_tests AS SELECT 1 AS one"))
+        connection.execute(sa.text("CREATE TABLE of_the_tests AS SELECT 1 AS one"))
     for _ in range(2):
         assert reader.fetch_last(call) == [(1,)]
     with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE of_the_tests ADD COLUMN two text DEFAULT 'two'"))
+        connection.execute(sa.text("ALTER TABLE of_the_tests ADD COLUMN two text DEFAULT 'two'"))
     assert reader.fetch_last(call) == [(1, "two")]
 
 
 def test_a_statement_that_is_not_kept_is_read_in_the_transaction_of_the_first(
-    reader: RoundTrips, reading: Engine
+    reader: RoundTrips, reading: sa.Engine
 ) -> None:
-    own = text("SELECT current_setting('roster.visibility_key', true), CAST(:a AS text)")
+    own = sa.text("SELECT current_setting('roster.visibility_key', true), CAST(:a AS text)")
     for value in ("it's", "50 %"):
-        rows = reader.fetch_once(KEEP, own.bindparams(bindparam("a", type_=Text)), {"a": value})
+        rows = reader.fetch_once(KEEP, own.bindparams(sa.bindparam("a", type_=sa.Text)), {"a": value})
         assert [tuple(row) for row in rows] == [("a key", value)]
     with reading.connect() as connection:
-        kept = connection.execute(text("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%CAST%'"))
+        kept = connection.execute(sa.text("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%CAST%'"))
         assert kept.scalar_one() == 0
 
 
-def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(reader: RoundTrips, reading: Engine) -> None:
-    call = Call(text("SELECT pg_backend_pid()"), {})
+def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(
+    reader: RoundTrips, reading: sa.Engine
+) -> None:
+    call = Call(sa.text("SELECT pg_backend_pid()"), {})
     found: list[object] = []
 
     def ask() -> None:
@@ -158,7 +161,7 @@ def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(reader:
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     with reading.connect() as connection:
-        pooled = connection.scalar(text("SELECT pg_backend_pid()"))
+        pooled = connection.scalar(sa.text("SELECT pg_backend_pid()"))
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -169,7 +172,7 @@ def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(reader:
 
 
 def test_a_connection_that_is_closed_is_made_anew(reader: RoundTrips) -> None:
-    call = Call(text("SELECT pg_backend_pid()"), {})
+    call = Call(sa.text("SELECT pg_backend_pid()"), {})
     first = reader.fetch_last(call)
     reader.close()
     reader.close()

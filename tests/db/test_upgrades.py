@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import Connection, Engine, Table, text
+import sqlalchemy as sa
 
 from roster_service.db.tables import LABELLED
 from roster_service.errors import DatabaseUnavailableError
@@ -18,16 +18,16 @@ from sync_scripts.engine.load import load
 from tests.db.next_revision import add_revision
 
 EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
-READ = text("SELECT count(*) FROM orgs")
+READ = sa.text("SELECT count(*) FROM orgs")
 
 
-def read_current(engine: Engine) -> str | None:
+def read_current(engine: sa.Engine) -> str | None:
     with engine.connect() as connection:
         return read_revisions(connection)[0]
 
 
 @pytest.fixture
-def newest(engine: Engine) -> str:
+def newest(engine: sa.Engine) -> str:
     """The revision of this version."""
     return str(read_current(engine))
 
@@ -52,7 +52,7 @@ def pause_with(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list
 
 
 @pytest.fixture
-def reader(engine: Engine) -> Connection:
+def reader(engine: sa.Engine) -> sa.Connection:
     """A transaction that has read a table which the upgrade changes."""
     connection = engine.connect()
     connection.execute(READ)
@@ -60,7 +60,7 @@ def reader(engine: Engine) -> Connection:
 
 
 def test_an_upgrade_waits_for_a_reader_and_begins_again(
-    engine: Engine, newest: str, reader: Connection, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, newest: str, reader: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses = pause_with(monkeypatch, reader.close)
     assert upgrade(engine) == (newest, "of_the_tests")
@@ -68,13 +68,13 @@ def test_an_upgrade_waits_for_a_reader_and_begins_again(
 
 
 def test_an_upgrade_that_waits_keeps_nobody_from_reading_meanwhile(
-    engine: Engine, reader: Connection, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, reader: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has given back its locks, so a request that would queue behind them is answered."""
 
     def read_beside() -> None:
         with engine.connect() as another:
-            another.execute(text("SET LOCAL lock_timeout = '1ms'"))
+            another.execute(sa.text("SET LOCAL lock_timeout = '1ms'"))
             another.execute(READ)
         reader.close()
 
@@ -84,7 +84,7 @@ def test_an_upgrade_that_waits_keeps_nobody_from_reading_meanwhile(
 
 
 def test_an_upgrade_that_gets_no_lock_changes_nothing(
-    engine: Engine, newest: str, reader: Connection, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, newest: str, reader: sa.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses = pause_with(monkeypatch, lambda: None)
     monkeypatch.setattr(upgrades, "ATTEMPTS", 3)
@@ -95,18 +95,18 @@ def test_an_upgrade_that_gets_no_lock_changes_nothing(
     assert read_current(engine) == newest
 
 
-def test_an_upgrade_labels_a_roster_without_labels(engine: Engine) -> None:
+def test_an_upgrade_labels_a_roster_without_labels(engine: sa.Engine) -> None:
     load(engine, "springfield", EXPORT)
-    stamps = text("SELECT sourced_id, date_last_modified FROM users ORDER BY 1")
+    stamps = sa.text("SELECT sourced_id, date_last_modified FROM users ORDER BY 1")
     with engine.begin() as connection:
         before = connection.execute(stamps).all()
-        connection.execute(text("UPDATE enrollments SET school_opens = NULL"))
+        connection.execute(sa.text("UPDATE enrollments SET school_opens = NULL"))
         for table in LABELLED:
-            connection.execute(text(f"UPDATE {table.name} SET label_id = NULL"))
-        connection.execute(text("DELETE FROM visibility_labels"))
+            connection.execute(sa.text(f"UPDATE {table.name} SET label_id = NULL"))
+        connection.execute(sa.text("DELETE FROM visibility_labels"))
     followed: list[str] = []
 
-    def follow(parts: Sequence[tuple[int, Table]]) -> Iterator[tuple[int, Table]]:
+    def follow(parts: Sequence[tuple[int, sa.Table]]) -> Iterator[tuple[int, sa.Table]]:
         for part in parts:
             yield part
             followed.append(part[1].name)

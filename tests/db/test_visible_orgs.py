@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.db import tables
@@ -57,52 +57,52 @@ class Model:
         return {(name, name in granted, name in whole) for name in shown}
 
 
-def write_orgs(connection: Connection, orgs: Mapping[str, Org]) -> None:
+def write_orgs(connection: sa.Connection, orgs: Mapping[str, Org]) -> None:
     """The orgs of the roster, and no others."""
-    connection.execute(delete(tables.orgs))
+    connection.execute(sa.delete(tables.orgs))
     for name, (kind, district) in orgs.items():
         feed_name = district if district in FEEDS else "other"
-        feed = select(tables.feeds.c.id).where(tables.feeds.c.name == feed_name).scalar_subquery()
+        feed = sa.select(tables.feeds.c.id).where(tables.feeds.c.name == feed_name).scalar_subquery()
         row = {"sourced_id": name, "name": name, "type": kind, "district_id": district, "status": "active"}
-        connection.execute(insert(tables.orgs).values(**row, feed_id=feed, date_last_modified=func.now()))
+        connection.execute(sa.insert(tables.orgs).values(**row, feed_id=feed, date_last_modified=sa.func.now()))
 
 
 def email_of(vendor: str) -> str:
     return f"{vendor}@vendors.example"
 
 
-def read_rows(connection: Connection, vendor: str) -> set[Row]:
+def read_rows(connection: sa.Connection, vendor: str) -> set[Row]:
     """The rows of a vendor, each with its key and its feed of now."""
     found = visible_orgs.join(tables.vendors, tables.vendors.c.id == visible_orgs.c.vendor_id).join(
         tables.orgs, tables.orgs.c.sourced_id == visible_orgs.c.org_id, isouter=True
     )
     columns = (visible_orgs.c.org_id, visible_orgs.c.granted, visible_orgs.c.whole_district)
     of_now = (visible_orgs.c.key == tables.vendors.c.visibility_key) & (visible_orgs.c.feed_id == tables.orgs.c.feed_id)
-    own = select(*columns, of_now).select_from(found)
+    own = sa.select(*columns, of_now).select_from(found)
     rows = connection.execute(own.where(tables.vendors.c.email == email_of(vendor))).all()
     assert all(row[3] for row in rows)
     return {(row[0], row[1], row[2]) for row in rows}
 
 
-def read_hash(connection: Connection, vendor: str) -> str:
+def read_hash(connection: sa.Connection, vendor: str) -> str:
     seen = tables.visible_feeds.join(tables.vendors)
-    found = select(tables.visible_feeds.c.visible_set).select_from(seen)
+    found = sa.select(tables.visible_feeds.c.visible_set).select_from(seen)
     found = found.where(tables.vendors.c.email == email_of(vendor), tables.visible_feeds.c.feed_id == tables.WHOLE)
     return str(connection.execute(found).scalar_one())
 
 
-def prepare(engine: Engine) -> None:
+def prepare(engine: sa.Engine) -> None:
     """The base orgs, and vendors without grants."""
     with engine.begin() as connection:
-        connection.execute(text("TRUNCATE orgs, feeds, vendors, visible_orgs RESTART IDENTITY CASCADE"))
-        connection.execute(insert(tables.feeds), [{"name": name, "format": "oneroster"} for name in FEEDS])
+        connection.execute(sa.text("TRUNCATE orgs, feeds, vendors, visible_orgs RESTART IDENTITY CASCADE"))
+        connection.execute(sa.insert(tables.feeds), [{"name": name, "format": "oneroster"} for name in FEEDS])
         write_orgs(connection, BASE)
         for vendor in VENDORS:
             vendors.add_vendor(connection, TESTER, email_of(vendor), vendor)
 
 
 @pytest.fixture(scope="module")
-def shared(make_database: Callable[[], str]) -> Iterator[Engine]:
+def shared(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     """A writing engine on a database that each example empties."""
     engine = make_engine(make_database())
     yield engine
@@ -112,7 +112,7 @@ def shared(make_database: Callable[[], str]) -> Iterator[Engine]:
 SCHOOLS = [name for name, (kind, district) in BASE.items() if kind == "school" and district]
 
 
-def grant_if_there(connection: Connection, model: Model, vendor: str, org: str) -> None:
+def grant_if_there(connection: sa.Connection, model: Model, vendor: str, org: str) -> None:
     """Grants a district or a school; of what is not there, nothing."""
     kind, district = model.orgs.get(org, ("", None))
     if (kind, org) == ("district", district):
@@ -123,14 +123,14 @@ def grant_if_there(connection: Connection, model: Model, vendor: str, org: str) 
         model.grants[vendor].add((district, org))
 
 
-def revoke_if_granted(connection: Connection, model: Model, vendor: str, district: str) -> None:
+def revoke_if_granted(connection: sa.Connection, model: Model, vendor: str, district: str) -> None:
     """Takes back what was granted of a district, if anything was."""
     if any(granted == district for granted, _ in model.grants[vendor]):
         vendor_rights.revoke(connection, TESTER, email_of(vendor), district)
         model.grants[vendor] = {it for it in model.grants[vendor] if it[0] != district}
 
 
-def sync(connection: Connection, model: Model, org: str, new: Org | None) -> None:
+def sync(connection: sa.Connection, model: Model, org: str, new: Org | None) -> None:
     """As a sync does: an org comes, moves or vanishes."""
     if new is None:
         model.orgs.pop(org, None)
@@ -156,7 +156,7 @@ STEPS = st.one_of(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(STEPS, min_size=1, max_size=10))
-def test_the_rows_are_those_of_the_grants_after_every_change(shared: Engine, steps: list[tuple[Any, ...]]) -> None:
+def test_the_rows_are_those_of_the_grants_after_every_change(shared: sa.Engine, steps: list[tuple[Any, ...]]) -> None:
     """And two vendors have one hash exactly where they see the same."""
     prepare(shared)
     model = Model()
@@ -172,7 +172,7 @@ def test_the_rows_are_those_of_the_grants_after_every_change(shared: Engine, ste
 
 
 @pytest.fixture
-def orgs(engine: Engine) -> Engine:
+def orgs(engine: sa.Engine) -> sa.Engine:
     """A writing engine on the base orgs, with the vendors."""
     prepare(engine)
     return engine
@@ -205,7 +205,7 @@ def orgs(engine: Engine) -> Engine:
         ),
     ],
 )
-def test_what_a_grant_opens(orgs: Engine, grants: list[tuple[str, tuple[str, ...]]], rows: set[Row]) -> None:
+def test_what_a_grant_opens(orgs: sa.Engine, grants: list[tuple[str, tuple[str, ...]]], rows: set[Row]) -> None:
     with orgs.begin() as connection:
         for district, schools in grants:
             vendor_rights.grant(connection, TESTER, email_of("one"), district, schools)
@@ -219,10 +219,10 @@ def test_what_a_grant_opens(orgs: Engine, grants: list[tuple[str, tuple[str, ...
         assert read_rows(connection, "one") == set()
 
 
-def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: Engine) -> None:
+def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: sa.Engine) -> None:
     """What a token of before carries opens nothing."""
     keys = []
-    changes: list[Callable[[Connection], object]] = [
+    changes: list[Callable[[sa.Connection], object]] = [
         lambda connection: vendor_rights.grant(connection, TESTER, email_of("one"), "d1", ()),
         lambda connection: vendor_rights.grant(connection, TESTER, email_of("one"), "d1", ()),
         lambda connection: vendors.set_vendor_enabled(connection, TESTER, email_of("one"), enabled=False),
@@ -232,18 +232,18 @@ def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: Engine) -> No
         with orgs.begin() as connection:
             change(connection)
             assert len(read_rows(connection, "one")) == 4
-            keys.append(connection.execute(select(visible_orgs.c.key).distinct()).scalar_one())
+            keys.append(connection.execute(sa.select(visible_orgs.c.key).distinct()).scalar_one())
     assert len(set(keys)) == len(changes)
 
 
-def test_the_hash_of_visible_orgs_is_salted(orgs: Engine) -> None:
+def test_the_hash_of_visible_orgs_is_salted(orgs: sa.Engine) -> None:
     """The same rows have another hash under another salt: ids of orgs alone do not tell it."""
     found = []
     for _ in range(2):
         with orgs.begin() as connection:
             vendor_rights.grant(connection, TESTER, email_of("one"), "d1", ())
             found.append((read_rows(connection, "one"), read_hash(connection, "one")))
-            connection.execute(update(tables.roster_state).values(salt=func.gen_random_uuid()))
+            connection.execute(sa.update(tables.roster_state).values(salt=sa.func.gen_random_uuid()))
     (rows, one), (same_rows, other) = found
     assert rows == same_rows
     assert one != other
@@ -255,7 +255,7 @@ def test_the_hash_of_visible_orgs_is_salted(orgs: Engine) -> None:
 class Beside:
     """A transaction in a thread of its own."""
 
-    def __init__(self, engine: Engine, change: Callable[[Connection], object]) -> None:
+    def __init__(self, engine: sa.Engine, change: Callable[[sa.Connection], object]) -> None:
         self._engine, self._change = engine, change
         self._failures: list[BaseException] = []
         self._thread = threading.Thread(target=self._run)
@@ -279,7 +279,7 @@ class Beside:
             raise failure
 
 
-def add_school(connection: Connection) -> None:
+def add_school(connection: sa.Connection) -> None:
     """As a sync does: a school comes to each district, so the vendors see other orgs."""
     write_orgs(connection, {**BASE, "d1-new": ("school", "d1"), "d2-new": ("school", "d2")})
     publish(connection, list_feed_ids(connection))
@@ -289,7 +289,7 @@ WITH_NEW = Model(orgs={**BASE, "d1-new": ("school", "d1"), "d2-new": ("school", 
 
 
 @pytest.fixture
-def others(engine: Engine) -> Iterator[Engine]:
+def others(engine: sa.Engine) -> Iterator[sa.Engine]:
     """Another engine on the same database."""
     made = make_engine(engine.url.render_as_string(hide_password=False))
     yield made
@@ -308,7 +308,7 @@ CHANGES: list[Any] = [
 
 
 @pytest.fixture
-def granted(orgs: Engine) -> Engine:
+def granted(orgs: sa.Engine) -> sa.Engine:
     """Each vendor was granted a district."""
     with orgs.begin() as connection:
         for vendor in VENDORS:
@@ -316,7 +316,7 @@ def granted(orgs: Engine) -> Engine:
     return orgs
 
 
-def assert_rows(engine: Engine, grants: set[tuple[str, str | None]]) -> None:
+def assert_rows(engine: sa.Engine, grants: set[tuple[str, str | None]]) -> None:
     WITH_NEW.grants = {"one": {("d1", None)}, "two": grants}
     with engine.connect() as connection:
         for vendor in VENDORS:
@@ -325,7 +325,10 @@ def assert_rows(engine: Engine, grants: set[tuple[str, str | None]]) -> None:
 
 @pytest.mark.parametrize(("change", "grants"), CHANGES)
 def test_a_change_of_grants_waits_for_the_end_of_a_sync(
-    granted: Engine, others: Engine, change: Callable[[Connection], object], grants: set[tuple[str, str | None]]
+    granted: sa.Engine,
+    others: sa.Engine,
+    change: Callable[[sa.Connection], object],
+    grants: set[tuple[str, str | None]],
 ) -> None:
     """Between its last step and its commit: no row of the sync outlives the grant that it came from."""
     with granted.connect() as connection, connection.begin():
@@ -338,7 +341,10 @@ def test_a_change_of_grants_waits_for_the_end_of_a_sync(
 
 @pytest.mark.parametrize(("change", "grants"), CHANGES)
 def test_a_sync_reads_the_grants_that_were_changed_before_it(
-    granted: Engine, others: Engine, change: Callable[[Connection], object], grants: set[tuple[str, str | None]]
+    granted: sa.Engine,
+    others: sa.Engine,
+    change: Callable[[sa.Connection], object],
+    grants: set[tuple[str, str | None]],
 ) -> None:
     with granted.connect() as connection, connection.begin():
         change(connection)
@@ -350,7 +356,10 @@ def test_a_sync_reads_the_grants_that_were_changed_before_it(
 
 @pytest.mark.parametrize(("change", "grants"), CHANGES)
 def test_a_sync_in_the_middle_of_a_change_of_grants_stops_neither(
-    granted: Engine, others: Engine, change: Callable[[Connection], object], grants: set[tuple[str, str | None]]
+    granted: sa.Engine,
+    others: sa.Engine,
+    change: Callable[[sa.Connection], object],
+    grants: set[tuple[str, str | None]],
 ) -> None:
     """Each waits for the other at one place alone."""
     begun: list[Beside] = []
@@ -360,19 +369,19 @@ def test_a_sync_in_the_middle_of_a_change_of_grants_stops_neither(
             begun.append(Beside(others, add_school))
             wait_for(lambda: is_blocked(others))
 
-    event.listen(granted, "before_cursor_execute", begin_sync)
+    sa.event.listen(granted, "before_cursor_execute", begin_sync)
     with granted.begin() as connection:
         change(connection)
     begun[0].join()
     assert_rows(granted, grants)
 
 
-def test_what_is_rolled_back_leaves_the_rows_as_they_were(granted: Engine) -> None:
+def test_what_is_rolled_back_leaves_the_rows_as_they_were(granted: sa.Engine) -> None:
     with granted.connect() as connection:
         before = {vendor: read_rows(connection, vendor) for vendor in VENDORS}
     with granted.connect() as connection:
         add_school(connection)
-        connection.execute(update(tables.vendors).values(enabled=False))
+        connection.execute(sa.update(tables.vendors).values(enabled=False))
         assert {vendor: read_rows(connection, vendor) for vendor in VENDORS} != before
         connection.rollback()
     with granted.connect() as connection:

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
 from tests.conftest import Tally
@@ -58,7 +58,7 @@ def deal_steps(dice: Random, count: int) -> list[tuple[str, int]]:
 class Run:
     """A sequence of steps, after each of which every copy is compared."""
 
-    def __init__(self, engine: Engine, folder: Path, number: int, counts: Counter[str]) -> None:
+    def __init__(self, engine: sa.Engine, folder: Path, number: int, counts: Counter[str]) -> None:
         self.world, self.counts, self.dice = World(engine, folder, number), counts, Random(number)
         self.steps, self.floors = 0, dict[tuple[str, bool], str]()
         self.observers = {

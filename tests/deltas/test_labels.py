@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from sqlalchemy import Connection, Engine, Table, select, text
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
@@ -42,10 +42,10 @@ def opens(label: Mapping[str, frozenset[str]], caller: Caller) -> bool:
     return label["all_orgs"] <= caller.granted and bool(by_any or by_guardians)
 
 
-def read_labels(connection: Connection, table: str) -> dict[str, Mapping[str, frozenset[str]]]:
+def read_labels(connection: sa.Connection, table: str) -> dict[str, Mapping[str, frozenset[str]]]:
     """The label of each record of a table, by id."""
     columns = ("all_orgs", "any_orgs", "guardian_orgs", "listed_orgs", "student_orgs", "teacher_orgs")
-    found = text(f"SELECT t.sourced_id, l.* FROM {table} t LEFT JOIN visibility_labels l ON l.id = t.label_id")
+    found = sa.text(f"SELECT t.sourced_id, l.* FROM {table} t LEFT JOIN visibility_labels l ON l.id = t.label_id")
     return {
         row["sourced_id"]: {name: frozenset(row[name] or ()) for name in columns}
         for row in connection.execute(found).mappings()
@@ -73,16 +73,16 @@ BY_TABLES = {
 }
 
 
-def read_by_tables(connection: Connection, table: Table, caller: Caller) -> set[str]:
+def read_by_tables(connection: sa.Connection, table: sa.Table, caller: Caller) -> set[str]:
     """The ids of the records that a caller sees by the tables."""
-    rows = text(f"SELECT t.sourced_id FROM {table.name} t WHERE {BY_TABLES[table.name]}")
+    rows = sa.text(f"SELECT t.sourced_id FROM {table.name} t WHERE {BY_TABLES[table.name]}")
     return set(connection.scalars(rows, {"vendor": caller.vendor, "guardians": caller.guardians}))
 
 
-def read_visible(connection: Connection, table: Table, caller: Caller) -> set[str]:
+def read_visible(connection: sa.Connection, table: sa.Table, caller: Caller) -> set[str]:
     """The ids of the records that the service shows a caller."""
     rights = ContentRights(caller.guardians, metadata=frozenset(), withheld=frozenset())
-    visible = select(table.c.sourced_id).where(row_is_visible(table, table, rights))
+    visible = sa.select(table.c.sourced_id).where(row_is_visible(table, table, rights))
     return set(connection.scalars(visible, {"vendor_id": caller.vendor}))
 
 
@@ -94,15 +94,17 @@ def list_callers(world: World, dice: Random) -> Iterator[Caller]:
         for district in ("a-d", "a-e", "b-d") if place else ():
             with world.engine.connect() as connection:
                 orgs = tables.orgs.c
-                own = select(orgs.sourced_id).where(orgs.district_id == district, orgs.type == "school")
+                own = sa.select(orgs.sourced_id).where(orgs.district_id == district, orgs.type == "school")
                 schools = sorted(connection.scalars(own.where(orgs.status == "active")))
             some = dice.sample(schools, dice.randint(0, len(schools)))
             world.grant(name, district, dice.choice([None, some, some]))
         with world.engine.connect() as connection:
-            vendor = connection.execute(select(tables.vendors).where(tables.vendors.c.email == world.find_email(name)))
+            vendor = connection.execute(
+                sa.select(tables.vendors).where(tables.vendors.c.email == world.find_email(name))
+            )
             number = vendor.one().id
             seen = connection.execute(
-                select(tables.visible_orgs).where(tables.visible_orgs.c.vendor_id == number)
+                sa.select(tables.visible_orgs).where(tables.visible_orgs.c.vendor_id == number)
             ).all()
         granted = frozenset(row.org_id for row in seen if row.granted)
         for guardians in (False, True):
@@ -122,7 +124,7 @@ def add_wanderer(district: District) -> None:
 
 
 @pytest.fixture
-def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
+def engine(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     """A database for this test."""
     made = make_engine(make_database())
     yield made
@@ -130,7 +132,7 @@ def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
 
 
 @pytest.mark.parametrize("number", range(ROSTERS))
-def test_a_label_opens_what_the_tables_open(engine: Engine, tmp_path: Path, tally: Tally, number: int) -> None:
+def test_a_label_opens_what_the_tables_open(engine: sa.Engine, tmp_path: Path, tally: Tally, number: int) -> None:
     world, dice, compared = World(engine, tmp_path, 2 * number), Random(number), 0
     try:
         add_wanderer(world.districts["a"])
@@ -153,7 +155,7 @@ def test_a_label_opens_what_the_tables_open(engine: Engine, tmp_path: Path, tall
     tally(f"labels: {compared} records compared")
 
 
-def compare(connection: Connection, caller: Caller) -> tuple[dict[tuple[str, str], str], int]:
+def compare(connection: sa.Connection, caller: Caller) -> tuple[dict[tuple[str, str], str], int]:
     """Returns the records for which tables, label and service differ, with what each says, and the number of all."""
     wrong, checked = {}, 0
     for table in TABLES:
@@ -168,7 +170,7 @@ def compare(connection: Connection, caller: Caller) -> tuple[dict[tuple[str, str
 
 
 @pytest.mark.parametrize("number", range(ROSTERS))
-def test_a_word_of_a_label_is_that_of_a_role_at_the_org(engine: Engine, tmp_path: Path, number: int) -> None:
+def test_a_word_of_a_label_is_that_of_a_role_at_the_org(engine: sa.Engine, tmp_path: Path, number: int) -> None:
     """`/students` and `/teachers` ask for it."""
     world = World(engine, tmp_path, 2 * number)
     try:
@@ -176,7 +178,9 @@ def test_a_word_of_a_label_is_that_of_a_role_at_the_org(engine: Engine, tmp_path
         world.load("a")
         with engine.connect() as connection:
             labels = read_labels(connection, "users")
-            roles = {(role.user_id, role.role, role.org_id) for role in connection.execute(select(tables.user_roles))}
+            roles = {
+                (role.user_id, role.role, role.org_id) for role in connection.execute(sa.select(tables.user_roles))
+            }
     finally:
         world.close()
     for word in ("student", "teacher"):
@@ -184,16 +188,16 @@ def test_a_word_of_a_label_is_that_of_a_role_at_the_org(engine: Engine, tmp_path
         assert found == {role for role in roles if role[1] == word}
 
 
-def test_a_label_is_kept_once(engine: Engine, tmp_path: Path) -> None:
+def test_a_label_is_kept_once(engine: sa.Engine, tmp_path: Path) -> None:
     """Of a feed, no two labels say the same, and all numbers are those of labels."""
     world = World(engine, tmp_path)
     world.close()
     arrays = "feed_id, all_orgs, any_orgs, guardian_orgs, listed_orgs, student_orgs, teacher_orgs"
     with engine.connect() as connection:
         twins = connection.execute(
-            text(f"SELECT {arrays}, count(*) FROM visibility_labels GROUP BY {arrays} HAVING count(*) > 1")
+            sa.text(f"SELECT {arrays}, count(*) FROM visibility_labels GROUP BY {arrays} HAVING count(*) > 1")
         )
         assert twins.all() == []
         for table in TABLES:
             lost = f"SELECT sourced_id FROM {table.name} WHERE label_id NOT IN (SELECT id FROM visibility_labels)"
-            assert connection.execute(text(f"{lost} OR label_id IS NULL")).all() == []
+            assert connection.execute(sa.text(f"{lost} OR label_id IS NULL")).all() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, insert, select
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
@@ -34,19 +34,19 @@ LEFT = {
 LISTS = ("all_orgs", "any_orgs", "guardian_orgs", "listed_orgs", "student_orgs", "teacher_orgs")
 
 
-def add_departures(connection: Connection) -> None:
+def add_departures(connection: sa.Connection) -> None:
     """Lets the users of LEFT depart now."""
     stamp = make_next_stamp(connection)
     for number, (name, lists) in enumerate(LEFT.items(), 1000):
         label = {"id": number, "feed_id": 1, "digest": name.encode(), **{it: lists.get(it, []) for it in LISTS}}
-        connection.execute(insert(tables.visibility_labels).values(label))
+        connection.execute(sa.insert(tables.visibility_labels).values(label))
         row = {"type": "users", "sourced_id": name, "label_id": number, "feed_id": 1, "departed_at": stamp}
-        connection.execute(insert(tables.departures).values(row))
+        connection.execute(sa.insert(tables.departures).values(row))
     refresh_vendors_of(connection, [1])
 
 
 @pytest.fixture
-def tokens(engine: Engine) -> dict[str, AccessToken]:
+def tokens(engine: sa.Engine) -> dict[str, AccessToken]:
     """A vendor of each shape of grants; the last one was granted after the departures."""
     load(engine, "springfield", EXPORT)
     with engine.begin() as connection:
@@ -71,7 +71,7 @@ EVERYBODY = {
 }
 
 
-def test_the_policies_alone(engine: Engine, database_url: str, tokens: dict[str, AccessToken]) -> None:
+def test_the_policies_alone(engine: sa.Engine, database_url: str, tokens: dict[str, AccessToken]) -> None:
     with engine.connect() as connection:
         name = find_role(connection, Role.SERVING)
     serving = make_reading_engine(
@@ -81,15 +81,15 @@ def test_the_policies_alone(engine: Engine, database_url: str, tokens: dict[str,
     for vendor, token in tokens.items():
         with serving.connect() as connection:
             connection.execute(token.admission.statement, token.admission.values)
-            seen[vendor] = set(connection.scalars(select(tables.departures.c.sourced_id)))
+            seen[vendor] = set(connection.scalars(sa.select(tables.departures.c.sourced_id)))
     with serving.connect() as connection:
-        seen["nobody is admitted"] = set(connection.scalars(select(tables.departures.c.sourced_id)))
+        seen["nobody is admitted"] = set(connection.scalars(sa.select(tables.departures.c.sourced_id)))
     serving.dispose()
     assert seen == EVERYBODY | {"nobody is admitted": set()}
 
 
 @pytest.mark.parametrize("path", ["/users", "/students"])
-def test_the_query_filter_alone(engine: Engine, tokens: dict[str, AccessToken], path: str) -> None:
+def test_the_query_filter_alone(engine: sa.Engine, tokens: dict[str, AccessToken], path: str) -> None:
     seen = {}
     for vendor, token in tokens.items():
         listed = everything if path == "/users" else users_with_role("student")

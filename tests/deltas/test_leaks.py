@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.auth.scopes import ScopeName
 from roster_service.db import tables
@@ -67,7 +67,7 @@ class Watch:
                         elif (TABLES.get(path, tables.users).name, key) not in tombstones:
                             yield vendor, interface, path, record
         with self.world.engine.connect() as connection:
-            self.known_orgs = set(connection.scalars(select(tables.orgs.c.sourced_id)))
+            self.known_orgs = set(connection.scalars(sa.select(tables.orgs.c.sourced_id)))
 
     def read_tombstones(self, vendor: str) -> set[tuple[str, str]]:
         """(table, id) of the tombstones that a vendor sees. Forgets what was shown where it sees more orgs than before
@@ -76,11 +76,11 @@ class Watch:
         found = set()
         with self.world.engine.connect() as connection:
             own = tables.vendors.c.email == self.world.find_email(vendor)
-            number = connection.scalar(select(tables.vendors.c.id).where(own))
+            number = connection.scalar(sa.select(tables.vendors.c.id).where(own))
             granted = tables.visible_orgs.c.granted & (tables.visible_orgs.c.vendor_id == number)
-            orgs = set(connection.scalars(select(tables.visible_orgs.c.org_id).where(granted)))
+            orgs = set(connection.scalars(sa.select(tables.visible_orgs.c.org_id).where(granted)))
             for table in tables.ROSTER_TABLES:
-                gone = select(table.c.sourced_id).where(table.c.status == "tobedeleted")
+                gone = sa.select(table.c.sourced_id).where(table.c.status == "tobedeleted")
                 visible = gone.where(row_is_visible(table, table, rights))
                 found |= {(table.name, key) for key in connection.scalars(visible, {"vendor_id": number})}
         if (orgs - self.orgs.get(vendor, orgs)) & self.known_orgs:
@@ -98,7 +98,7 @@ def test_a_departure_says_nothing_and_only_where_the_record_was(
 
 def follow_departures(url: str, folder: Path, number: int) -> int:
     """Takes the steps of a run, and returns how many departures vendors saw."""
-    engine: Engine = make_engine(url)
+    engine: sa.Engine = make_engine(url)
     world = World(engine, folder, number)
     watch, found = Watch(world), 0
     # Of each interface and type, what all departures say.

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+import sqlalchemy as sa
 
 from roster_service.auth.scopes import ScopeName
 from roster_service.db.engine import make_engine
@@ -50,11 +50,12 @@ class Caller:
     withheld: frozenset[str]
 
 
-def read_roster(engine: Engine) -> Roster:
+def read_roster(engine: sa.Engine) -> Roster:
     """The tables, as their owner reads them."""
     with engine.connect() as connection:
         roster = {
-            name: [dict(row) for row in connection.execute(text(f"SELECT * FROM {name}")).mappings()] for name in ROSTER
+            name: [dict(row) for row in connection.execute(sa.text(f"SELECT * FROM {name}")).mappings()]
+            for name in ROSTER
         }
     for rows in roster.values():
         for row in rows:
@@ -164,7 +165,7 @@ def find_difference(expected: list[Json], found: list[Json]) -> Any:
 
 
 @pytest.fixture
-def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
+def engine(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     """A database for this test."""
     made = make_engine(make_database())
     yield made
@@ -187,7 +188,7 @@ def compare(client: RosterClient, roster: Roster, caller: Caller, dice: Random) 
 
 
 @pytest.mark.parametrize("number", range(ROSTERS))
-def test_pages_show_what_the_tables_say(engine: Engine, tmp_path: Path, tally: Tally, number: int) -> None:
+def test_pages_show_what_the_tables_say(engine: sa.Engine, tmp_path: Path, tally: Tally, number: int) -> None:
     world, dice, compared = FilledWorld(engine, tmp_path, 3 * number), Random(number), 0
     shown: dict[tuple[str, str], set[str]] = defaultdict(set)
     try:

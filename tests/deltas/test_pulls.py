@@ -9,7 +9,7 @@ from random import Random
 from urllib.parse import urlencode
 
 import pytest
-from sqlalchemy import update
+import sqlalchemy as sa
 from werkzeug.test import TestResponse
 
 from roster_service.db import tables
@@ -144,7 +144,7 @@ def test_a_later_page_of_a_pull_that_has_ended_is_refused(world: World, version:
     assert len(list_ids(reader._get(address))) == 2
     DATA["a person joins"](world, Random(1))
     with world.engine.begin() as connection:
-        connection.execute(update(tables.pulls).values(ends_at=tables.pulls.c.begun_at))
+        connection.execute(sa.update(tables.pulls).values(ends_at=tables.pulls.c.begun_at))
         connection.execute(tables.orderings.delete())
     assert reader._get(f"{address}&offset=2").status_code == 410
     assert other._get(f"{address}&offset=2").status_code == 200

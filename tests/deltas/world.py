@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
+import sqlalchemy as sa
 from flask import Flask
-from sqlalchemy import Engine, select, update
 
 from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.app import create_app
@@ -74,7 +74,7 @@ def list_vendors() -> dict[str, Vendor]:
 class World:
     """The service, and what feeds it. `present`: the feeds that are not removed; `hidden`: people who are."""
 
-    def __init__(self, engine: Engine, folder: Path, number: int = 0) -> None:
+    def __init__(self, engine: sa.Engine, folder: Path, number: int = 0) -> None:
         empty_roster(engine)
         self.engine, self.folder, self.exports = engine, folder, 0
         self.settings = Settings(
@@ -178,7 +178,7 @@ class World:
             return False
         assert held.run is not None
         with self.engine.connect() as connection:
-            kept = connection.scalar(select(tables.sync_runs.c.kept_export).where(tables.sync_runs.c.id == held.run))
+            kept = connection.scalar(sa.select(tables.sync_runs.c.kept_export).where(tables.sync_runs.c.id == held.run))
         load(self.engine, feed, Path(str(kept)), options=Options(strict, approval=Approval(held.run, TESTER)))
         return True
 
@@ -190,7 +190,7 @@ class World:
     def return_feed(self, feed: str) -> None:
         """An operator adds it again, and it brings its export."""
         with self.engine.begin() as connection:
-            connection.execute(update(tables.feeds).where(tables.feeds.c.name == feed).values(state=FeedState.ADDED))
+            connection.execute(sa.update(tables.feeds).where(tables.feeds.c.name == feed).values(state=FeedState.ADDED))
         self.present.add(feed)
         self.load(feed)
 
@@ -209,7 +209,7 @@ class World:
         """Removes every tombstone, and with it the grants of orgs that are gone."""
         purge(self.engine, 0)
         with self.engine.connect() as connection:
-            known = set(connection.scalars(select(tables.orgs.c.sourced_id)))
+            known = set(connection.scalars(sa.select(tables.orgs.c.sourced_id)))
         for vendor in self.vendors.values():
             vendor.grants = {
                 district: schools and [it for it in schools if it in known]
@@ -282,7 +282,7 @@ def change_grant(world: World, name: str, district: str, schools: list[str] | No
     """A grant as far as the roster has its orgs."""
     with world.engine.connect() as connection:
         active = tables.orgs.c.status == "active"
-        known = set(connection.scalars(select(tables.orgs.c.sourced_id).where(active)))
+        known = set(connection.scalars(sa.select(tables.orgs.c.sourced_id).where(active)))
     if known.issuperset([district, *(schools or ())]) if schools != [] else district in world.vendors[name].grants:
         world.grant(name, district, schools)
     return name

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 from werkzeug.datastructures import Headers
 
 from roster_service.accounts import vendor_rights, vendors
@@ -112,7 +112,7 @@ def machines() -> Iterator[Machines]:
 
 
 @pytest.fixture(scope="module")
-def owner(machines: Machines) -> Iterator[Engine]:
+def owner(machines: Machines) -> Iterator[sa.Engine]:
     """An engine of the tables' owner, on the primary."""
     engine = make_engine(machines.owner_url)
     yield engine
@@ -120,7 +120,7 @@ def owner(machines: Machines) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def client(machines: Machines, owner: Engine) -> RosterClient:
+def client(machines: Machines, owner: sa.Engine) -> RosterClient:
     """A client of both districts, through nginx."""
     for feed, folder in FEEDS.items():
         load(owner, feed, EXPORTS / folder)
@@ -169,7 +169,7 @@ def test_both_machines_read_from_the_standby_through_the_pooler(machines: Machin
 
 
 def test_a_pull_changes_machines_while_a_sync_commits(
-    machines: Machines, client: RosterClient, owner: Engine, tmp_path: Path
+    machines: Machines, client: RosterClient, owner: sa.Engine, tmp_path: Path
 ) -> None:
     whole = ask(client, "limit=100").ids
     requests = [read_figures(machines, web) for web in ("web1", "web2")]
@@ -189,7 +189,7 @@ def test_a_pull_changes_machines_while_a_sync_commits(
 
 
 def test_a_vendor_gets_as_many_requests_as_its_burst_over_both_machines(
-    machines: Machines, client: RosterClient, owner: Engine
+    machines: Machines, client: RosterClient, owner: sa.Engine
 ) -> None:
     limited = RosteringAllowance(requests_per_second=1, burst=60, at_once=100)
     with owner.begin() as connection:
@@ -212,7 +212,7 @@ def test_a_vendor_gets_as_many_requests_as_its_burst_over_both_machines(
 
 
 def test_a_narrowed_right_ends_on_both_machines_while_the_standby_does_not_replay(
-    machines: Machines, client: RosterClient, owner: Engine
+    machines: Machines, client: RosterClient, owner: sa.Engine
 ) -> None:
     assert {ask(client, vendor="south").status for _ in range(4)} == {200}
     machines.ask_standby("SELECT pg_wal_replay_pause()::text")

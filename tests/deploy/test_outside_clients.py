@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import clients
 from roster_service.auth.scopes import Scope, ScopeName
@@ -37,7 +37,7 @@ print(json.dumps([user["sourcedId"] for user in connector.get_users(user_filter=
 """
 
 
-def test_a_client_that_signs_reads_all_students(engine: Engine, tmp_path: Path) -> None:
+def test_a_client_that_signs_reads_all_students(engine: sa.Engine, tmp_path: Path) -> None:
     credentials = fill(engine)
     with engine.begin() as connection:
         scopes = [Scope("v1p1", ScopeName.CORE)]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.auth.credentials.api_keys import Allowance
@@ -27,7 +27,7 @@ def ask_at_once(service: Service, requests: int) -> Counter[int]:
         return Counter(pool.map(lambda _: service.ask("v1p2").status, range(requests)))
 
 
-def test_two_workers_let_as_many_requests_through_as_the_burst(engine: Engine, tmp_path: Path) -> None:
+def test_two_workers_let_as_many_requests_through_as_the_burst(engine: sa.Engine, tmp_path: Path) -> None:
     url = engine.url.render_as_string(hide_password=False)
     credentials = fill(engine)
     with engine.begin() as connection:
@@ -42,7 +42,7 @@ def test_two_workers_let_as_many_requests_through_as_the_burst(engine: Engine, t
     assert statuses == {200: 90, 429: 60}
 
 
-def test_a_vendor_with_many_connections_leaves_a_worker_to_another(engine: Engine, tmp_path: Path) -> None:
+def test_a_vendor_with_many_connections_leaves_a_worker_to_another(engine: sa.Engine, tmp_path: Path) -> None:
     url = engine.url.render_as_string(hide_password=False)
     credentials = fill(engine)
     others = add_credentials(engine, "modest", [DISTRICT])

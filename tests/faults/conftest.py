@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, Table, select, text
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
@@ -31,12 +31,12 @@ OF_A_RUN = {"date_last_modified", "label_id", "parts_changed", "teachers_changed
 SERVER_ROUNDS = int(os.environ.get("SERVER_FAULT_ROUNDS", "2"))
 
 
-def read_roster(engine: Engine) -> dict[str, list[dict[str, Any]]]:
+def read_roster(engine: sa.Engine) -> dict[str, list[dict[str, Any]]]:
     """Everything but the stamps and the numbers of labels, in the order of keys, out of one snapshot. Every label is
     the right one."""
 
-    def rows(connection: Any, table: Table) -> list[dict[str, Any]]:
-        found = connection.execute(select(table).order_by(*table.primary_key))
+    def rows(connection: Any, table: sa.Table) -> list[dict[str, Any]]:
+        found = connection.execute(sa.select(table).order_by(*table.primary_key))
         return [{key: value for key, value in row._mapping.items() if key not in OF_A_RUN} for row in found]
 
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
@@ -78,7 +78,7 @@ def filled(make_database: Callable[[], str]) -> Iterator[Filled]:
     engine.dispose()
 
 
-def start(engine: Engine, path: Path) -> subprocess.Popen[bytes]:
+def start(engine: sa.Engine, path: Path) -> subprocess.Popen[bytes]:
     """Loads an export in a process of its own."""
     command = [sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "feed", "--json", str(path)]
     url = engine.url.render_as_string(hide_password=False)
@@ -88,10 +88,10 @@ def start(engine: Engine, path: Path) -> subprocess.Popen[bytes]:
 
 
 @contextlib.contextmanager
-def watching(engine: Engine, condition: str = "true") -> Iterator[Callable[[], str | None]]:
+def watching(engine: sa.Engine, condition: str = "true") -> Iterator[Callable[[], str | None]]:
     """Gives a function that names what the sync's connection is doing; None: there is none for which the condition
     holds."""
-    query = text(
+    query = sa.text(
         "SELECT query FROM pg_stat_activity "
         f"WHERE application_name LIKE 'roster sync:%' AND datname = current_database() AND {condition}"
     )
@@ -99,7 +99,7 @@ def watching(engine: Engine, condition: str = "true") -> Iterator[Callable[[], s
         yield lambda: connection.scalar(query)
 
 
-def wait_for_a_moment(engine: Engine, process: subprocess.Popen[bytes], moments: range, seed: int) -> None:
+def wait_for_a_moment(engine: sa.Engine, process: subprocess.Popen[bytes], moments: range, seed: int) -> None:
     """Lets a number of `moments` of the run go by: changes of what its connection does, however fast the machine is.
     Ends early where the process does."""
     left, last = random.Random(seed).choice(moments), None

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import psutil
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
 from roster_service.auth.credentials.api_keys import Allowance
@@ -65,18 +65,18 @@ class Filled:
     """A database with a district, and a vendor who sees it."""
 
     url: str
-    engine: Engine
+    engine: sa.Engine
     credentials: Credentials
 
 
-def fill(engine: Engine) -> Credentials:
+def fill(engine: sa.Engine) -> Credentials:
     """Loads a district, and adds a vendor who sees it."""
     load(engine, "springfield", EXPORTS / FEEDS["springfield"])
     return add_credentials(engine, "reading", [DISTRICT])
 
 
 def add_credentials(
-    engine: Engine, name: str, districts: Iterable[str], scopes: Sequence[Scope] = ALL_SCOPES
+    engine: sa.Engine, name: str, districts: Iterable[str], scopes: Sequence[Scope] = ALL_SCOPES
 ) -> Credentials:
     """Adds a vendor who sees these districts, with phone numbers, and a client that may ask for these scopes."""
     account = add_account(engine, name, dict.fromkeys(districts, ()), (PermissionFlag.CONTACTS,))

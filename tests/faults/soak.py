@@ -24,7 +24,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 import psutil
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
@@ -66,7 +66,7 @@ class Found:
 class History:
     """The ids of each feed's records after each sync."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._known: defaultdict[tuple[int, str], dict[int, frozenset[str]]] = defaultdict(dict)
 
@@ -74,14 +74,14 @@ class History:
         """Reads the present records of a feed."""
         with self._engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
             known = tables.feeds.c
-            feed = connection.execute(select(known.id, known.revision).where(known.name == name)).one()
+            feed = connection.execute(sa.select(known.id, known.revision).where(known.name == name)).one()
             for collection, table in COLLECTIONS.items():
-                ids = select(table.c.sourced_id).where(table.c.feed_id == feed.id)
+                ids = sa.select(table.c.sourced_id).where(table.c.feed_id == feed.id)
                 if table is tables.users:
                     # The vendors have no right to see guardians.
                     role = tables.user_roles.c
                     ids = ids.where(
-                        table.c.sourced_id.in_(select(role.user_id).where(role.role.not_in(GUARDIAN_ROLES)))
+                        table.c.sourced_id.in_(sa.select(role.user_id).where(role.role.not_in(GUARDIAN_ROLES)))
                     )
                 self._known[feed.id, collection][feed.revision] = frozenset(connection.scalars(ids))
 
@@ -114,11 +114,11 @@ def make_exports(folder: Path) -> list[list[Path]]:
     return made
 
 
-def add_vendors(engine: Engine) -> list[tuple[Credentials, list[int]]]:
+def add_vendors(engine: sa.Engine) -> list[tuple[Credentials, list[int]]]:
     """(credentials, ids of the feeds) of each vendor; one in four sees all districts."""
     with engine.begin() as connection:
         orgs = tables.orgs.c
-        districts = connection.execute(select(orgs.sourced_id, orgs.feed_id).where(orgs.type == "district")).all()
+        districts = connection.execute(sa.select(orgs.sourced_id, orgs.feed_id).where(orgs.type == "district")).all()
         ensure_signing_key(connection, SECRET_KEY)
     made = []
     for number in range(VENDORS):
@@ -189,7 +189,9 @@ def read_memory(service: Service) -> float:
     return sum(process.memory_info().rss for process in processes) / 1e6
 
 
-def disturb(service: Service, server: OwnServer, engine: Engine, history: History, exports: list[list[Path]]) -> None:
+def disturb(
+    service: Service, server: OwnServer, engine: sa.Engine, history: History, exports: list[list[Path]]
+) -> None:
     """Syncs, kills and restarts, until the time is over."""
     begin = time.monotonic()
     restarts = [begin + 60 * MINUTES * (number + 1) / (RESTARTS + 1) for number in range(RESTARTS)]

@@ -10,7 +10,7 @@ import time
 from http.client import HTTPException
 from pathlib import Path
 
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import audit
 from tests.conditions import wait_for
@@ -38,10 +38,10 @@ def ask_on_and_on(service: Service, client: int, ended: threading.Event, answere
             time.sleep(0.01)
 
 
-def read_ids(engine: Engine) -> list[str]:
+def read_ids(engine: sa.Engine) -> list[str]:
     """The ids of the requests in the table."""
     with engine.connect() as connection:
-        return list(connection.scalars(select(audit.c.request_id).where(audit.c.request_id.like("request-%"))))
+        return list(connection.scalars(sa.select(audit.c.request_id).where(audit.c.request_id.like("request-%"))))
 
 
 def kill_workers(service: Service, seed: int) -> None:

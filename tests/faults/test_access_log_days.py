@@ -10,7 +10,7 @@ import sys
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from tests.access.test_access_log_days import (
     HASHER,
@@ -49,7 +49,7 @@ print(fold_days(engine, date.fromisoformat(sys.argv[3])), -left)
 """
 
 
-def fold(engine: Engine, point: int) -> subprocess.CompletedProcess[str]:
+def fold(engine: sa.Engine, point: int) -> subprocess.CompletedProcess[str]:
     """Makes the rows in a process that is killed at this point; 0: at none."""
     url = engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-c", KILLED, url, str(point), str(TODAY + timedelta(days=9))]
@@ -58,7 +58,7 @@ def fold(engine: Engine, point: int) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("points", [2, pytest.param(10, marks=long)])
-def test_a_run_that_is_killed_loses_nothing_and_counts_nothing_twice(engine: Engine, points: int, seed: int) -> None:
+def test_a_run_that_is_killed_loses_nothing_and_counts_nothing_twice(engine: sa.Engine, points: int, seed: int) -> None:
     """At several points one after the other."""
     dice = random.Random(seed)
     shown = [make_shown(dice, number) for number in range(300)]

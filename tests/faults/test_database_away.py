@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sqlalchemy import Engine, text
+import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, find_role, quote_name
@@ -37,7 +37,7 @@ ALL = ("TABLES", "SEQUENCES", "FUNCTIONS")
 
 
 @pytest.fixture(scope="module")
-def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
+def engine(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     """An administrator's."""
     made = make_engine(make_database())
     grants = [f"GRANT ALL ON ALL {kind} IN SCHEMA public TO {USER}" for kind in ALL]
@@ -48,33 +48,33 @@ def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def credentials(engine: Engine) -> Credentials:
+def credentials(engine: sa.Engine) -> Credentials:
     """Of a vendor who sees the district that is loaded."""
     return fill(engine)
 
 
 @pytest.fixture
-def url(engine: Engine) -> str:
+def url(engine: sa.Engine) -> str:
     """The address of the database, for the service's user."""
     own = engine.url.set(drivername="postgresql", username=USER, password="of tests")
     return own.render_as_string(hide_password=False)
 
 
-def describe(engine: Engine, *statements: str) -> None:
+def describe(engine: sa.Engine, *statements: str) -> None:
     """What an administrator does."""
     with engine.begin() as connection:
         for statement in statements:
-            connection.execute(text(statement))
+            connection.execute(sa.text(statement))
 
 
-def list_roles(engine: Engine) -> list[str]:
+def list_roles(engine: sa.Engine) -> list[str]:
     """The roles that requests are served as."""
     with engine.connect() as connection:
         return [str(find_role(connection, role)) for role in Role]
 
 
 @contextmanager
-def exhausted(engine: Engine) -> Iterator[None]:
+def exhausted(engine: sa.Engine) -> Iterator[None]:
     """Others have taken every connection."""
     roles = [USER, *list_roles(engine)]
     # Databases of other tests have the same roles.
@@ -88,25 +88,25 @@ def exhausted(engine: Engine) -> Iterator[None]:
 
 
 @contextmanager
-def locked(engine: Engine) -> Iterator[None]:
+def locked(engine: sa.Engine) -> Iterator[None]:
     """A migration is under way."""
     with engine.begin() as connection:
-        connection.execute(text("LOCK TABLE alembic_version, roster_state IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(sa.text("LOCK TABLE alembic_version, roster_state IN ACCESS EXCLUSIVE MODE"))
         yield
 
 
 @contextmanager
-def older(engine: Engine) -> Iterator[None]:
+def older(engine: sa.Engine) -> Iterator[None]:
     """The tables are those of a version before the first release."""
     with moved(engine, "0020", generations=0):
         yield
 
 
 @contextmanager
-def moved(engine: Engine, revision: str, *, generations: int) -> Iterator[None]:
+def moved(engine: sa.Engine, revision: str, *, generations: int) -> Iterator[None]:
     """The database says that it is at this revision, so many generations later."""
     with engine.begin() as connection:
-        known = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        known = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
     move = "UPDATE alembic_version SET version_num = '{}'; UPDATE roster_state SET generation = generation + {}"
     describe(engine, move.format(revision, generations))
     yield
@@ -114,7 +114,7 @@ def moved(engine: Engine, revision: str, *, generations: int) -> Iterator[None]:
 
 
 @contextmanager
-def without_roles(engine: Engine) -> Iterator[None]:
+def without_roles(engine: sa.Engine) -> Iterator[None]:
     """The service may not log in as the roles that serve."""
     roles = list_roles(engine)
     describe(engine, *(f"ALTER ROLE {quote_name(role)} NOLOGIN" for role in roles))
@@ -124,7 +124,7 @@ def without_roles(engine: Engine) -> Iterator[None]:
         describe(engine, *(f"ALTER ROLE {quote_name(role)} LOGIN" for role in roles))
 
 
-UNUSABLE: dict[str, Callable[[Engine], AbstractContextManager[None]]] = {
+UNUSABLE: dict[str, Callable[[sa.Engine], AbstractContextManager[None]]] = {
     "no connection is left": exhausted,
     "its tables are locked": locked,
     "its tables are older": lambda engine: moved(engine, "2026_11_schema", generations=0),
@@ -136,7 +136,7 @@ UNUSABLE: dict[str, Callable[[Engine], AbstractContextManager[None]]] = {
 
 @pytest.mark.parametrize("reason", UNUSABLE)
 def test_a_service_starts_on_a_database_that_it_cannot_use_and_serves_once_it_can(
-    engine: Engine, url: str, credentials: Credentials, tmp_path: Path, reason: str
+    engine: sa.Engine, url: str, credentials: Credentials, tmp_path: Path, reason: str
 ) -> None:
     with ExitStack() as until_mended:
         until_mended.enter_context(UNUSABLE[reason](engine))
@@ -152,14 +152,14 @@ def test_a_service_starts_on_a_database_that_it_cannot_use_and_serves_once_it_ca
 
 
 def test_tables_of_a_newer_version_are_served_where_their_generation_is_known(
-    engine: Engine, url: str, credentials: Credentials, tmp_path: Path
+    engine: sa.Engine, url: str, credentials: Credentials, tmp_path: Path
 ) -> None:
     with moved(engine, "to come", generations=0), serving(url, credentials, tmp_path, workers=1) as service:
         assert_served(service)
 
 
 def test_a_service_whose_connections_are_cut_goes_on_once_it_gets_new_ones(
-    engine: Engine, url: str, credentials: Credentials, tmp_path: Path
+    engine: sa.Engine, url: str, credentials: Credentials, tmp_path: Path
 ) -> None:
     with serving(url, credentials, tmp_path, workers=1) as service:
         assert_served(service)

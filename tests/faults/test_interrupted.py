@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, func, select, text, update
 
 from roster_service.cli import main as roster
 from roster_service.db import tables
@@ -24,7 +24,7 @@ from .conftest import ROUNDS, read_roster, start, wait_for_a_moment, watching
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_killed_at_any_moment(
-    engine: Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
+    engine: sa.Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
 ) -> None:
     load(engine, "feed", load_runs[0])
     process = start(engine, load_runs[1])
@@ -41,7 +41,7 @@ def test_killed_at_any_moment(
 
 
 def test_a_killed_run_is_shown_as_interrupted(
-    engine: Engine, load_runs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, load_runs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By whether it still holds the lock of the sync, and not by how long ago it began."""
     monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
@@ -53,7 +53,7 @@ def test_a_killed_run_is_shown_as_interrupted(
 
     load(engine, "feed", load_runs[0])
     with engine.connect() as blocker:
-        blocker.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
+        blocker.execute(sa.text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
         process = start(engine, load_runs[1])
         with watching(engine, "wait_event_type = 'Lock'") as waits:
             while waits() is None:
@@ -68,20 +68,20 @@ def test_a_killed_run_is_shown_as_interrupted(
     report = load(engine, "feed", load_runs[1])
     assert report.outcome == "done"
     with engine.connect() as connection:
-        rows = connection.execute(select(tables.sync_runs.c.id, tables.sync_runs.c.outcome).order_by("id")).all()
+        rows = connection.execute(sa.select(tables.sync_runs.c.id, tables.sync_runs.c.outcome).order_by("id")).all()
     assert [tuple(row) for row in rows] == [(1, "done"), (2, "interrupted"), (report.run, "done")]
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_the_connection_is_lost(
-    engine: Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
+    engine: sa.Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
 ) -> None:
     load(engine, "feed", load_runs[0])
     process = start(engine, load_runs[1])
     wait_for_a_moment(engine, process, range(1, 40), seed)
     with engine.begin() as connection:
         connection.execute(
-            text(
+            sa.text(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE application_name LIKE 'roster sync:%' AND datname = current_database()"
             )
@@ -94,7 +94,7 @@ def test_the_connection_is_lost(
     assert read_roster(engine) == rosters[1]
 
 
-def test_two_runs_at_once(engine: Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]]) -> None:
+def test_two_runs_at_once(engine: sa.Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]]) -> None:
     """One of them loads; the other names it, or comes after it and finds nothing to do."""
     load(engine, "feed", load_runs[0])
     processes = [start(engine, load_runs[1]) for _ in range(2)]
@@ -105,7 +105,7 @@ def test_two_runs_at_once(engine: Engine, load_runs: tuple[Path, Path], rosters:
     assert read_roster(engine) == rosters[1]
 
 
-def test_a_poller_misses_no_change(engine: Engine, load_runs: tuple[Path, Path]) -> None:
+def test_a_poller_misses_no_change(engine: sa.Engine, load_runs: tuple[Path, Path]) -> None:
     """A consumer that asks, all along, for what is newer than its last `as_of` ends with the roster as it is; also
     when the clock steps back in between."""
     load(engine, "feed", load_runs[0])
@@ -120,9 +120,9 @@ def test_a_poller_misses_no_change(engine: Engine, load_runs: tuple[Path, Path])
             while not last:
                 last = done.is_set()
                 with reader.begin():
-                    as_of = reader.scalar(select(tables.roster_state.c.as_of))
+                    as_of = reader.scalar(sa.select(tables.roster_state.c.as_of))
                     users = tables.users.c
-                    for row in reader.execute(select(tables.users).where(users.date_last_modified > since)):
+                    for row in reader.execute(sa.select(tables.users).where(users.date_last_modified > since)):
                         mirror[row.sourced_id] = dict(row._mapping)
                     since = as_of
 
@@ -139,22 +139,22 @@ def test_a_poller_misses_no_change(engine: Engine, load_runs: tuple[Path, Path])
             # As if the clock had been a day ahead until now.
             with engine.begin() as connection:
                 ahead = tables.roster_state.c.as_of + timedelta(days=1)
-                connection.execute(update(tables.roster_state).values(as_of=ahead))
+                connection.execute(sa.update(tables.roster_state).values(as_of=ahead))
         column("users", "sms", str(number))(load_runs[0])
         load(engine, "feed", load_runs[0])
     done.set()
     poller.join()
     assert failures == []
     with engine.connect() as connection:
-        wanted = {row.sourced_id: dict(row._mapping) for row in connection.execute(select(tables.users))}
+        wanted = {row.sourced_id: dict(row._mapping) for row in connection.execute(sa.select(tables.users))}
     assert mirror == wanted
 
 
-def test_stamps_only_grow(engine: Engine, load_runs: tuple[Path, Path]) -> None:
+def test_stamps_only_grow(engine: sa.Engine, load_runs: tuple[Path, Path]) -> None:
     """Also where the newest stamp is of the future, as after a clock that stepped back."""
     stamps = [load(engine, "feed", load_runs[0]).stamp]
     with engine.begin() as connection:
-        connection.execute(update(tables.roster_state).values(as_of=func.now() + timedelta(days=1)))
+        connection.execute(sa.update(tables.roster_state).values(as_of=sa.func.now() + timedelta(days=1)))
     stamps += [load(engine, "feed", load_run).stamp for load_run in (load_runs[1], load_runs[0], load_runs[1])]
     known = [stamp for stamp in stamps if stamp is not None]
     assert len(known) == 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.db.deadline import GRACE_SECONDS
 from roster_service.server.gunicorn_process import make_options
@@ -34,7 +34,7 @@ def test_a_locked_table_is_503_and_kills_no_worker(service: Service, filled: Fil
     assert_served(service)
     workers = service.workers
     with filled.engine.begin() as connection:
-        connection.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(sa.text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
         for interface, path in LOCKED[table]:
             assert_busy(interface, service.ask(interface, path))
     assert_served(service)

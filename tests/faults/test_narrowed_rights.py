@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors, withheld
 from roster_service.auth.credentials import signing_keys
@@ -69,13 +69,13 @@ class Load:
 
 
 @pytest.fixture
-def credentials(engine: Engine) -> Credentials:
+def credentials(engine: sa.Engine) -> Credentials:
     """A loaded district, and a vendor who sees it."""
     return fill(engine)
 
 
 @pytest.fixture
-def service(engine: Engine, credentials: Credentials, tmp_path: Path) -> Iterator[Service]:
+def service(engine: sa.Engine, credentials: Credentials, tmp_path: Path) -> Iterator[Service]:
     """Two workers, with no throttle that the load would meet."""
     url = engine.url.render_as_string(hide_password=False)
     with engine.begin() as connection:
@@ -88,7 +88,7 @@ def service(engine: Engine, credentials: Credentials, tmp_path: Path) -> Iterato
 
 
 # What an operator's command does, and whether it ends the access of the rostering interface, of the vendor interface.
-CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool]] = {
+CHANGES: dict[str, tuple[Callable[[sa.Connection, Credentials], object], bool, bool]] = {
     "a revoked grant": (
         lambda it, who: vendor_rights.revoke(it, TESTER, who.account.email, "spr-district"),
         True,
@@ -126,7 +126,7 @@ CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_no_request_that_begins_after_the_change_is_answered_with_data(
-    engine: Engine, service: Service, credentials: Credentials, change: str
+    engine: sa.Engine, service: Service, credentials: Credentials, change: str
 ) -> None:
     narrow, ends_rostering, ends_students = CHANGES[change]
     with contextlib.ExitStack() as stack:
@@ -150,7 +150,7 @@ def test_no_request_that_begins_after_the_change_is_answered_with_data(
         assert after in ({401}, {403})
 
 
-def test_a_tag_of_before_the_change_gets_no_304(engine: Engine, service: Service, credentials: Credentials) -> None:
+def test_a_tag_of_before_the_change_gets_no_304(engine: sa.Engine, service: Service, credentials: Credentials) -> None:
     tag = service.ask("v1p2").headers["ETag"]
     assert {service.ask("v1p2", more={"If-None-Match": tag}).status for _ in range(ANSWERS)} == {304}
     with engine.begin() as connection:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import find_programs
@@ -77,7 +77,7 @@ class Database:
 
     def count_sessions(self) -> int:
         """How many sessions the workers have."""
-        sessions = text("SELECT count(*) FROM pg_stat_activity WHERE usename = ANY(:roles)")
+        sessions = sa.text("SELECT count(*) FROM pg_stat_activity WHERE usename = ANY(:roles)")
         with self.engine.connect() as connection:
             return int(connection.execute(sessions, {"roles": self.roles}).scalar_one())
 
@@ -145,7 +145,7 @@ def exhausted(database: Database) -> Iterator[None]:
 def locked(database: Database) -> Iterator[None]:
     """Tables that every interface reads are locked."""
     with database.engine.begin() as connection:
-        connection.execute(text("LOCK TABLE users, oauth_clients, api_keys IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(sa.text("LOCK TABLE users, oauth_clients, api_keys IN ACCESS EXCLUSIVE MODE"))
         yield
 
 

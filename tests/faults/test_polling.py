@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, update
+import sqlalchemy as sa
 
 from roster_service.app import create_app
 from roster_service.db import tables
@@ -31,7 +31,7 @@ PAGE = "4"
 
 
 @pytest.fixture
-def make_client(engine: Engine, load_runs: tuple[Path, Path]) -> Iterator[Callable[[], RosterClient]]:
+def make_client(engine: sa.Engine, load_runs: tuple[Path, Path]) -> Iterator[Callable[[], RosterClient]]:
     """Clients of one application, which serves the first night."""
     load(engine, "feed", load_runs[0])
     with engine.begin() as connection:
@@ -67,7 +67,7 @@ def change(folder: Path, number: int) -> None:
 
 
 def test_a_poller_misses_no_change(
-    engine: Engine, load_runs: tuple[Path, Path], make_client: Callable[[], RosterClient]
+    engine: sa.Engine, load_runs: tuple[Path, Path], make_client: Callable[[], RosterClient]
 ) -> None:
     mirror: dict[str, Any] = {}
     done = threading.Event()
@@ -93,7 +93,7 @@ def test_a_poller_misses_no_change(
                 # As if the clock had been a day ahead until now.
                 with engine.begin() as connection:
                     ahead = tables.roster_state.c.as_of + AHEAD
-                    connection.execute(update(tables.roster_state).values(as_of=ahead))
+                    connection.execute(sa.update(tables.roster_state).values(as_of=ahead))
             change(load_runs[0], number)
             assert load(engine, "feed", load_runs[0]).outcome == "done"
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, make_url, text
+import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
@@ -36,7 +36,7 @@ class Roster:
     """A served roster, its backup, and what an operator does with both."""
 
     service: Service
-    engine: Engine
+    engine: sa.Engine
     server_url: str
     url: str
     load_run: Path
@@ -56,7 +56,7 @@ class Roster:
     def restore(self) -> None:
         """Puts the dump in the place of the database, under the running service."""
         self.engine.dispose()
-        name = make_url(self.url).database
+        name = sa.make_url(self.url).database
         administer(self.server_url, f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name}")
         run_program("pg_restore", "--exit-on-error", f"--dbname={self.url}", str(self.home / "dump"))
         wait_for(lambda: {self.service.ask("v1p1", path).status for path in PATHS * TRIES} == {200})
@@ -79,12 +79,12 @@ class Roster:
     def describe(self, statement: str, **values: Any) -> None:
         """What somebody does by hand."""
         with self.engine.begin() as connection:
-            connection.execute(text(statement), values)
+            connection.execute(sa.text(statement), values)
 
     def read(self, statement: str) -> Mapping[str, Any]:
         """A row of the database."""
         with self.engine.connect() as connection:
-            return dict(connection.execute(text(statement)).one()._mapping)
+            return dict(connection.execute(sa.text(statement)).one()._mapping)
 
 
 def run_program(name: str, *arguments: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.embedded_server import open_embedded
@@ -82,11 +82,11 @@ def server() -> Iterator[OwnServer]:
 
 
 @pytest.fixture
-def connect(server: OwnServer) -> Iterator[Callable[[], Engine]]:
+def connect(server: OwnServer) -> Iterator[Callable[[], sa.Engine]]:
     """Makes engines on the server as it runs now; the roster is empty at first."""
     with contextlib.ExitStack() as stack:
 
-        def make() -> Engine:
+        def make() -> sa.Engine:
             engine = make_engine(url_of(server.url, "roster"))
             stack.callback(engine.dispose)
             return engine
@@ -137,7 +137,7 @@ HOME = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_disk_is_full(
-    server: OwnServer, connect: Callable[[], Engine], load_runs: tuple[Path, Path], small_disk: Path, place: str
+    server: OwnServer, connect: Callable[[], sa.Engine], load_runs: tuple[Path, Path], small_disk: Path, place: str
 ) -> None:
     def add_users(rows: list[list[str]]) -> None:
         model = dict(zip(rows[0], rows[1], strict=True))
@@ -158,7 +158,7 @@ def test_the_disk_is_full(
         assert "No space left on device" in reported["message"]
         assert read_roster(engine) == before
         with engine.connect() as connection:
-            runs = connection.execute(select(tables.sync_runs.c.outcome).order_by(tables.sync_runs.c.id))
+            runs = connection.execute(sa.select(tables.sync_runs.c.outcome).order_by(tables.sync_runs.c.id))
             assert runs.scalars().all() == ["done", "failed"]
         _enlarge(small_disk)
         report = load(engine, "feed", load_runs[1])
@@ -173,7 +173,7 @@ def test_the_disk_is_full(
 @pytest.mark.parametrize("seed", range(SERVER_ROUNDS))
 def test_the_server_is_killed_at_any_moment(
     server: OwnServer,
-    connect: Callable[[], Engine],
+    connect: Callable[[], sa.Engine],
     load_runs: tuple[Path, Path],
     rosters: list[dict[str, Any]],
     seed: int,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, text
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster import upgrades
@@ -19,7 +19,7 @@ def test_requests_are_answered_while_the_database_is_upgraded(
     filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rightly, or with the 503 of a lock; the service, which does not know the revision, goes on without a restart."""
-    rows = select(tables.users).order_by(tables.users.c.sourced_id)
+    rows = sa.select(tables.users).order_by(tables.users.c.sourced_id)
     with filled.engine.connect() as connection:
         newest, before = read_revisions(connection)[1], connection.execute(rows).all()
     with serving(filled.url, filled.credentials, tmp_path) as service:
@@ -34,4 +34,4 @@ def test_requests_are_answered_while_the_database_is_upgraded(
         assert_served(service)
     with filled.engine.connect() as connection:
         assert connection.execute(rows).all() == before
-        assert connection.scalar(text("SELECT count(of_the_tests) FROM orgs")) == 0
+        assert connection.scalar(sa.text("SELECT count(of_the_tests) FROM orgs")) == 0

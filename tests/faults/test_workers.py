@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from tests.conditions import wait_for
 
@@ -54,7 +54,7 @@ def test_a_worker_is_ended_if_a_request_takes_too_long(filled: Filled, tmp_path:
         assert_served(service)
         [stuck] = service.workers
         with filled.engine.begin() as connection:
-            connection.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
+            connection.execute(sa.text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
             asking = threading.Thread(target=service.ask, args=("v1p1",))
             asking.start()
             wait_for(lambda: "WORKER TIMEOUT" in service.log)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
@@ -44,7 +44,7 @@ def count_rows(served: Served) -> dict[str, Any]:
     """How many rows each roster and account table has."""
     kept = [*tables.ROSTER_TABLES, tables.user_roles, tables.user_agents, tables.vendor_grants, tables.oauth_clients]
     with served.engine.connect() as connection:
-        return {table.name: connection.scalar(select(func.count()).select_from(table)) for table in kept}
+        return {table.name: connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in kept}
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+import sqlalchemy as sa
 from sqlalchemy.exc import DataError
 
 from roster_service.auth.credentials import secrets as secret_texts
@@ -29,9 +29,9 @@ def statements() -> Iterator[list[str]]:
         def note(_connection: Any, _cursor: Any, statement: str, values: Any, _context: Any, _many: bool) -> None:
             sent.append(f"{statement} {values!r}")
 
-        event.listen(Engine, "before_cursor_execute", note)
+        sa.event.listen(sa.Engine, "before_cursor_execute", note)
         yield sent
-        event.remove(Engine, "before_cursor_execute", note)
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
 
 
 @pytest.mark.parametrize("changed", [{}, {"client_secret": "wrong"}, {"client_id": "client-nobody"}], ids=repr)

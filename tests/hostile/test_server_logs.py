@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import psutil
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.server.http_parser import LONG_HEAD, LONG_LINE, LOWER_CASE, NOT_ENCODED, NOT_HTTP
 from tests.contract.client import ROOTS
@@ -156,9 +156,9 @@ def test_a_request_whose_worker_is_ended_is_logged_by_its_place(served: Served, 
     # Whatever a worker knows, the records of a page are read.
     target = f"{ROOT}/users?filter=" + quote(f"familyName!='{PUPIL}'")
     asking = threading.Thread(target=lambda: replies.append(run.server.get(target)))
-    waiting = text("SELECT count(*) FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted")
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted")
     with served.engine.connect() as connection:
-        connection.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
+        connection.execute(sa.text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
         asking.start()
         while asking.is_alive() and not connection.scalar(waiting):
             time.sleep(0.05)

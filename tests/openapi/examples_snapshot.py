@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import sqlalchemy as sa
 from flask import Flask
-from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 import roster_service.schemas
@@ -253,7 +253,7 @@ def choose(records: list[Body]) -> list[Body]:
     return chosen
 
 
-def add_limited_vendor(connection: Connection) -> dict[str, Any]:
+def add_limited_vendor(connection: sa.Connection) -> dict[str, Any]:
     """A vendor that may ask `BURST` times in a minute; its client and its API key."""
     login = vendors.add_vendor(connection, TESTER, LIMITED, "Limited vendor")
     scopes = [Scope(version.prefix, ScopeName.FULL) for version in VERSIONS]
@@ -271,7 +271,7 @@ def ask_examples(url: str) -> dict[str, Any]:
         load(engine, demo.FEED, export)
     with engine.begin() as connection:
         for table in STAMPED:
-            connection.execute(text(f"UPDATE {table} SET date_last_modified = :stamp"), {"stamp": STAMP})
+            connection.execute(sa.text(f"UPDATE {table} SET date_last_modified = :stamp"), {"stamp": STAMP})
         account = demo.add_demo_account(connection, TESTER)
         limited = add_limited_vendor(connection)
     settings = Settings(secret_key="of a database that is thrown away", public_url=EXAMPLE_ROOT)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select, text
+import sqlalchemy as sa
 
 from roster_service.accounts import operators
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
@@ -47,19 +47,19 @@ OPTIONS = Options(SETTINGS)
 ID = "spr-student-1"
 
 
-def exclude(engine: Engine, sourced_id: str, kind: ExclusionKind = ExclusionKind.ERASED) -> dict[str, int]:
+def exclude(engine: sa.Engine, sourced_id: str, kind: ExclusionKind = ExclusionKind.ERASED) -> dict[str, int]:
     """Takes a person out of the roster, and returns the numbers of deleted records."""
     with engine.begin() as connection:
         return dict(exclude_person(connection, TESTER, kind, sourced_id, SETTINGS).records)
 
 
-def end(engine: Engine, person: str, kind: ExclusionKind = ExclusionKind.ERASED) -> None:
+def end(engine: sa.Engine, person: str, kind: ExclusionKind = ExclusionKind.ERASED) -> None:
     """Ends an exclusion."""
     with engine.begin() as connection:
         end_exclusion(connection, TESTER, kind, person, SETTINGS)
 
 
-def find_names(engine: Engine) -> set[tuple[str, ...]]:
+def find_names(engine: sa.Engine) -> set[tuple[str, ...]]:
     """(table, ids) for each row that names a user: the ids of the users, and of other records."""
     columns = (
         (tables.users.c.sourced_id,),
@@ -69,7 +69,7 @@ def find_names(engine: Engine) -> set[tuple[str, ...]]:
         (tables.demographics.c.sourced_id,),
     )
     with engine.connect() as connection:
-        return {(keys[0].table.name, *row) for keys in columns for row in connection.execute(select(*keys))}
+        return {(keys[0].table.name, *row) for keys in columns for row in connection.execute(sa.select(*keys))}
 
 
 def without(rows: set[tuple[str, ...]], person: str) -> set[tuple[str, ...]]:
@@ -98,7 +98,7 @@ FORMATS = [
 
 @pytest.mark.parametrize(("export", "family", "who"), FORMATS)
 def test_a_person_stays_erased_until_lifted(
-    engine: Engine, copy_export: Callable[[str], Path], export: str, family: Any, who: str
+    engine: sa.Engine, copy_export: Callable[[str], Path], export: str, family: Any, who: str
 ) -> None:
     folder = copy_export(export)
     first = load(engine, "feed", folder, family=family, options=OPTIONS)
@@ -123,12 +123,12 @@ def test_a_person_stays_erased_until_lifted(
 
 
 def test_a_rejected_row_of_another_format_names_no_erased_person(
-    engine: Engine, copy_export: Callable[[str], Path]
+    engine: sa.Engine, copy_export: Callable[[str], Path]
 ) -> None:
     folder = copy_export("shelbyville-clever")
     load(engine, "feed", folder, family=CLEVER, options=OPTIONS)
     with engine.connect() as connection:
-        wanted = select(tables.users.c.sourced_id).where(tables.users.c.sourced_id.startswith("feed:student:"))
+        wanted = sa.select(tables.users.c.sourced_id).where(tables.users.c.sourced_id.startswith("feed:student:"))
         people = sorted(connection.scalars(wanted))
     column("students", "Last_name", "")(folder)
     exclude(engine, people[0])
@@ -154,7 +154,7 @@ def only_delta(file: str) -> Bend:
 
 
 @pytest.mark.parametrize("file", ["users", "enrollments", "demographics"])
-def test_a_delta_does_not_bring_an_erased_person_back(engine: Engine, springfield: Path, file: str) -> None:
+def test_a_delta_does_not_bring_an_erased_person_back(engine: sa.Engine, springfield: Path, file: str) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID)
     after = find_names(engine)
@@ -163,7 +163,7 @@ def test_a_delta_does_not_bring_an_erased_person_back(engine: Engine, springfiel
     assert (report.findings.total, find_names(engine)) == (0, after)
 
 
-def test_a_person_whose_row_was_rejected_is_kept_out(engine: Engine, springfield: Path) -> None:
+def test_a_person_whose_row_was_rejected_is_kept_out(engine: sa.Engine, springfield: Path) -> None:
     cell_of("users", ID, "enabledUser", "maybe")(springfield)
     assert load(engine, "feed", springfield, options=OPTIONS).findings.total > 0
     assert exclude(engine, ID) == {}
@@ -172,7 +172,7 @@ def test_a_person_whose_row_was_rejected_is_kept_out(engine: Engine, springfield
     assert without(find_names(engine), ID) == find_names(engine)
 
 
-def test_a_row_of_an_erased_person_is_not_rejected_for_a_fault(engine: Engine, springfield: Path) -> None:
+def test_a_row_of_an_erased_person_is_not_rejected_for_a_fault(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID)
     both(cell_of("users", ID, "enabledUser", "maybe"), cell_of("demographics", ID, "sex", "?"))(springfield)
@@ -183,24 +183,24 @@ def test_a_row_of_an_erased_person_is_not_rejected_for_a_fault(engine: Engine, s
     assert load(engine, "feed", springfield, options=OPTIONS).findings.total == 0
 
 
-def test_an_erasure_reaches_every_consumer(engine: Engine, springfield: Path) -> None:
+def test_an_erasure_reaches_every_consumer(engine: sa.Engine, springfield: Path) -> None:
     """Without a tombstone, a consumer of deltas has to read the whole roster; who named the person has changed."""
     load(engine, "feed", springfield, options=OPTIONS)
     before = snapshot(engine, tables.roster_state)
-    agents = select(tables.user_agents.c.user_id).where(tables.user_agents.c.agent_id == "spr-guardian-1")
+    agents = sa.select(tables.user_agents.c.user_id).where(tables.user_agents.c.agent_id == "spr-guardian-1")
     with engine.connect() as connection:
         pupils = set(connection.scalars(agents))
     exclude(engine, "spr-guardian-1")
     with engine.connect() as connection:
-        state = connection.execute(select(tables.roster_state)).one()
-        changed = select(tables.users.c.sourced_id).where(tables.users.c.date_last_modified == state.as_of)
+        state = connection.execute(sa.select(tables.roster_state)).one()
+        changed = sa.select(tables.users.c.sourced_id).where(tables.users.c.date_last_modified == state.as_of)
         assert set(connection.scalars(changed)) == pupils != set()
     [old] = before.values()
     assert state.deletions_since == state.as_of > old["as_of"]
     assert state.revision > old["revision"]
 
 
-def test_a_run_with_another_secret_key_is_refused(engine: Engine, springfield: Path) -> None:
+def test_a_run_with_another_secret_key_is_refused(engine: sa.Engine, springfield: Path) -> None:
     """It would match nobody, and bring the person back."""
     load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID)
@@ -209,11 +209,11 @@ def test_a_run_with_another_secret_key_is_refused(engine: Engine, springfield: P
     with pytest.raises(SettingError, match="would bring them back"):
         load(engine, "feed", springfield, options=other)
     with engine.connect() as connection:
-        assert ID not in connection.scalars(select(tables.users.c.sourced_id)).all()
+        assert ID not in connection.scalars(sa.select(tables.users.c.sourced_id)).all()
 
 
 def test_an_erasure_under_a_lost_key_is_lifted_by_its_reference(
-    engine: Engine, database_url: str, tmp_path: Path, springfield: Path
+    engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
 ) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID)
@@ -222,7 +222,7 @@ def test_an_erasure_under_a_lost_key_is_lifted_by_its_reference(
     assert "nobody is erased" in run_roster(database_url, tmp_path, "person", "list").stdout
 
 
-def test_a_hidden_person_keeps_the_history_of_runs_and_comes_back(engine: Engine, springfield: Path) -> None:
+def test_a_hidden_person_keeps_the_history_of_runs_and_comes_back(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     before = find_names(engine)
     both(cell_of("users", ID, "middleName", "M"), without_rows("demographics", "spr-student-4"))(springfield)
@@ -240,20 +240,20 @@ def test_a_hidden_person_keeps_the_history_of_runs_and_comes_back(engine: Engine
     assert {row for row in before if row[0] == "users"} <= find_names(engine)
 
 
-def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine: Engine, springfield: Path) -> None:
+def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID, ExclusionKind.HIDDEN)
     exclude(engine, ID)
     exclude(engine, ID, ExclusionKind.HIDDEN)
     with engine.connect() as connection:
-        [row] = connection.execute(select(tables.exclusions)).all()
+        [row] = connection.execute(sa.select(tables.exclusions)).all()
     assert (row.kind, row.sourced_id) == ("erased", None)
     with pytest.raises(CommandError, match="no hidden person"):
         end(engine, ID, ExclusionKind.HIDDEN)
 
 
 @pytest.mark.parametrize("reason", [f"about {ID}", "about ZOË O'BRIEN", "about O'Brien, Zoë", "zoe.obrien@example.org"])
-def test_a_reason_that_names_the_person_is_refused(engine: Engine, springfield: Path, reason: str) -> None:
+def test_a_reason_that_names_the_person_is_refused(engine: sa.Engine, springfield: Path, reason: str) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     before = find_names(engine)
     actor = Actor(ActorKind.SYSTEM_USER, "tester@tests", reason)
@@ -262,12 +262,12 @@ def test_a_reason_that_names_the_person_is_refused(engine: Engine, springfield: 
     assert find_names(engine) == before
 
 
-def test_the_change_log_names_an_erased_person_by_a_hash(engine: Engine, springfield: Path) -> None:
+def test_the_change_log_names_an_erased_person_by_a_hash(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID)
     end(engine, ID)
     with engine.connect() as connection:
-        of_people = select(tables.changes).where(tables.changes.c.kind == "person")
+        of_people = sa.select(tables.changes).where(tables.changes.c.kind == "person")
         rows = connection.execute(of_people.order_by(tables.changes.c.id)).all()
     assert [row.verb for row in rows] == ["person erase", "person lift"]
     assert len({row.subject for row in rows}) == 1
@@ -285,7 +285,7 @@ def test_the_change_log_names_an_erased_person_by_a_hash(engine: Engine, springf
     ],
 )
 def test_who_may_take_a_person_out(
-    engine: Engine, springfield: Path, kind: ExclusionKind, role: OperatorRole, is_allowed: bool
+    engine: sa.Engine, springfield: Path, kind: ExclusionKind, role: OperatorRole, is_allowed: bool
 ) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     actor = Actor(ActorKind.OPERATOR, "ann@district.example", None)
@@ -301,10 +301,10 @@ def test_who_may_take_a_person_out(
                 act(connection, actor, kind, ID, SETTINGS)
 
 
-def test_an_erasure_waits_for_a_run_that_is_under_way(engine: Engine, springfield: Path) -> None:
+def test_an_erasure_waits_for_a_run_that_is_under_way(engine: sa.Engine, springfield: Path) -> None:
     """The run has read whom to leave out, and may bring the person back."""
     load(engine, "feed", springfield, options=OPTIONS)
-    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
     with ThreadPoolExecutor(1) as pool:
         with engine.connect() as connection, hold_lock(connection, "feed"):
             erasure = pool.submit(exclude, engine, ID)
@@ -317,21 +317,21 @@ def test_an_erasure_waits_for_a_run_that_is_under_way(engine: Engine, springfiel
 
 
 @contextmanager
-def hold_a_request(engine: Engine) -> Iterator[None]:
+def hold_a_request(engine: sa.Engine) -> Iterator[None]:
     """A transaction that began before."""
     with engine.connect() as connection:
-        connection.execute(text("SELECT 1"))
+        connection.execute(sa.text("SELECT 1"))
         yield
 
 
 @contextmanager
-def hold_a_run(engine: Engine) -> Iterator[None]:
+def hold_a_run(engine: sa.Engine) -> Iterator[None]:
     """A run that is under way."""
     with engine.connect() as connection, hold_lock(connection, "feed"):
         yield
 
 
-WAITS: dict[str, tuple[Callable[[Engine], AbstractContextManager[None]], str]] = {
+WAITS: dict[str, tuple[Callable[[sa.Engine], AbstractContextManager[None]], str]] = {
     "for a run": (hold_a_run, "waiting for the end of another sync (roster sync: feed, process "),
     "for a request": (hold_a_request, "waiting at most 35 seconds for the end of requests that began before"),
 }
@@ -339,11 +339,11 @@ WAITS: dict[str, tuple[Callable[[Engine], AbstractContextManager[None]], str]] =
 
 @pytest.mark.parametrize(("hold", "words"), WAITS.values(), ids=WAITS)
 def test_an_erasure_says_what_it_waits_for(
-    engine: Engine,
+    engine: sa.Engine,
     database_url: str,
     tmp_path: Path,
     springfield: Path,
-    hold: Callable[[Engine], AbstractContextManager[None]],
+    hold: Callable[[sa.Engine], AbstractContextManager[None]],
     words: str,
 ) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
@@ -363,11 +363,11 @@ def test_an_erasure_says_what_it_waits_for(
 
 
 def test_the_sweep_waits_for_requests_from_before_and_deletes_what_they_store(
-    engine: Engine, springfield: Path
+    engine: sa.Engine, springfield: Path
 ) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     late = engine.connect()
-    late.execute(text("SELECT 1"))
+    late.execute(sa.text("SELECT 1"))
     with engine.begin() as connection:
         removal = exclude_person(connection, TESTER, ExclusionKind.ERASED, ID, SETTINGS)
     late.execute(tables.ordering_chunks.insert().values(ordering_id=1, number=0, ids=["other", ID]))
@@ -376,10 +376,12 @@ def test_the_sweep_waits_for_requests_from_before_and_deletes_what_they_store(
     late.close()
     assert sweep(engine, removal, 0)
     with engine.connect() as connection:
-        assert connection.execute(select(tables.ordering_chunks)).all() == []
+        assert connection.execute(sa.select(tables.ordering_chunks)).all() == []
 
 
-def test_the_commands_ask_show_and_list(engine: Engine, database_url: str, tmp_path: Path, springfield: Path) -> None:
+def test_the_commands_ask_show_and_list(
+    engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
+) -> None:
     load(engine, "feed", springfield, options=OPTIONS)
     before = find_names(engine)
 
@@ -404,7 +406,7 @@ def test_the_commands_ask_show_and_list(engine: Engine, database_url: str, tmp_p
 @pytest.mark.parametrize("command", ["erase", "hide"])
 @pytest.mark.parametrize("unknown", ["spr-student-l", "spr-class-math3-a"])
 def test_an_id_that_nobody_has_is_refused_and_nothing_is_touched(
-    engine: Engine, database_url: str, tmp_path: Path, springfield: Path, command: str, unknown: str
+    engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path, command: str, unknown: str
 ) -> None:
     cell_of("users", ID, "enabledUser", "maybe")(springfield)
     load(engine, "feed", springfield, options=OPTIONS)
@@ -418,7 +420,7 @@ def test_an_id_that_nobody_has_is_refused_and_nothing_is_touched(
 
 
 def test_an_erasure_leaves_what_names_others_alone(
-    engine: Engine, database_url: str, tmp_path: Path, springfield: Path
+    engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
 ) -> None:
     """Rejected rows, changes, and held runs whose exports do not have the person."""
     load(engine, "feed", springfield, options=OPTIONS)

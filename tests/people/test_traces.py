@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, text
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
@@ -45,7 +45,7 @@ SECRET_KEY = "a secret key of the tests, long enough to be one"
 class Service:
     """A service that has a planted person in every place that may hold one, and two of its workers."""
 
-    engine: Engine
+    engine: sa.Engine
     url: str
     home: Path
     export: Path
@@ -126,7 +126,9 @@ PLANT = both(
 
 
 @pytest.fixture
-def service(engine: Engine, database_url: str, tmp_path: Path, copy_export: Callable[[str], Path]) -> Iterator[Service]:
+def service(
+    engine: sa.Engine, database_url: str, tmp_path: Path, copy_export: Callable[[str], Path]
+) -> Iterator[Service]:
     """The service after some syncs."""
     home = tmp_path / "home"
     export = copy_export(SPRINGFIELD)
@@ -226,9 +228,11 @@ def test_a_purged_person_leaves_no_trace(service: Service) -> None:
     assert service.load(change_days=30) == "done"
     with service.engine.begin() as connection:
         for table in ("users", "enrollments", "demographics"):
-            connection.execute(text(f"UPDATE {table} SET date_last_modified = date_last_modified - interval '8 days'"))
-        connection.execute(text("UPDATE sync_runs SET started_at = started_at - interval '31 days'"))
-        connection.execute(text("UPDATE orderings SET made_at = made_at - interval '2 days'"))
+            connection.execute(
+                sa.text(f"UPDATE {table} SET date_last_modified = date_last_modified - interval '8 days'")
+            )
+        connection.execute(sa.text("UPDATE sync_runs SET started_at = started_at - interval '31 days'"))
+        connection.execute(sa.text("UPDATE orderings SET made_at = made_at - interval '2 days'"))
     purge(service.engine, 7)
     delete_expired(service.engine, Settings())
     delete_old_orderings(service.engine)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from sqlalchemy import create_engine, make_url, text
+import sqlalchemy as sa
 
 
 def administer(server_url: str, *statements: str) -> None:
     """Run statements that cannot stand in a transaction, such as CREATE DATABASE."""
-    engine = create_engine(make_url(server_url).set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT")
+    engine = sa.create_engine(
+        sa.make_url(server_url).set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT"
+    )
     try:
         with engine.connect() as connection:
             for statement in statements:
-                connection.execute(text(statement))
+                connection.execute(sa.text(statement))
     finally:
         engine.dispose()
 
 
 def url_of(server_url: str, database: str) -> str:
     """The URL of another database on the same server."""
-    return make_url(server_url).set(database=database).render_as_string(hide_password=False)
+    return sa.make_url(server_url).set(database=database).render_as_string(hide_password=False)
 
 
 def copy_database(server_url: str, template: str, name: str) -> str:

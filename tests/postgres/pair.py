@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, make_url, text
+import sqlalchemy as sa
 
 from roster_service.db.postgres_programs import Programs, find_programs
 from tests.conditions import wait_for
@@ -49,11 +49,11 @@ class Server:
 
     def ask(self, statement: str) -> Any:
         """The one value of a statement, in a transaction of its own."""
-        address = make_url(self.make_url()).set(drivername="postgresql+psycopg2")
-        engine = create_engine(address, isolation_level="AUTOCOMMIT")
+        address = sa.make_url(self.make_url()).set(drivername="postgresql+psycopg2")
+        engine = sa.create_engine(address, isolation_level="AUTOCOMMIT")
         try:
             with engine.connect() as connection:
-                return connection.scalar(text(statement))
+                return connection.scalar(sa.text(statement))
         finally:
             engine.dispose()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Engine, create_engine
+import sqlalchemy as sa
 from sqlalchemy.engine import Compiled
 from sqlalchemy.util import LRUCache
 
@@ -27,8 +28,10 @@ class SharedStatements(LRUCache[Any, Compiled]):
         super().__setitem__(tuple(statement), value)
 
 
-def make_sharing_engine(statements: SharedStatements, *given: Any, **named: Any) -> Engine:
-    """As `create_engine`, but the engine compiles no statement that another one has compiled."""
-    engine = create_engine(*given, **named)
+def share_statements(
+    statements: SharedStatements, make: Callable[..., sa.Engine], *given: Any, **named: Any
+) -> sa.Engine:
+    """The engine that `make` makes, but it compiles no statement that another one has compiled."""
+    engine = make(*given, **named)
     engine.update_execution_options(compiled_cache=statements)
     return engine

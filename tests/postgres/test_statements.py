@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import literal, select
+import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
 
@@ -14,7 +14,7 @@ def test_a_statement_is_compiled_once_for_all_engines(make_database: Callable[[]
     for number, url in enumerate((make_database(), make_database())):
         engine = make_engine(url)
         with engine.connect() as connection:
-            found.append(connection.scalar(select(literal(number).label("of_this_test_alone"))))
+            found.append(connection.scalar(sa.select(sa.literal(number).label("of_this_test_alone"))))
         sizes.append(len(engine.get_execution_options()["compiled_cache"]))
         engine.dispose()
     assert found == [0, 1]

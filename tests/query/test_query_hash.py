@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.db.round_trip import Call
 from roster_service.roster.visibility import ContentRights, MetadataOf
@@ -24,7 +24,7 @@ PLAIN: dict[str, Any] = {
     "path_ids": {"schoolId": "s"},
     "path_values": {"requested_schools": ["a", "b"], "requested_lea": "17", "requested_since": None},
     "vendor_id": 1,
-    "admission": Call(text("SELECT 1"), {}),
+    "admission": Call(sa.text("SELECT 1"), {}),
     "record": v1p2.User,
 }
 
@@ -50,7 +50,7 @@ def hash_of(**changed: Any) -> bytes:
         pytest.param({"params": {"descending": True}}, id="direction"),
         pytest.param({"path_values": {"requested_schools": ["b", "a"]}}, id="order-of-the-asked-schools"),
         pytest.param({"vendor_id": 2}, id="vendor"),
-        pytest.param({"admission": Call(text("SELECT 2"), {})}, id="token"),
+        pytest.param({"admission": Call(sa.text("SELECT 2"), {})}, id="token"),
         pytest.param({"params": {"sort": "sourcedId"}}, id="the-sort-that-it-has-anyway"),
     ],
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pytest
+import sqlalchemy as sa
 from oneroster_filter import FieldType, Kind, field_types
-from sqlalchemy import Table, column, true
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db import tables
@@ -133,7 +133,7 @@ def test_every_word_withholds_a_field_and_no_field_that_the_standard_requires() 
 
 
 @pytest.mark.parametrize("table", [tables.users, tables.demographics], ids=lambda table: table.name)
-def test_every_personal_column_that_the_standard_does_not_require_can_be_withheld(table: Table) -> None:
+def test_every_personal_column_that_the_standard_does_not_require_can_be_withheld(table: sa.Table) -> None:
     """A new field of a person needs a decision: a word, or a place in this list."""
     shown = {
         *("sourcedId", "status", "dateLastModified", "metadata", "username", "enabledUser", "givenName", "familyName"),
@@ -154,14 +154,16 @@ def sql(expression: object) -> str:
 @pytest.mark.parametrize(
     ("field", "text"),
     [
-        pytest.param(Text(column("c"), ""), "CAST(to_json(c) AS TEXT)", id="text"),
-        pytest.param(TextList(column("c"), ""), "CAST(to_json(c) AS TEXT)", id="texts"),
+        pytest.param(Text(sa.column("c"), ""), "CAST(to_json(c) AS TEXT)", id="text"),
+        pytest.param(TextList(sa.column("c"), ""), "CAST(to_json(c) AS TEXT)", id="texts"),
         pytest.param(
-            Flag(column("c"), ""), "CASE WHEN c THEN '\"true\"' WHEN (NOT c) THEN '\"false\"' ELSE NULL END", id="flag"
+            Flag(sa.column("c"), ""),
+            "CASE WHEN c THEN '\"true\"' WHEN (NOT c) THEN '\"false\"' ELSE NULL END",
+            id="flag",
         ),
-        pytest.param(Day(column("c"), ""), 'to_char(c, \'"\\""YYYY-MM-DD"\\""\')', id="day"),
+        pytest.param(Day(sa.column("c"), ""), 'to_char(c, \'"\\""YYYY-MM-DD"\\""\')', id="day"),
         pytest.param(
-            Instant(column("c"), ""),
+            Instant(sa.column("c"), ""),
             'to_char(timezone(\'UTC\', c), \'"\\""YYYY-MM-DD"T"HH24:MI:SS.MS"Z\\""\')',
             id="instant",
         ),
@@ -172,18 +174,18 @@ def test_the_json_of_a_kind(field: Text, text: str) -> None:
 
 
 def test_a_reference_is_made_only_where_it_may_be_seen() -> None:
-    shown = Ref(ORG, column("c"), "", visible=lambda _id, _rights: column("seen") == true())
+    shown = Ref(ORG, sa.column("c"), "", visible=lambda _id, _rights: sa.column("seen") == sa.true())
     assert "seen" in sql(shown.json(NOTHING))
     assert "seen" in sql(shown.source("sourcedId", NOTHING))
 
 
 def test_a_reference_must_say_who_may_see_it() -> None:
     with pytest.raises(TypeError, match="visible"):
-        Ref(ORG, column("c"), "")  # type: ignore[call-arg]
+        Ref(ORG, sa.column("c"), "")  # type: ignore[call-arg]
 
 
 def test_metadata_that_is_hidden_cannot_be_asked_for() -> None:
-    hidden = Metadata(column("c"), lambda _rights: None, "")
+    hidden = Metadata(sa.column("c"), lambda _rights: None, "")
     assert hidden.is_hidden(NOTHING)
     for ask in (lambda: hidden.json(NOTHING), lambda: hidden.source("key", NOTHING)):
         with pytest.raises(LookupError):

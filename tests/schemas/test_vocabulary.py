@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from sqlalchemy import Engine, column, select, values
+import sqlalchemy as sa
 from sqlalchemy.types import Text
 
 from roster_service.roster import vocabulary
@@ -43,12 +43,12 @@ NARROWED = {
 
 
 @pytest.mark.parametrize("name", NARROWED)
-def test_a_stored_word_is_said_so_in_1_1(engine: Engine, name: str) -> None:
+def test_a_stored_word_is_said_so_in_1_1(engine: sa.Engine, name: str) -> None:
     """Also: nothing stays nothing, and whatever comes out is a word of 1.1."""
     narrowing: Narrowing = getattr(vocabulary, name)
-    stored = values(column("word", Text), name="stored").data([(word,) for word in [*NARROWED[name], None]])
+    stored = sa.values(sa.column("word", Text), name="stored").data([(word,) for word in [*NARROWED[name], None]])
     with engine.connect() as connection:
-        rows = connection.execute(select(stored.c.word, narrowing.narrow(stored.c.word))).all()
+        rows = connection.execute(sa.select(stored.c.word, narrowing.narrow(stored.c.word))).all()
     assert dict(map(tuple, rows)) == {**NARROWED[name], None: None}
     assert {said for _, said in rows} - {None} <= set(narrowing.vocabulary.words)
 

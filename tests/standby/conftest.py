@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from flask import Flask
-from sqlalchemy import Engine
 
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
@@ -36,7 +36,7 @@ class Served:
     """A roster on both servers. `app`, `client`: read from the standby, too; `alone`: reads from the primary."""
 
     pair: Pair
-    engine: Engine
+    engine: sa.Engine
     app: Flask
     client: RosterClient
     alone: RosterClient

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import make_url
 
 from roster_service.db.engine import make_reading_engine
 from roster_service.metrics import READS
@@ -36,8 +36,8 @@ def make_database(pair: Pair) -> Callable[[], str]:
 def read_from_both(consumers: Consumers, pair: Pair) -> Standby:
     """Gives the workers of the consumers a standby."""
     questioner = consumers.questioner
-    name = str(make_url(consumers.url).database)
-    url = make_url(pair.standby.make_url(name)).set(username=questioner.reading.url.username)
+    name = str(sa.make_url(consumers.url).database)
+    url = sa.make_url(pair.standby.make_url(name)).set(username=questioner.reading.url.username)
     address = url.render_as_string(hide_password=False)
     standby = Standby(
         questioner.reading, make_reading_engine(address, statement_seconds=60, pool_size=2, own_sessions=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg2
 import pytest
+import sqlalchemy as sa
 from psycopg2.errors import QueryCanceled, SerializationFailure
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.accounts import vendor_rights, vendors
@@ -209,7 +209,7 @@ def test_the_lag_is_shown(served: Served) -> None:
     wait_for(lambda: read_readiness(served)["lag_seconds"] == 0)
     served.pair.pause()
     with served.engine.begin() as connection:
-        connection.execute(text("UPDATE roster_state SET revision = revision"))
+        connection.execute(sa.text("UPDATE roster_state SET revision = revision"))
     wait_for(lambda: read_readiness(served)["lag_seconds"] > 0)
     served.pair.resume()
     wait_for(lambda: read_readiness(served)["lag_seconds"] == 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, Table, func, select, text, update
+import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import (
@@ -59,7 +59,7 @@ def shelbyville(copy_export: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared_engine(make_database: Callable[[], str]) -> Iterator[Engine]:
+def shared_engine(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     """A writing engine on a database that stays empty: for tests that change nothing."""
     engine = make_engine(make_database())
     yield engine
@@ -67,7 +67,7 @@ def shared_engine(make_database: Callable[[], str]) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def reused_engine(make_database: Callable[[], str]) -> Iterator[Engine]:
+def reused_engine(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     """A writing engine on the database that `engine` empties for each test."""
     engine = make_engine(make_database())
     yield engine
@@ -75,54 +75,54 @@ def reused_engine(make_database: Callable[[], str]) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def engine(reused_engine: Engine) -> Engine:
+def engine(reused_engine: sa.Engine) -> sa.Engine:
     """A writing engine on an empty roster. Emptying one database is faster than making a hundred."""
     empty_roster(reused_engine)
     return reused_engine
 
 
-def lend_engine(patch: pytest.MonkeyPatch, engine: Engine) -> None:
+def lend_engine(patch: pytest.MonkeyPatch, engine: sa.Engine) -> None:
     """Lets the commands that a test calls in its own process use the engine of the test, and its connections."""
     patch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
     patch.setattr(roster_engine, "make_engine", lambda _url, **_options: engine)
 
 
-def empty_roster(engine: Engine) -> None:
+def empty_roster(engine: sa.Engine) -> None:
     """Makes the database as good as new."""
     names = ", ".join(table.name for table in metadata.sorted_tables if table not in (roster_state, vendor_defaults))
     keys = ", ".join(str(table.primary_key.name) for table in (*ROSTER_TABLES, *PART_TABLES))
     with engine.begin() as connection:
-        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
-        connection.execute(text(f"DROP INDEX IF EXISTS {keys}"))
+        connection.execute(sa.text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+        connection.execute(sa.text(f"DROP INDEX IF EXISTS {keys}"))
         connection.execute(
-            update(roster_state).values(revision=0, as_of=func.to_timestamp(0), deletions_since=func.now())
+            sa.update(roster_state).values(revision=0, as_of=sa.func.to_timestamp(0), deletions_since=sa.func.now())
         )
 
 
-def snapshot(engine: Engine, table: Table) -> dict[Any, dict[str, Any]]:
+def snapshot(engine: sa.Engine, table: sa.Table) -> dict[Any, dict[str, Any]]:
     """The rows of a table by their primary key (a tuple where it has several columns), without what the sync notes
     for itself."""
     columns = [column for column in table.columns if column.name not in NOTED]
     with engine.connect() as connection:
-        rows = [dict(row._mapping) for row in connection.execute(select(*columns))]
+        rows = [dict(row._mapping) for row in connection.execute(sa.select(*columns))]
     keys = [column.name for column in table.primary_key]
     return {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): row for row in rows}
 
 
-def read_refusal(engine: Engine, path: Path) -> str:
+def read_refusal(engine: sa.Engine, path: Path) -> str:
     """The words with which an export is refused as a whole; checks that nothing was loaded, and that the run is
     remembered."""
     with pytest.raises(RefusedExportError) as caught:
         load(engine, "refused", path)
     with engine.connect() as connection:
         for table in ROSTER_TABLES:
-            assert connection.scalar(select(func.count()).select_from(table)) == 0, table.name
-        last = connection.execute(select(sync_runs).order_by(sync_runs.c.id.desc()).limit(1)).one()
+            assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0, table.name
+        last = connection.execute(sa.select(sync_runs).order_by(sync_runs.c.id.desc()).limit(1)).one()
     assert (last.outcome, last.refused) == ("refused", caught.value.findings.total)
     return describe(caught.value.findings)
 
 
-def read_rejects(engine: Engine, path: Path) -> str:
+def read_rejects(engine: sa.Engine, path: Path) -> str:
     """The words with which rows are refused by an export that is loaded but for them; nothing of it is kept."""
     report = load(engine, "refused", path, options=Options(dry_run=True))
     assert report.refused > 0
@@ -135,12 +135,12 @@ def describe(findings: Findings) -> str:
     return "\n".join(f"{it}{value}" for it, value in zip(findings.first, found, strict=True))
 
 
-def state(engine: Engine) -> dict[Table, dict[Any, dict[str, Any]]]:
+def state(engine: sa.Engine) -> dict[sa.Table, dict[Any, dict[str, Any]]]:
     """The whole roster."""
     return {table: snapshot(engine, table) for table in (*ROSTER_TABLES, *PARTS)}
 
 
-def read_state(engine: Engine) -> Any:
+def read_state(engine: sa.Engine) -> Any:
     """The row of roster_state."""
     with engine.connect() as connection:
-        return connection.execute(select(roster_state)).one()
+        return connection.execute(sa.select(roster_state)).one()

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Connection, Engine, insert, update
 
 import sync_scripts
 from roster_service.db import tables
@@ -33,7 +33,7 @@ LoadRun = Callable[[], tuple[int, list[dict[str, Any]]]]
 
 
 @pytest.fixture
-def load_run(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
+def load_run(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
     """Runs a night on the test's database; its exit code, and the lines that it printed."""
     lend_engine(monkeypatch, engine)
 
@@ -45,18 +45,18 @@ def load_run(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
 
 
 @pytest.fixture
-def folders(engine: Engine, copy_export: Callable[[str], Path]) -> dict[str, Path]:
+def folders(engine: sa.Engine, copy_export: Callable[[str], Path]) -> dict[str, Path]:
     """Two feeds that remember where their exports lie, and two that are not loaded at night."""
     found = {"springfield": copy_export(SPRINGFIELD), "shelbyville": copy_export(SHELBYVILLE)}
     rows = [{"name": name, "format": "oneroster", "path": str(path), "enabled": True} for name, path in found.items()]
     rows.append({**rows[0], "name": "disabled", "enabled": False})
     rows.append({**rows[0], "name": "without a path", "path": None})
     with engine.begin() as connection:
-        connection.execute(insert(tables.feeds), rows)
+        connection.execute(sa.insert(tables.feeds), rows)
     return found
 
 
-def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], load_run: LoadRun) -> None:
+def test_every_enabled_feed_is_loaded(engine: sa.Engine, folders: dict[str, Path], load_run: LoadRun) -> None:
     code, lines = load_run()
     assert code == ExitCode.LOADED
     reported = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
@@ -77,7 +77,7 @@ FAILURES: dict[str, tuple[Bend, ExitCode]] = {
 
 @pytest.mark.parametrize(("bend", "wanted"), FAILURES.values(), ids=FAILURES)
 def test_one_failure_does_not_stop_the_others(
-    engine: Engine, folders: dict[str, Path], load_run: LoadRun, bend: Bend, wanted: ExitCode
+    engine: sa.Engine, folders: dict[str, Path], load_run: LoadRun, bend: Bend, wanted: ExitCode
 ) -> None:
     bend(folders["shelbyville"])
     code, lines = load_run()
@@ -92,11 +92,11 @@ def test_one_failure_does_not_stop_the_others(
 
 @pytest.mark.usefixtures("folders")
 def test_a_crash_ends_the_run_of_one_feed_and_quotes_no_row(
-    engine: Engine, load_run: LoadRun, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, load_run: LoadRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = "North Campus"
 
-    def fail(connection: Connection, feed_name: str, retention: Retention) -> FeedDistrict:
+    def fail(connection: sa.Connection, feed_name: str, retention: Retention) -> FeedDistrict:
         if feed_name == "shelbyville":
             raise ValueError(cell)
         return add_district(connection, feed_name, retention)
@@ -124,7 +124,7 @@ def test_a_feed_that_cannot_be_prepared_stops_no_other_run(load_run: LoadRun, mo
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_run_that_is_under_way_is_named(engine: Engine, load_run: LoadRun) -> None:
+def test_a_run_that_is_under_way_is_named(engine: sa.Engine, load_run: LoadRun) -> None:
     with engine.connect() as other, hold_lock(other, "springfield"):
         code, lines = load_run()
     assert code == ExitCode.LOCKED
@@ -132,9 +132,9 @@ def test_a_run_that_is_under_way_is_named(engine: Engine, load_run: LoadRun) -> 
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_format_that_nobody_knows(engine: Engine, load_run: LoadRun) -> None:
+def test_a_format_that_nobody_knows(engine: sa.Engine, load_run: LoadRun) -> None:
     with engine.begin() as connection:
-        connection.execute(update(tables.feeds).values(format="papyrus"))
+        connection.execute(sa.update(tables.feeds).values(format="papyrus"))
     code, lines = load_run()
     assert (code, lines[0]["message"]) == (
         ExitCode.REFUSED, "the feed shelbyville takes papyrus, which this version does not know",

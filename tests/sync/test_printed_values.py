@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, select, text, update
 
 from roster_service.db.tables import feeds, sync_refusals
 from sync_scripts import load_clever, load_oneroster, load_sds, nightly
@@ -154,7 +154,9 @@ def load(source: Source, folder: Path, *options: str, feed: str = "feed") -> tup
 
 
 @pytest.fixture
-def planted(engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def planted(
+    engine: sa.Engine, copy_export: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Path]:
     """A copy of the small export of a format with something planted, loaded as it is before."""
     lend_engine(monkeypatch, engine)
 
@@ -169,7 +171,7 @@ def planted(engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pyt
 
 @each_case(ROWS, always="a name")
 def test_no_value_of_a_rejected_row_is_printed(
-    engine: Engine, planted: Callable[..., Path], tmp_path: Path, source: Source, bend: Callable[[Source], Bend]
+    engine: sa.Engine, planted: Callable[..., Path], tmp_path: Path, source: Source, bend: Callable[[Source], Bend]
 ) -> None:
     """It stands in the database, and in a file that its owner alone can read."""
     folder = planted(source, bend)
@@ -180,8 +182,8 @@ def test_no_value_of_a_rejected_row_is_printed(
     written = rejects.read_text()
     assert stat.S_IMODE(rejects.stat().st_mode) == 0o600
     with engine.connect() as connection:
-        kept = " ".join(map(str, connection.scalars(select(sync_refusals.c.value))))
-        reasons = " ".join(connection.scalars(select(sync_refusals.c.reason)))
+        kept = " ".join(map(str, connection.scalars(sa.select(sync_refusals.c.value))))
+        reasons = " ".join(connection.scalars(sa.select(sync_refusals.c.reason)))
     assert NAME in kept
     assert NAME in written
     assert_silent(reasons)
@@ -230,7 +232,7 @@ def test_no_value_is_printed_of(planted: Callable[..., Path], bend: Bend) -> Non
 
 @pytest.mark.parametrize("name", ["oneroster 1.1", "sds"])
 def test_no_id_of_another_feed_is_printed(
-    engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str
+    engine: sa.Engine, copy_export: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     lend_engine(monkeypatch, engine)
     source = SOURCES[name]
@@ -259,24 +261,24 @@ FAULTS = {
 
 @pytest.mark.parametrize("body", FAULTS.values(), ids=FAULTS)
 def test_no_value_is_printed_with_a_fault_of_the_database(
-    engine: Engine, planted: Callable[..., Path], body: str
+    engine: sa.Engine, planted: Callable[..., Path], body: str
 ) -> None:
     source = SOURCES["oneroster 1.1"]
     folder = planted(source, lambda _: cell("users", 2, "givenName", NAME))
     try:
         with engine.begin() as connection:
-            connection.execute(text(TRIGGER.format(body=body)))
+            connection.execute(sa.text(TRIGGER.format(body=body)))
         for options in ([], ["--json"]):
             code, printed = load(source, folder, *options)
             assert code == ExitCode.UNAVAILABLE
             assert "the database gave up" in printed
     finally:
         with engine.begin() as connection:
-            connection.execute(text("DROP FUNCTION IF EXISTS refuse CASCADE"))
+            connection.execute(sa.text("DROP FUNCTION IF EXISTS refuse CASCADE"))
 
 
 @pytest.mark.parametrize("source", cases(SOURCES, quick=["sds"]))
-def test_no_value_is_shown_on_a_terminal(engine: Engine, planted: Callable[..., Path], source: Source) -> None:
+def test_no_value_is_shown_on_a_terminal(engine: sa.Engine, planted: Callable[..., Path], source: Source) -> None:
     folder = planted(source, in_every_cell(NAME))
     script = f"sync_scripts.load_{source.family}"
     for options in ([], ["--json"]):
@@ -304,16 +306,16 @@ def show(command: list[str]) -> str:
     return shown.decode()
 
 
-def register(engine: Engine, folder: Path) -> None:
+def register(engine: sa.Engine, folder: Path) -> None:
     """Has the feed loaded at night."""
     with engine.begin() as connection:
-        connection.execute(update(feeds).values(path=str(folder)))
+        connection.execute(sa.update(feeds).values(path=str(folder)))
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("bend", [ROWS["a name"], FILES["no header"]], ids=["rows", "a file"])
 def test_no_value_is_printed_by_the_nightly_sync(
-    engine: Engine, planted: Callable[..., Path], source: Source, bend: Callable[[Source], Bend]
+    engine: sa.Engine, planted: Callable[..., Path], source: Source, bend: Callable[[Source], Bend]
 ) -> None:
     folder = planted(source, bend)
     register(engine, folder)

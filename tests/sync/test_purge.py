@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table, select, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import (
     ROSTER_TABLES,
@@ -55,29 +55,29 @@ REFS = (
 
 
 @pytest.fixture
-def loaded(engine: Engine, copy_export: Callable[[str], Path]) -> Engine:
+def loaded(engine: sa.Engine, copy_export: Callable[[str], Path]) -> sa.Engine:
     """A roster of two districts."""
     load(engine, "springfield", copy_export(SPRINGFIELD))
     load(engine, "shelbyville", copy_export(SHELBYVILLE))
     return engine
 
 
-def mark_deleted(engine: Engine, age: timedelta, *pairs: tuple[Table, str]) -> None:
+def mark_deleted(engine: sa.Engine, age: timedelta, *pairs: tuple[sa.Table, str]) -> None:
     """Mark records (table, pattern of their ids) as flagged `age` ago."""
     flagged = {"status": "tobedeleted", "date_last_modified": datetime.now(UTC) - age}
     with engine.begin() as connection:
         for table, pattern in pairs:
-            connection.execute(update(table).where(table.c.sourced_id.like(pattern)).values(flagged))
+            connection.execute(sa.update(table).where(table.c.sourced_id.like(pattern)).values(flagged))
 
 
-def find_dangling(engine: Engine) -> list[str]:
+def find_dangling(engine: sa.Engine) -> list[str]:
     """Every ref that leads nowhere."""
     with engine.connect() as connection:
         return [
             f"{column}: {value}"
             for column, table in REFS
             for value in connection.scalars(
-                select(column).where(column.is_not(None), column.not_in(select(table.c.sourced_id)))
+                sa.select(column).where(column.is_not(None), column.not_in(sa.select(table.c.sourced_id)))
             )
         ]
 
@@ -86,7 +86,7 @@ OLD, YOUNG = timedelta(days=8), timedelta(days=6)
 EVERYTHING = tuple((table, "spr-%") for table in ROSTER_TABLES)
 
 
-def test_a_whole_district_goes_in_one_run_and_the_other_stays(loaded: Engine) -> None:
+def test_a_whole_district_goes_in_one_run_and_the_other_stays(loaded: sa.Engine) -> None:
     kept = {table.name: len(snapshot(loaded, table)) for table in ROSTER_TABLES}
     mark_deleted(loaded, OLD, *EVERYTHING)
     purged = purge(loaded, DAYS)
@@ -134,7 +134,7 @@ def test_a_whole_district_goes_in_one_run_and_the_other_stays(loaded: Engine) ->
     ],
 )
 def test_what_something_that_stays_refers_to_waits(
-    loaded: Engine, old: list[tuple[Table, str]], young: list[tuple[Table, str]], gone: dict[str, int]
+    loaded: sa.Engine, old: list[tuple[sa.Table, str]], young: list[tuple[sa.Table, str]], gone: dict[str, int]
 ) -> None:
     mark_deleted(loaded, OLD, *old)
     mark_deleted(loaded, YOUNG, *young)
@@ -143,7 +143,7 @@ def test_what_something_that_stays_refers_to_waits(
     assert find_dangling(loaded) == []
 
 
-def test_nothing_young_goes_and_the_revision_stays(loaded: Engine) -> None:
+def test_nothing_young_goes_and_the_revision_stays(loaded: sa.Engine) -> None:
     mark_deleted(loaded, YOUNG, *EVERYTHING)
     before = snapshot(loaded, roster_state)
     assert set(purge(loaded, DAYS).values()) == {0}
@@ -157,10 +157,12 @@ def test_nothing_young_goes_and_the_revision_stays(loaded: Engine) -> None:
         pytest.param(timedelta(days=1), timedelta(days=1), id="it never goes back"),
     ],
 )
-def test_a_purge_says_how_old_a_consumers_last_pull_may_be(loaded: Engine, known: timedelta, after: timedelta) -> None:
+def test_a_purge_says_how_old_a_consumers_last_pull_may_be(
+    loaded: sa.Engine, known: timedelta, after: timedelta
+) -> None:
     now = datetime.now(UTC)
     with loaded.begin() as connection:
-        connection.execute(update(roster_state).values(deletions_since=now - known))
+        connection.execute(sa.update(roster_state).values(deletions_since=now - known))
     mark_deleted(loaded, OLD, (enrollments, "spr-enr-01"))
     [before] = snapshot(loaded, roster_state).values()
     purge(loaded, DAYS)
@@ -169,7 +171,7 @@ def test_a_purge_says_how_old_a_consumers_last_pull_may_be(loaded: Engine, known
     assert abs(state["deletions_since"] - (now - after)) < timedelta(minutes=5)
 
 
-def read_purged(engine: Engine) -> list[tuple[str, dict[str, int]]]:
+def read_purged(engine: sa.Engine) -> list[tuple[str, dict[str, int]]]:
     """The outcome of each run, and what was purged after it."""
     return [
         (run["outcome"], {name: count["purged"] for name, count in run["counts"].items() if count.get("purged")})
@@ -177,7 +179,7 @@ def read_purged(engine: Engine) -> list[tuple[str, dict[str, int]]]:
     ]
 
 
-def test_the_latest_run_of_each_feed_reveals_what_was_purged_of_it(loaded: Engine) -> None:
+def test_the_latest_run_of_each_feed_reveals_what_was_purged_of_it(loaded: sa.Engine) -> None:
     load(loaded, "springfield", EXPORTS / SPRINGFIELD)
     mark_deleted(loaded, OLD, (enrollments, "spr-enr-0%"), (demographics, "spr-student-1"), (enrollments, "shv-enr-1"))
     purge(loaded, DAYS)
@@ -188,9 +190,9 @@ def test_the_latest_run_of_each_feed_reveals_what_was_purged_of_it(loaded: Engin
     assert read_purged(loaded) == [*first[:2], ("unchanged", {"demographics": 1, "enrollments": 10})]
 
 
-def test_a_held_run_has_purged_nothing(loaded: Engine) -> None:
+def test_a_held_run_has_purged_nothing(loaded: sa.Engine) -> None:
     with loaded.begin() as connection:
-        connection.execute(update(sync_runs).values(outcome="held"))
+        connection.execute(sa.update(sync_runs).values(outcome="held"))
     mark_deleted(loaded, OLD, (enrollments, "spr-enr-01"))
     assert purge(loaded, DAYS)["enrollments"] == 1
     assert read_purged(loaded) == [("held", {}), ("held", {})]

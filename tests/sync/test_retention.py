@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.roles import Role, find_role, quote_name
@@ -72,38 +72,38 @@ LOGS: dict[str, tuple[Any, Any, dict[str, Any], int]] = {
 }
 
 
-def age(engine: Engine, run: int, days: int) -> None:
+def age(engine: sa.Engine, run: int, days: int) -> None:
     """Lets a run have started so many days ago."""
     started = datetime.now(UTC) - timedelta(days=days)
     with engine.begin() as connection:
-        connection.execute(update(sync_runs).where(sync_runs.c.id == run).values(started_at=started))
+        connection.execute(sa.update(sync_runs).where(sync_runs.c.id == run).values(started_at=started))
 
 
-def count(engine: Engine, table: Any) -> int:
+def count(engine: sa.Engine, table: Any) -> int:
     """The number of rows of a table."""
     with engine.connect() as connection:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
 
 
-def expire(engine: Engine) -> dict[str, int]:
+def expire(engine: sa.Engine) -> dict[str, int]:
     """The numbers of deleted rows, of the kinds that had any."""
     return {name: number for name, number in delete_expired(engine, SETTINGS).items() if number}
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_log_is_kept_for_its_days_and_no_longer(engine: Engine, name: str) -> None:
+def test_a_log_is_kept_for_its_days_and_no_longer(engine: sa.Engine, name: str) -> None:
     table, time, row, days = LOGS[name]
     now = datetime.now(UTC)
     with engine.begin() as connection:
         for number, old in enumerate((days + 1, days + 30, days - 1, 0)):
             other = {"vendor_id": number} if table in (usage, refused_requests) else {}
-            connection.execute(insert(table).values({**row, **other, time.name: now - timedelta(days=old)}))
+            connection.execute(sa.insert(table).values({**row, **other, time.name: now - timedelta(days=old)}))
     assert expire(engine) == {name: 2}
     assert count(engine, table) == 2
     assert expire(engine) == {}
 
 
-def test_the_rows_of_a_run_go_before_the_run(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_the_rows_of_a_run_go_before_the_run(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     export = copy_export(SPRINGFIELD)
     options = Options(SETTINGS)
     load(engine, "feed", export, options=options)
@@ -115,7 +115,7 @@ def test_the_rows_of_a_run_go_before_the_run(engine: Engine, copy_export: Callab
     assert old.run is not None
     with engine.connect() as connection:
         changed = connection.execute(
-            select(func.count()).select_from(sync_changes).where(sync_changes.c.run_id == old.run)
+            sa.select(sa.func.count()).select_from(sync_changes).where(sync_changes.c.run_id == old.run)
         ).scalar_one()
     assert changed > 0
     seen = []
@@ -126,7 +126,7 @@ def test_the_rows_of_a_run_go_before_the_run(engine: Engine, copy_export: Callab
     assert (count(engine, sync_runs), count(engine, sync_refusals)) == (2, 0)
 
 
-def test_the_causes_of_rejected_rows_stay_with_the_run(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_the_causes_of_rejected_rows_stay_with_the_run(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     export = copy_export(SPRINGFIELD)
     cell_of("users", "spr-aide-1", "enabledUser", "x")(export)
     old, new = load(engine, "feed", export), load(engine, "feed", export)
@@ -134,12 +134,12 @@ def test_the_causes_of_rejected_rows_stay_with_the_run(engine: Engine, copy_expo
     age(engine, old.run, 4)
     assert expire(engine) == {"rejected rows": old.findings.total}
     with engine.connect() as connection:
-        assert set(connection.scalars(select(sync_refusals.c.run_id))) == {new.run}
-        assert all(connection.scalars(select(sync_runs.c.causes)))
+        assert set(connection.scalars(sa.select(sync_refusals.c.run_id))) == {new.run}
+        assert all(connection.scalars(sa.select(sync_runs.c.causes)))
 
 
 def test_the_runs_that_show_the_state_of_a_feed_stay(
-    engine: Engine, copy_export: Callable[[str], Path], tmp_path: Path
+    engine: sa.Engine, copy_export: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """However old: the latest one, the latest good one, the latest with a new export, and a held one."""
     export = copy_export(SPRINGFIELD)
@@ -149,15 +149,15 @@ def test_the_runs_that_show_the_state_of_a_feed_stay(
         with contextlib.suppress(RefusedExportError):
             load(engine, "feed", export, options=options)
         with engine.connect() as connection:
-            return connection.execute(select(func.max(sync_runs.c.id))).scalar_one()
+            return connection.execute(sa.select(sa.func.max(sync_runs.c.id))).scalar_one()
 
     def expire_all() -> list[str]:
         """Deletes what it may of the runs, all of which are old; the outcomes of the others."""
         with engine.begin() as connection:
-            connection.execute(update(sync_runs).values(started_at=datetime(2001, 1, 1, tzinfo=UTC)))
+            connection.execute(sa.update(sync_runs).values(started_at=datetime(2001, 1, 1, tzinfo=UTC)))
         expire(engine)
         with engine.connect() as connection:
-            kept = connection.scalars(select(sync_runs.c.id).order_by(sync_runs.c.id)).all()
+            kept = connection.scalars(sa.select(sync_runs.c.id).order_by(sync_runs.c.id)).all()
         return [names[number] for number in kept]
 
     names = {run(Options()): "first"}
@@ -175,12 +175,12 @@ def test_the_runs_that_show_the_state_of_a_feed_stay(
 
 
 @pytest.fixture
-def aged(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+def aged(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> sa.Engine:
     """A database with old rows in each log, lent to the scripts."""
     lend_engine(monkeypatch, engine)
     with engine.begin() as connection:
         for table, time, row, _ in LOGS.values():
-            connection.execute(insert(table).values({**row, time.name: datetime(2001, 1, 1, tzinfo=UTC)}))
+            connection.execute(sa.insert(table).values({**row, time.name: datetime(2001, 1, 1, tzinfo=UTC)}))
     return engine
 
 
@@ -192,14 +192,14 @@ def test_the_nightly_sync_deletes_and_says_how_many_rows() -> None:
 
 
 def test_both_make_the_rows_of_days_and_say_of_how_many_responses(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lend_engine(monkeypatch, engine)
     table, _, row, _ = LOGS["access log rows"]
 
     def add(days: int) -> None:
         with engine.begin() as connection:
-            connection.execute(insert(table).values({**row, "at": datetime.now(UTC) - timedelta(days=days)}))
+            connection.execute(sa.insert(table).values({**row, "at": datetime.now(UTC) - timedelta(days=days)}))
 
     add(3)
     add(0)
@@ -211,7 +211,7 @@ def test_both_make_the_rows_of_days_and_say_of_how_many_responses(
     assert (count(engine, audit), count(engine, audit_days)) == (1, 1)
 
 
-def test_the_purge_deletes_and_says_how_many_rows(aged: Engine) -> None:
+def test_the_purge_deletes_and_says_how_many_rows(aged: sa.Engine) -> None:
     assert CliRunner().invoke(purge.main).stdout.splitlines() == [
         "purged: nothing",
         "deleted: 1 access log rows, 1 usage counters, 1 counters of refused requests, 1 change log rows",
@@ -234,7 +234,7 @@ def test_the_purge_deletes_and_says_how_many_rows(aged: Engine) -> None:
         *("SELECT hash FROM audit_people", "DELETE FROM audit_people", "SELECT number_people('123456', '2026-01-01')"),
     ],
 )
-def test_no_role_of_the_service_reads_or_shortens_the_access_log(engine: Engine, role: Role, statement: str) -> None:
+def test_no_role_of_the_service_reads_or_shortens_the_access_log(engine: sa.Engine, role: Role, statement: str) -> None:
     """Nor the change log (`tests/access/test_operators.py`)."""
     with engine.connect() as connection:
         connection.exec_driver_sql(f"SET LOCAL ROLE {quote_name(str(find_role(connection, role)))}")
@@ -242,7 +242,7 @@ def test_no_role_of_the_service_reads_or_shortens_the_access_log(engine: Engine,
             connection.exec_driver_sql(statement)
 
 
-def test_an_upgrade_takes_back_what_a_role_could_do_before(engine: Engine) -> None:
+def test_an_upgrade_takes_back_what_a_role_could_do_before(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         name = quote_name(str(find_role(connection, Role.COUNTERS)))
         connection.exec_driver_sql(f"GRANT DELETE, SELECT (at) ON audit TO {name}")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, event, example, given, note, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, Table, select, update
 
 from roster_service.db import tables
 from roster_service.errors import CommandError
@@ -112,7 +112,7 @@ STEPS = st.one_of(
 class Sequence:
     """The service and the model, side by side."""
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
+    def __init__(self, engine: sa.Engine, folder: Path) -> None:
         self.engine = engine
         self.folder = folder
         self.settings = Settings(
@@ -177,7 +177,7 @@ class Sequence:
     def _end_held(self, feed: str, *, approve: bool) -> None:
         number, export = self.held.pop(feed)
         with self.engine.begin() as connection:
-            kept = connection.scalar(select(tables.sync_runs.c.kept_export).where(tables.sync_runs.c.id == number))
+            kept = connection.scalar(sa.select(tables.sync_runs.c.kept_export).where(tables.sync_runs.c.id == number))
             if not approve:
                 closed = close_held(connection, tables.sync_runs.c.id == number, "discarded", "")
         assert kept is not None
@@ -206,21 +206,21 @@ class Sequence:
             self.stamps[self.runs] = report.stamp
         self.held.pop(feed, None)
         with self.engine.begin() as connection:
-            connection.execute(update(tables.feeds).where(tables.feeds.c.name == feed).values(state=FeedState.ADDED))
+            connection.execute(sa.update(tables.feeds).where(tables.feeds.c.name == feed).values(state=FeedState.ADDED))
 
     def _let_time_pass(self) -> None:
         with self.engine.begin() as connection:
             for table in tables.ROSTER_TABLES:
-                connection.execute(update(table).values(date_last_modified=table.c.date_last_modified - AGE))
+                connection.execute(sa.update(table).values(date_last_modified=table.c.date_last_modified - AGE))
             state = tables.roster_state
-            connection.execute(update(state).values(as_of=state.c.as_of - AGE))
+            connection.execute(sa.update(state).values(as_of=state.c.as_of - AGE))
         self.stamps = {run: stamp - AGE for run, stamp in self.stamps.items()}
         self.model.long_ago = self.runs
 
     def _forget_row_ids(self) -> None:
         with self.engine.begin() as connection:
-            connection.execute(update(tables.user_roles).values(row_id=None))
-            connection.execute(update(tables.feeds).values(last_digest=None))
+            connection.execute(sa.update(tables.user_roles).values(row_id=None))
+            connection.execute(sa.update(tables.feeds).values(last_digest=None))
         self.model.forget_row_ids()
 
     def _purge(self) -> None:
@@ -244,7 +244,7 @@ class Sequence:
             other = {key for key in wanted | found[name] if wanted.get(key) != found[name].get(key)}
             assert {key: found[name].get(key) for key in other} == {key: wanted.get(key) for key in other}, name
         with self.engine.connect() as connection:
-            held = connection.scalars(select(tables.sync_runs.c.id).where(tables.sync_runs.c.outcome == "held"))
+            held = connection.scalars(sa.select(tables.sync_runs.c.id).where(tables.sync_runs.c.outcome == "held"))
             assert set(held) == {number for number, _ in self.held.values()}
 
 
@@ -267,14 +267,14 @@ def _report(count: Counts) -> dict[str, int]:
     return {name: reported[name] for name in ("added", "changed", "revived", "tombstoned", "unchanged")}
 
 
-def read_roster(engine: Engine) -> dict[str, dict[str, Any]]:
+def read_roster(engine: sa.Engine) -> dict[str, dict[str, Any]]:
     """The stored roster in the words of the model."""
     with engine.connect() as connection:
 
-        def list_parts(table: Table, *columns: str) -> dict[str, tuple[Any, ...]]:
+        def list_parts(table: sa.Table, *columns: str) -> dict[str, tuple[Any, ...]]:
             owner, ordinal, *_ = table.columns
             found: dict[str, tuple[Any, ...]] = {}
-            for row in connection.execute(select(table).order_by(owner, ordinal)):
+            for row in connection.execute(sa.select(table).order_by(owner, ordinal)):
                 said = tuple(_read_cell(row._mapping[column]) for column in columns)
                 found[row[0]] = (*found.get(row[0], ()), said if len(said) > 1 else said[0])
             return found
@@ -283,11 +283,11 @@ def read_roster(engine: Engine) -> dict[str, dict[str, Any]]:
         agents = list_parts(tables.user_agents, "agent_id")
         roles = list_parts(tables.user_roles, "org_id", "role", "role_type", "profile_id", "origin")
         profiles = list_parts(tables.user_profiles, "profile_id", "vendor_id", "credentials")
-        feeds = {row.id: row.name for row in connection.execute(select(tables.feeds))}
+        feeds = {row.id: row.name for row in connection.execute(sa.select(tables.feeds))}
         roster: dict[str, dict[str, Any]] = {}
         for name, table in OF_NAME.items():
             roster[name] = {}
-            for row in connection.execute(select(table)).mappings():
+            for row in connection.execute(sa.select(table)).mappings():
                 key = row["sourced_id"]
                 said = {ours: row[column] for ours, column in COLUMNS[name].items()}
                 # An empty cell of a reference is none; a district that is not there stays None in both.
@@ -327,7 +327,7 @@ LEAVER = whole_export("a", ("drop", "users", "te", "", ""))
 @example(first=TEACHES_AND_LEARNS, steps=[LoadRun("a", empty_delta("a", "1.1", "enrollments"))])
 @settings(max_examples=SEQUENCES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(first=exports("a"), steps=st.lists(STEPS, min_size=2, max_size=8))
-def test_any_sequence_ends_as_the_model_predicts(reused_engine: Engine, first: Export, steps: list[Step]) -> None:
+def test_any_sequence_ends_as_the_model_predicts(reused_engine: sa.Engine, first: Export, steps: list[Step]) -> None:
     run_sequence(reused_engine, [LoadRun("a", first), *steps])
 
 
@@ -338,11 +338,11 @@ STEPS_OF_PARTS = st.one_of(LOAD_RUNS_OF_PARTS, LOAD_RUNS_OF_PARTS, LOAD_RUNS_OF_
 
 @settings(max_examples=SEQUENCES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(steps=st.lists(STEPS_OF_PARTS, min_size=2, max_size=8))
-def test_any_sequence_of_deltas_of_roles_and_profiles(reused_engine: Engine, steps: list[Step]) -> None:
+def test_any_sequence_of_deltas_of_roles_and_profiles(reused_engine: sa.Engine, steps: list[Step]) -> None:
     run_sequence(reused_engine, [LoadRun("a", whole_export("a")), *steps])
 
 
-def run_sequence(engine: Engine, steps: list[Step]) -> None:
+def run_sequence(engine: sa.Engine, steps: list[Step]) -> None:
     """Both worlds, from the beginning."""
     empty_roster(engine)
     with tempfile.TemporaryDirectory() as folder:

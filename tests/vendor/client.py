@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import sqlalchemy as sa
 from flask import Flask
 from jsonschema import Draft202012Validator
-from sqlalchemy import Engine
 
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.auth.credentials.api_keys import Allowance
@@ -36,7 +36,7 @@ class Account:
 
 
 def add_account(
-    engine: Engine,
+    engine: sa.Engine,
     name: str,
     grants: Mapping[str, tuple[str, ...]] | None = None,
     flags: tuple[PermissionFlag, ...] = (),

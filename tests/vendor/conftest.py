@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from flask import Flask
-from sqlalchemy import Engine
 
 from roster_service.accounts import vendors
 from roster_service.app import create_app
@@ -33,7 +33,7 @@ class Served:
 
     app: Flask
     client: VendorClient
-    engine: Engine
+    engine: sa.Engine
     url: str
 
     def add(self, name: str = "vendor", allowance: Allowance = PLENTY, **options: Any) -> Account:

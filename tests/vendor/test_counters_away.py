@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 from flask import Flask
-from sqlalchemy import text
 from werkzeug.test import TestResponse
 
 from roster_service.app import create_app
@@ -34,10 +34,10 @@ def away(request: pytest.FixtureRequest, served: Served, frozen: SilentRedis) ->
     app = create_app(Settings(secret_key=SECRET_KEY, rate_storage_url=url), served.url)
     rename = "ALTER TABLE {} RENAME TO {}"
     with served.engine.begin() as connection:
-        connection.execute(text(rename.format("rate_hits", "hidden_hits")))
+        connection.execute(sa.text(rename.format("rate_hits", "hidden_hits")))
     yield app
     with served.engine.begin() as connection:
-        connection.execute(text(rename.format("hidden_hits", "rate_hits")))
+        connection.execute(sa.text(rename.format("hidden_hits", "rate_hits")))
     close_app(app)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text
+import sqlalchemy as sa
 
 from roster_service.accounts import clients
 from roster_service.auth.access_log.people import HASH_BYTES, PersonHasher
@@ -144,7 +144,7 @@ def test_the_log_answers_for_each_person_as_a_plain_model_does(
         dice.choice((reading.ask_rostering, reading.ask_rostering, reading.ask_students))(dice, numbers)
     served.app.extensions["roster_access_log"].flush()
     with served.engine.connect() as connection:
-        people = [*connection.scalars(select(users.c.sourced_id)), *STRANGERS]
+        people = [*connection.scalars(sa.select(users.c.sourced_id)), *STRANGERS]
     own = [row for reading in readings for row in reading.shown]
     for person in people:
         found = {reading.account.id: read_requests(served, person=HASHER.hash_id(person), vendor_id=reading.account.id)
@@ -167,9 +167,11 @@ def test_no_row_has_an_id(served: Served, make_reading: Callable[..., Reading]) 
     reading.get("request-with-everyone", "v1p1", "/users")
     served.app.extensions["roster_access_log"].flush()
     with served.engine.connect() as connection:
-        [row] = connection.execute(select(audit).where(audit.c.request_id == "request-with-everyone")).all()
-        ids = connection.scalars(select(users.c.sourced_id)).all()
-        written = connection.scalar(text("SELECT encode(people, 'escape') FROM audit WHERE id = :id"), {"id": row.id})
+        [row] = connection.execute(sa.select(audit).where(audit.c.request_id == "request-with-everyone")).all()
+        ids = connection.scalars(sa.select(users.c.sourced_id)).all()
+        written = connection.scalar(
+            sa.text("SELECT encode(people, 'escape') FROM audit WHERE id = :id"), {"id": row.id}
+        )
     assert len(row.people) == HASH_BYTES * (1 + row.records)
     assert not [sourced_id for sourced_id in ids if sourced_id in f"{written}{row}"]
     # Another key neither finds a person, nor hides that it cannot.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.schemas.flags import PermissionFlag
 from tests.vendor.client import Account, VendorClient
@@ -123,7 +123,7 @@ def test_the_login_lists_what_can_be_asked_for(
 
 def test_a_district_without_an_identifier_is_called_by_its_sourced_id(served: Served, client: VendorClient) -> None:
     account = served.add(grants={"spr-district": ()})
-    change = text("UPDATE orgs SET identifier = :identifier WHERE sourced_id = 'spr-district'")
+    change = sa.text("UPDATE orgs SET identifier = :identifier WHERE sourced_id = 'spr-district'")
     with served.engine.begin() as connection:
         connection.execute(change, {"identifier": None})
     try:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+import sqlalchemy as sa
 
 from roster_service.app import create_app
 from roster_service.db import tables
@@ -35,7 +35,7 @@ def accounts(served: Served) -> list[Account]:
 def bodies(served: Served) -> list[dict[str, Any]]:
     """What is asked: each district, all of its schools or each school of the roster, each include, each window."""
     with served.engine.connect() as connection:
-        schools = connection.scalars(select(tables.orgs.c.sourced_id).where(tables.orgs.c.type == "school")).all()
+        schools = connection.scalars(sa.select(tables.orgs.c.sourced_id).where(tables.orgs.c.type == "school")).all()
     chosen = [{}, *({"schools": [school]} for school in schools), {"schools": list(schools)}]
     return [
         {"districtlea": lea, "include": list(include), **schools, **window}

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from joserfc import jws
-from sqlalchemy import Engine
 
 from roster_service.accounts import vendors
 from roster_service.auth.credentials.api_keys import rotate_key
@@ -54,7 +54,7 @@ def test_an_e_mail_is_known_however_it_is_written(client: VendorClient, account:
     assert client.login(account, email=f" {account.email.upper()} ").status == 200
 
 
-def ended_key(engine: Engine, account: Account) -> str:
+def ended_key(engine: sa.Engine, account: Account) -> str:
     """A key that was rotated away."""
     with engine.begin() as connection:
         rotate_key(connection, account.id, timedelta())

@@ -11,9 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from joserfc import jwt
 from joserfc.jwk import RSAKey
-from sqlalchemy import text
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.credentials.api_keys import rotate_key
@@ -229,7 +229,7 @@ def test_a_retired_signing_key_ends_its_tokens_at_once(served: Served, client: V
     token = client.token(account)
     with served.engine.begin() as connection:
         kept = add_signing_key(connection, SECRET_KEY)
-        connection.execute(text("UPDATE signing_keys SET retired_at = now() WHERE key_id <> :kept"), {"kept": kept})
+        connection.execute(sa.text("UPDATE signing_keys SET retired_at = now() WHERE key_id <> :kept"), {"kept": kept})
     assert client.students(account, token, BODY).outcome == (401, "invalid-token")
     assert client.students(account, client.token(account), BODY).status == 200
 

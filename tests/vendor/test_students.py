@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+import sqlalchemy as sa
 
 from roster_service.schemas.flags import PermissionFlag
 from tests.vendor.client import Account, VendorClient
@@ -181,7 +181,7 @@ def test_changed_students_alone(served: Served, ask: Any) -> None:
     stamp = "2027-03-01T10:00:00.500Z"
     with served.engine.begin() as connection:
         connection.execute(
-            text("UPDATE users SET date_last_modified = :stamp WHERE sourced_id = 'spr-student-2'"), {"stamp": stamp}
+            sa.text("UPDATE users SET date_last_modified = :stamp WHERE sourced_id = 'spr-student-2'"), {"stamp": stamp}
         )
     assert ask(modifiedSince=stamp).ids == ["spr-student-2"]
     assert ask(modifiedSince="2027-03-01T11:00:00.5+01:00").ids == ["spr-student-2"]
@@ -214,7 +214,7 @@ def test_a_change_of_what_the_answer_shows_is_a_change(
 ) -> None:
     stamp = f"2028-01-01T00:00:00.{next(LATER):03}Z"
     with served.engine.begin() as connection:
-        change = text(f"UPDATE {changed[0]} SET date_last_modified = :stamp WHERE sourced_id = :id")
+        change = sa.text(f"UPDATE {changed[0]} SET date_last_modified = :stamp WHERE sourced_id = :id")
         connection.execute(change, {"stamp": stamp, "id": changed[1]})
     for include in ([], ["demographics"], ["contacts"], ["enrollments"], ["demographics", "contacts", "enrollments"]):
         answer = ask(modifiedSince=stamp, include=include)
@@ -226,12 +226,12 @@ def test_a_change_of_what_the_answer_shows_is_a_change(
 def test_a_tombstone_comes_with_its_status(served: Served, ask: Any) -> None:
     change = "UPDATE users SET status = :status WHERE sourced_id = 'spr-student-4'"
     with served.engine.begin() as connection:
-        connection.execute(text(change), {"status": "tobedeleted"})
+        connection.execute(sa.text(change), {"status": "tobedeleted"})
     try:
         assert find(ask(), "spr-student-4")["status"] == "tobedeleted"
     finally:
         with served.engine.begin() as connection:
-            connection.execute(text(change), {"status": "active"})
+            connection.execute(sa.text(change), {"status": "active"})
 
 
 def test_an_answer_says_where_the_roster_stands(ask: Any, client: VendorClient) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sqlalchemy as sa
 from limits import RateLimitItemPerDay, RateLimitItemPerMinute
 from limits.strategies import MovingWindowRateLimiter
-from sqlalchemy import Engine, text
 
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.throttling.limits import make_windows
@@ -55,11 +55,11 @@ def test_a_hit_counts_until_it_leaves_the_window(database_url: str, windows: Mov
     assert [windows.hit(item, "one") for _ in range(4)] == [True, True, True, False]
     engine = make_counting_engine(database_url)
     with engine.connect() as connection:
-        connection.execute(text("UPDATE rate_hits SET hit_at = hit_at - interval '61 seconds' WHERE slot = 0"))
+        connection.execute(sa.text("UPDATE rate_hits SET hit_at = hit_at - interval '61 seconds' WHERE slot = 0"))
     assert windows.get_window_stats(item, "one").remaining == 1
     assert [windows.hit(item, "one") for _ in range(2)] == [True, False]
     with engine.connect() as connection:
-        connection.execute(text("UPDATE rate_hits SET hit_at = hit_at - interval '61 seconds'"))
+        connection.execute(sa.text("UPDATE rate_hits SET hit_at = hit_at - interval '61 seconds'"))
     assert windows.get_window_stats(item, "one").remaining == 3
     assert [windows.hit(item, "one") for _ in range(4)] == [True, True, True, False]
     engine.dispose()
@@ -78,14 +78,18 @@ def test_counters_do_not_touch_each_other(windows: MovingWindowRateLimiter) -> N
 
 
 def test_counters_that_nobody_hits_any_more_are_forgotten(
-    engine: Engine, storage: PostgresStorage, windows: MovingWindowRateLimiter
+    engine: sa.Engine, storage: PostgresStorage, windows: MovingWindowRateLimiter
 ) -> None:
     for name in ("old", "new"):
         windows.hit(RateLimitItemPerDay(5), name)
     with engine.begin() as connection:
-        connection.execute(text("UPDATE rate_windows SET last_hit = now() - interval '3 days' WHERE key LIKE '%old%'"))
+        connection.execute(
+            sa.text("UPDATE rate_windows SET last_hit = now() - interval '3 days' WHERE key LIKE '%old%'")
+        )
         delete_old_windows(connection)
-        kept = connection.execute(text("SELECT key FROM rate_windows UNION SELECT key FROM rate_hits")).scalars().all()
+        kept = (
+            connection.execute(sa.text("SELECT key FROM rate_windows UNION SELECT key FROM rate_hits")).scalars().all()
+        )
     assert [key.split("/")[1] for key in kept] == ["new"]
     assert storage.check()
     assert storage.reset() == 1

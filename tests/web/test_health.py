@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import update
+import sqlalchemy as sa
 from werkzeug.test import Client, TestResponse
 
 from roster_service.db.tables import signing_keys
@@ -36,7 +36,7 @@ def test_a_service_that_can_answer_is_ready(served: Served) -> None:
 def test_a_service_whose_signing_key_cannot_be_read_is_not_ready(make_served: Callable[..., Served]) -> None:
     own = make_served()
     with own.engine.begin() as connection:
-        connection.execute(update(signing_keys).values(private_sealed=b"x"))
+        connection.execute(sa.update(signing_keys).values(private_sealed=b"x"))
     assert_not_ready(ask(own.app, "/readyz"), Need.SIGNING_KEY)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import text
 from werkzeug.test import Client, TestResponse
 
 from tests.contract.client import ROOTS
@@ -103,13 +103,15 @@ def test_pages_are_counted_by_how_they_were_found(watched: Served) -> None:
 def test_each_feed_has_its_age_its_rejected_rows_and_whether_it_is_held(watched: Served) -> None:
     with watched.engine.begin() as connection:
         of_feed = "WHERE feed_id = (SELECT id FROM feeds WHERE name = 'shelbyville')"
-        connection.execute(text(f"UPDATE sync_runs SET finished_at = now() - interval '2 days', refused = 7 {of_feed}"))
+        connection.execute(
+            sa.text(f"UPDATE sync_runs SET finished_at = now() - interval '2 days', refused = 7 {of_feed}")
+        )
     figures = read_figures(watched)
     assert find(figures, "roster_feed_age_seconds", feed="shelbyville") == pytest.approx(2 * 86_400, abs=600)
     assert find(figures, "roster_feed_rejected_rows", feed="shelbyville") == 7
     assert find(figures, "roster_feed_held", feed="shelbyville") == 0
     with watched.engine.begin() as connection:
-        connection.execute(text(f"UPDATE sync_runs SET outcome = 'held' {of_feed}"))
+        connection.execute(sa.text(f"UPDATE sync_runs SET outcome = 'held' {of_feed}"))
     figures = read_figures(watched)
     assert find(figures, "roster_feed_held", feed="shelbyville") == 1
     assert ("roster_feed_age_seconds", frozenset({("feed", "shelbyville")})) not in figures

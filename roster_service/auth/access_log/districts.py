@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Engine, func, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import CTexts, vendor_grants, vendors
 
@@ -13,7 +13,7 @@ class GrantedDistricts:
     """The districts of each vendor's grants. Every change of grants gives them another version, so the districts of a
     version are read once. Threads may share it."""
 
-    def __init__(self, accounts: Engine) -> None:
+    def __init__(self, accounts: sa.Engine) -> None:
         """`accounts`: of the role that may read accounts."""
         self._accounts = accounts
         # Vendor -> the latest version of its grants that was read, and the districts.
@@ -31,9 +31,9 @@ class GrantedDistricts:
         return known[1] if known[0] == grant_version else None
 
     def _read(self, vendor_id: int) -> tuple[int, Sequence[str]] | None:
-        districts = select(vendor_grants.c.district_id).where(vendor_grants.c.vendor_id == vendors.c.id)
+        districts = sa.select(vendor_grants.c.district_id).where(vendor_grants.c.vendor_id == vendors.c.id)
         ordered = districts.distinct().order_by(vendor_grants.c.district_id)
         with self._accounts.connect() as connection:
-            columns = (vendors.c.grant_version, func.array(ordered.scalar_subquery(), type_=CTexts))
-            row = connection.execute(select(*columns).where(vendors.c.id == vendor_id)).one_or_none()
+            columns = (vendors.c.grant_version, sa.func.array(ordered.scalar_subquery(), type_=CTexts))
+            row = connection.execute(sa.select(*columns).where(vendors.c.id == vendor_id)).one_or_none()
         return None if row is None else (row[0], tuple(row[1]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Text, any_, case, cast, exists, false, func, literal, select
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.db.log_order import order_rows
@@ -88,9 +88,9 @@ class AccessLogRow:
     last_request_id: str
 
 
-def read_usage(connection: Connection, vendor_id: int | None, since: date | None) -> list[UsageRow]:
+def read_usage(connection: sa.Connection, vendor_id: int | None, since: date | None) -> list[UsageRow]:
     """Lists the usage counters by day. `vendor_id`: None means all vendors; `since`: None means all days."""
-    rows = select(usage, vendors.c.email).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
+    rows = sa.select(usage, vendors.c.email).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
     if vendor_id is not None:
         rows = rows.where(usage.c.vendor_id == vendor_id)
     if since is not None:
@@ -110,12 +110,12 @@ def read_usage(connection: Connection, vendor_id: int | None, since: date | None
     ]
 
 
-def sum_usage(connection: Connection, since: date) -> list[UsageSum]:
+def sum_usage(connection: sa.Connection, since: date) -> list[UsageSum]:
     """Sums the usage counters up over the endpoints, from the day `since` on, by day, vendor and status."""
-    name = func.coalesce(vendors.c.email, cast(usage.c.vendor_id, Text)).label("vendor")
+    name = sa.func.coalesce(vendors.c.email, sa.cast(usage.c.vendor_id, sa.Text)).label("vendor")
     key = (usage.c.day, name, usage.c.status_class)
-    sums = (func.sum(usage.c.requests).label("requests"), func.sum(usage.c.records).label("records"))
-    rows = select(*key, *sums).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
+    sums = (sa.func.sum(usage.c.requests).label("requests"), sa.func.sum(usage.c.records).label("records"))
+    rows = sa.select(*key, *sums).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
     rows = rows.where(usage.c.day >= since).group_by(*key).order_by(*key)
     return [
         UsageSum(row.day, row.vendor, row.status_class, int(row.requests), int(row.records))
@@ -123,18 +123,20 @@ def sum_usage(connection: Connection, since: date) -> list[UsageSum]:
     ]
 
 
-def read_refused(connection: Connection, vendor_id: int | None, since: date | None) -> list[RefusedRow]:
+def read_refused(connection: sa.Connection, vendor_id: int | None, since: date | None) -> list[RefusedRow]:
     """Sums the counters of refused requests up over the days, by vendor, caller, status and cause. `vendor_id`,
     `since`: as for `read_usage`."""
     counters = refused_requests.c
     key = (counters.vendor_id, vendors.c.email, counters.caller, counters.status, counters.cause)
     newest_first = aggregate_order_by(counters.address, counters.last_at.desc())
     figures = (
-        func.sum(counters.requests).label("requests"),
-        func.max(counters.last_at).label("last_at"),
-        func.array_agg(newest_first, type_=CTexts)[1].label("address"),
+        sa.func.sum(counters.requests).label("requests"),
+        sa.func.max(counters.last_at).label("last_at"),
+        sa.func.array_agg(newest_first, type_=CTexts)[1].label("address"),
     )
-    rows = select(*key, *figures).join_from(refused_requests, vendors, vendors.c.id == counters.vendor_id, isouter=True)
+    rows = sa.select(*key, *figures).join_from(
+        refused_requests, vendors, vendors.c.id == counters.vendor_id, isouter=True
+    )
     if vendor_id is not None:
         rows = rows.where(counters.vendor_id == vendor_id)
     if since is not None:
@@ -168,38 +170,46 @@ class AccessLogFilter:
     person: bytes | None = None
 
 
-def _has_person(id_hash: bytes) -> ColumnElement[bool]:
+def _has_person(id_hash: bytes) -> sa.ColumnElement[bool]:
     """Whether a row has a person. Of a response: whether the hash is among its people; the search for its bytes sorts
     out nearly all rows, and the bytes may also be the end of one hash and the beginning of the next. Of a day: whether
     it has the number of the hash."""
     people = disclosures.c.hashes
-    start = func.generate_series(1 + HASH_BYTES, func.octet_length(people), HASH_BYTES).column_valued("start")
-    is_hash = exists(select(start).where(func.substring(people, start, HASH_BYTES) == id_hash))
-    number = select(audit_people.c.number).where(audit_people.c.hash == id_hash).scalar_subquery()
+    start = sa.func.generate_series(1 + HASH_BYTES, sa.func.octet_length(people), HASH_BYTES).column_valued("start")
+    is_hash = sa.exists(sa.select(start).where(sa.func.substring(people, start, HASH_BYTES) == id_hash))
+    number = sa.select(audit_people.c.number).where(audit_people.c.hash == id_hash).scalar_subquery()
     bits = disclosures.c.people_bits
-    byte = func.substring(bits, number // 8 + 1, 1)
-    has_bit = case((func.octet_length(bits) > number // 8, func.get_bit(byte, number % 8) == 1), else_=false())
-    return (func.pg_catalog.position(people, id_hash) > 0) & is_hash | (number == any_(disclosures.c.people)) | has_bit
+    byte = sa.func.substring(bits, number // 8 + 1, 1)
+    has_bit = sa.case(
+        (sa.func.octet_length(bits) > number // 8, sa.func.get_bit(byte, number % 8) == 1), else_=sa.false()
+    )
+    return (
+        (sa.func.pg_catalog.position(people, id_hash) > 0) & is_hash
+        | (number == sa.any_(disclosures.c.people))
+        | has_bit
+    )
 
 
-def was_disclosed(connection: Connection, id_hash: bytes) -> bool:
+def was_disclosed(connection: sa.Connection, id_hash: bytes) -> bool:
     """Returns whether a row of the access log had records of a person. `id_hash`: as in `AccessLogFilter`."""
-    return bool(connection.scalar(select(exists(select(1).select_from(disclosures).where(_has_person(id_hash))))))
+    return bool(
+        connection.scalar(sa.select(sa.exists(sa.select(1).select_from(disclosures).where(_has_person(id_hash)))))
+    )
 
 
-_CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
+_CONDITIONS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     "vendor_id": lambda value: disclosures.c.vendor_id == value,
     # The row of a day has the responses of before the instant, too.
     "since": lambda value: disclosures.c.last_at >= value,
     "caller": lambda value: disclosures.c.caller == value,
     "address": lambda value: disclosures.c.address == value,
-    "scope": lambda value: literal(value) == any_(func.string_to_array(disclosures.c.scope, " ")),
-    "district": lambda value: literal(value) == any_(disclosures.c.districts),
+    "scope": lambda value: sa.literal(value) == sa.any_(sa.func.string_to_array(disclosures.c.scope, " ")),
+    "district": lambda value: sa.literal(value) == sa.any_(disclosures.c.districts),
     "person": _has_person,
 }
 
 
-def _list_conditions(wanted: AccessLogFilter) -> list[ColumnElement[bool]]:
+def _list_conditions(wanted: AccessLogFilter) -> list[sa.ColumnElement[bool]]:
     values = vars(wanted)
     return [make(values[name]) for name, make in _CONDITIONS.items() if values[name] is not None]
 
@@ -208,12 +218,12 @@ _PEOPLE = frozenset({"people", "people_bits", "hashes", "entries"})
 
 
 def read_access_log(
-    connection: Connection, wanted: AccessLogFilter, latest: tuple[int, int] | None = None
+    connection: sa.Connection, wanted: AccessLogFilter, latest: tuple[int, int] | None = None
 ) -> list[AccessLogRow]:
     """Lists the access log, in the order that `order_rows` gives for `latest`."""
     # Without the people: a row can have thousands.
     columns = [column for column in disclosures.c if column.name not in _PEOPLE]
-    rows = select(*columns, vendors.c.email).join(vendors, vendors.c.id == disclosures.c.vendor_id, isouter=True)
+    rows = sa.select(*columns, vendors.c.email).join(vendors, vendors.c.id == disclosures.c.vendor_id, isouter=True)
     rows = rows.where(*_list_conditions(wanted))
     return [
         AccessLogRow(
@@ -246,11 +256,11 @@ class Unsearchable:
     other_key: int
 
 
-def count_unsearchable(connection: Connection, wanted: AccessLogFilter, check: bytes) -> Unsearchable:
+def count_unsearchable(connection: sa.Connection, wanted: AccessLogFilter, check: bytes) -> Unsearchable:
     """Counts the responses that a search for a person leaves out because their rows do not tell, whoever the person is.
     `check`: of the `PersonHasher` that made the hash of the person."""
     answers, check_of = disclosures.c.answers, disclosures.c.hash_check
     left_out = (check_of.is_(None), check_of.not_in([check, b""]))
-    counts = (func.coalesce(func.sum(answers).filter(it), 0) for it in left_out)
-    rows = select(*counts).where(*_list_conditions(dataclasses.replace(wanted, person=None)))
+    counts = (sa.func.coalesce(sa.func.sum(answers).filter(it), 0) for it in left_out)
+    rows = sa.select(*counts).where(*_list_conditions(dataclasses.replace(wanted, person=None)))
     return Unsearchable(*connection.execute(rows).one())

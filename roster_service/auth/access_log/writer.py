@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, Connection, Engine, Text, bindparam, case, cast, column, func, select, union_all
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
@@ -49,7 +49,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 class AccessLog:
     """The rows and entries that are not in the database yet, and the thread that writes them. Threads may share it."""
 
-    def __init__(self, engine: Engine, spool: Spool, *, is_required: bool) -> None:
+    def __init__(self, engine: sa.Engine, spool: Spool, *, is_required: bool) -> None:
         """`engine`: of the role that writes the access log. `is_required`: whether a response that cannot be recorded
         is refused."""
         self._engine = engine
@@ -196,7 +196,7 @@ class AccessLog:
         with limit_time(seconds), self._engine.begin() as connection:
             write_rows(connection, rows)
 
-    def _purge(self, connection: Connection) -> None:
+    def _purge(self, connection: sa.Connection) -> None:
         now = datetime.now(UTC)
         if now - self._purged_at >= PURGE_EVERY:
             self._purged_at = now
@@ -204,7 +204,7 @@ class AccessLog:
             delete_old_nonces(connection)
 
 
-def move_rows_of_ended_workers(engine: Engine, folder: Path) -> str | None:
+def move_rows_of_ended_workers(engine: sa.Engine, folder: Path) -> str | None:
     """Moves the rows that ended workers of this machine have left to the database: a running worker does so once it has
     answered a request. `engine`: of a role that may write the access log; `folder`: of the spools of all databases.
     Returns why it cannot, None if nothing is left."""
@@ -217,7 +217,7 @@ def move_rows_of_ended_workers(engine: Engine, folder: Path) -> str | None:
     return None
 
 
-def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
+def write_entries(connection: sa.Connection, entries: Sequence[Entry]) -> None:
     """Adds the entries to the usage counters of their day, those of refused requests also by cause, and stores the last
     use of each caller."""
     admitted = [entry for entry in entries if entry.vendor_id is not None]
@@ -229,7 +229,7 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
         _count_refused(connection, refused)
 
 
-def _count_usage(connection: Connection, entries: Sequence[Entry]) -> None:
+def _count_usage(connection: sa.Connection, entries: Sequence[Entry]) -> None:
     counted: dict[tuple[Any, ...], list[int]] = {}
     for entry in entries:
         key = (entry.vendor_id, entry.at.date(), f"{entry.method} {entry.path}", f"{entry.status // 100}xx")
@@ -244,7 +244,7 @@ def _count_usage(connection: Connection, entries: Sequence[Entry]) -> None:
     connection.execute(adding.on_conflict_do_update(index_elements=names[:4], set_=sums_of))
 
 
-def _count_refused(connection: Connection, entries: Sequence[Entry]) -> None:
+def _count_refused(connection: sa.Connection, entries: Sequence[Entry]) -> None:
     named = {entry.caller for entry in entries if entry.vendor_id is None and entry.caller is not None}
     vendor_of = _find_vendors(connection, sorted(named)) if named else {}
     counted: dict[tuple[Any, ...], list[Entry]] = {}
@@ -268,22 +268,22 @@ def _count_refused(connection: Connection, entries: Sequence[Entry]) -> None:
     # Another worker may have stored a later one.
     changed = {
         "requests": old.requests + new.requests,
-        "last_at": func.greatest(old.last_at, new.last_at),
-        "address": case((new.last_at >= old.last_at, new.address), else_=old.address),
+        "last_at": sa.func.greatest(old.last_at, new.last_at),
+        "address": sa.case((new.last_at >= old.last_at, new.address), else_=old.address),
     }
     connection.execute(adding.on_conflict_do_update(index_elements=keys, set_=changed))
 
 
-def _find_vendors(connection: Connection, callers: Sequence[str]) -> Mapping[str | None, int]:
+def _find_vendors(connection: sa.Connection, callers: Sequence[str]) -> Mapping[str | None, int]:
     """Returns the vendors of those of the client ids and prefixes of API keys that the service knows."""
-    known = union_all(
-        select(oauth_clients.c.client_id, oauth_clients.c.vendor_id).where(oauth_clients.c.client_id.in_(callers)),
-        select(api_keys.c.prefix, api_keys.c.vendor_id).where(api_keys.c.prefix.in_(callers)),
+    known = sa.union_all(
+        sa.select(oauth_clients.c.client_id, oauth_clients.c.vendor_id).where(oauth_clients.c.client_id.in_(callers)),
+        sa.select(api_keys.c.prefix, api_keys.c.vendor_id).where(api_keys.c.prefix.in_(callers)),
     )
     return {row.client_id: row.vendor_id for row in connection.execute(known)}
 
 
-def _store_last_uses(connection: Connection, entries: Sequence[Entry]) -> None:
+def _store_last_uses(connection: sa.Connection, entries: Sequence[Entry]) -> None:
     latest = {(entry.vendor_id, entry.caller): entry for entry in sorted(entries, key=lambda entry: entry.at)}
     rows = [
         {"vendor_id": vendor_id, "caller": caller, "used_at": entry.at, "address": entry.address}
@@ -299,14 +299,14 @@ def _store_last_uses(connection: Connection, entries: Sequence[Entry]) -> None:
 
 # The rows are one JSON text: binding the values one by one would take longer than inserting the rows.
 _ROWS = (
-    func.json_to_recordset(cast(bindparam("rows", type_=Text), JSON))
-    .table_valued(*(column(it.name, it.type) for it in audit.c if it.identity is None))
+    sa.func.json_to_recordset(sa.cast(sa.bindparam("rows", type_=sa.Text), sa.JSON))
+    .table_valued(*(sa.column(it.name, it.type) for it in audit.c if it.identity is None))
     .render_derived(with_types=True)
 )
 # A row that was written before a crash is in the spool still, and is left out.
-_ADD_ROWS = upsert(audit).from_select([it.name for it in _ROWS.c], select(*_ROWS.c)).on_conflict_do_nothing()
+_ADD_ROWS = upsert(audit).from_select([it.name for it in _ROWS.c], sa.select(*_ROWS.c)).on_conflict_do_nothing()
 
 
-def write_rows(connection: Connection, rows: Sequence[bytes]) -> None:
+def write_rows(connection: sa.Connection, rows: Sequence[bytes]) -> None:
     """Adds rows to the access log that it does not have yet. `rows`: of `Disclosure.make_line`."""
     connection.execute(_ADD_ROWS, {"rows": f"[{b','.join(rows).decode()}]"})

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+import sqlalchemy as sa
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
-from sqlalchemy import Text, bindparam, text
 
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.auth.scopes import TOKEN_PATH, Scope, ScopeName, make_content_rights, read_scopes
@@ -157,8 +157,8 @@ def make_access_token_audience(issuer: str) -> str:
 
 # The function runs as the owner of the tables, because the role that serves requests cannot read accounts. If all
 # claims of the token still hold, it sets the settings that the policies read, for the rest of the transaction.
-_ADMIT = text(
+_ADMIT = sa.text(
     "SELECT admit_client("
     ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians, "
     "CAST(:slots AS integer))"
-).bindparams(*(bindparam(name, type_=Text) for name in ("client", "visibility_key", "key_id")))
+).bindparams(*(sa.bindparam(name, type_=sa.Text) for name in ("client", "visibility_key", "key_id")))

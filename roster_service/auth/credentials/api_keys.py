@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, LargeBinary, bindparam, func, insert, or_, select, text, update
+import sqlalchemy as sa
 
 from roster_service.auth.credentials.secrets import hash_secret, make_api_key
 from roster_service.db.round_trip import Call
@@ -67,48 +67,50 @@ class KeyHolder:
         return Call(_ADMIT, {"key_hash": self.key_hash, "guardians": guardians})
 
 
-def issue_key(connection: Connection, vendor_id: int, expires_at: datetime | None) -> IssuedKey:
+def issue_key(connection: sa.Connection, vendor_id: int, expires_at: datetime | None) -> IssuedKey:
     """Makes a key for a vendor. The vendor's other keys stay valid. `expires_at`: None for a key without an end."""
     made = make_api_key()
     matched = _KEY.fullmatch(made)
     if matched is None:
         raise RuntimeError("make_api_key made a text that is no API key")
     row = {"key_hash": hash_secret(made), "vendor_id": vendor_id, "prefix": matched["prefix"]}
-    connection.execute(insert(api_keys).values(**row, expires_at=expires_at))
+    connection.execute(sa.insert(api_keys).values(**row, expires_at=expires_at))
     return IssuedKey(matched["prefix"], made)
 
 
 def rotate_key(
-    connection: Connection, vendor_id: int, grace: timedelta, expires_at: datetime | None = None
+    connection: sa.Connection, vendor_id: int, grace: timedelta, expires_at: datetime | None = None
 ) -> IssuedKey:
     """Makes a new key for a vendor, with the end `expires_at`. The vendor's other keys end after `grace`, or earlier if
     they already have an earlier end."""
-    ends = func.now() + grace
-    lasting = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > ends)
-    connection.execute(update(api_keys).where(api_keys.c.vendor_id == vendor_id, lasting).values(expires_at=ends))
+    ends = sa.func.now() + grace
+    lasting = sa.or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > ends)
+    connection.execute(sa.update(api_keys).where(api_keys.c.vendor_id == vendor_id, lasting).values(expires_at=ends))
     return issue_key(connection, vendor_id, expires_at)
 
 
 # The function runs as the owner of the tables, because the role that serves requests cannot read accounts.
-_ADMIT = text("SELECT * FROM admit_key_holder(:key_hash, :guardians)").bindparams(
-    bindparam("key_hash", type_=LargeBinary)
+_ADMIT = sa.text("SELECT * FROM admit_key_holder(:key_hash, :guardians)").bindparams(
+    sa.bindparam("key_hash", type_=sa.LargeBinary)
 )
 
 
-def find_key_holder(connection: Connection, key: str) -> KeyHolder | None:
+def find_key_holder(connection: sa.Connection, key: str) -> KeyHolder | None:
     """Returns the vendor that holds an API key, which may be disabled. None for a text that is no API key, an unknown
     key, and a key that has ended."""
     return None if _KEY.fullmatch(key) is None else _find_holder(connection, hash_secret(key))
 
 
-def find_holder_of(connection: Connection, vendor_id: int) -> KeyHolder | None:
+def find_holder_of(connection: sa.Connection, vendor_id: int) -> KeyHolder | None:
     """Returns a vendor as the holder of the newest of its API keys; None if it has no valid one."""
-    newest = select(api_keys.c.key_hash).where(api_keys.c.vendor_id == vendor_id).order_by(api_keys.c.created_at.desc())
+    newest = (
+        sa.select(api_keys.c.key_hash).where(api_keys.c.vendor_id == vendor_id).order_by(api_keys.c.created_at.desc())
+    )
     holders = (_find_holder(connection, bytes(key_hash)) for key_hash in connection.scalars(newest).all())
     return next((holder for holder in holders if holder is not None), None)
 
 
-def _find_holder(connection: Connection, key_hash: bytes) -> KeyHolder | None:
+def _find_holder(connection: sa.Connection, key_hash: bytes) -> KeyHolder | None:
     row = connection.execute(_ADMIT, {"key_hash": key_hash, "guardians": False}).one_or_none()
     if row is None:
         return None

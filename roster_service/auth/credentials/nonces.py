@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import Connection, Engine, delete
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from roster_service.db.tables import oauth1_nonces
@@ -19,7 +19,7 @@ WINDOW_SECONDS = 300
 KEPT_SECONDS = 2 * WINDOW_SECONDS
 
 
-def take_nonce(engine: Engine, client_id: str, timestamp: int, nonce: str) -> bool:
+def take_nonce(engine: sa.Engine, client_id: str, timestamp: int, nonce: str) -> bool:
     """Stores a nonce. Returns False if the client has used it before with this timestamp, in seconds since 1970.
 
     `engine`: of `make_counting_engine`. Raises SQLAlchemyError if the database cannot store it.
@@ -29,6 +29,6 @@ def take_nonce(engine: Engine, client_id: str, timestamp: int, nonce: str) -> bo
         return connection.execute(insert(oauth1_nonces).values(row).on_conflict_do_nothing()).rowcount == 1
 
 
-def delete_old_nonces(connection: Connection) -> None:
+def delete_old_nonces(connection: sa.Connection) -> None:
     """Deletes the nonces of timestamps that no machine accepts any more."""
-    connection.execute(delete(oauth1_nonces).where(oauth1_nonces.c.stamp < time.time() - KEPT_SECONDS))
+    connection.execute(sa.delete(oauth1_nonces).where(oauth1_nonces.c.stamp < time.time() - KEPT_SECONDS))

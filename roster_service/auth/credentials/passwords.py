@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
+import sqlalchemy as sa
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
-from sqlalchemy import Connection, select, update
 
 from roster_service.db.tables import vendors
 from roster_service.errors import CommandError
@@ -40,20 +40,20 @@ def matches_password(stored: str | None, password: str) -> bool:
     return stored is not None
 
 
-def set_password(connection: Connection, vendor_id: int, password: str) -> None:
+def set_password(connection: sa.Connection, vendor_id: int, password: str) -> None:
     """Sets a vendor's password. Raises CommandError if it is too short or too long."""
     hashed = hash_password(password)
-    connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(password_hash=hashed))
+    connection.execute(sa.update(vendors).where(vendors.c.id == vendor_id).values(password_hash=hashed))
 
 
-def verify_password(connection: Connection, vendor_id: int, email: str, password: str) -> bool:
+def verify_password(connection: sa.Connection, vendor_id: int, email: str, password: str) -> bool:
     """Returns whether the enabled vendor with this id has this e-mail and this password.
 
     An unknown e-mail, the e-mail of another vendor, and a vendor without a password take the same time as a wrong
     password: the time tells a caller nothing.
     """
     stored = connection.execute(
-        select(vendors.c.password_hash).where(
+        sa.select(vendors.c.password_hash).where(
             vendors.c.id == vendor_id, vendors.c.email == email.strip().lower(), vendors.c.enabled
         )
     ).scalar_one_or_none()

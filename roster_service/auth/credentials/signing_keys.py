@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import sqlalchemy as sa
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from joserfc.jwk import KeySet, RSAKey
-from sqlalchemy import ColumnElement, Connection, Engine, func, insert, or_, select, text, update
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
@@ -39,7 +39,7 @@ class KeyRing:
 
     pause = 1.0
 
-    def __init__(self, engine: Engine, secret_key: str) -> None:
+    def __init__(self, engine: sa.Engine, secret_key: str) -> None:
         self._engine = engine
         self._seal = make_seal(secret_key)
         self._public: Mapping[str, dict[str, Any]] = {}
@@ -47,7 +47,7 @@ class KeyRing:
 
     def read_public(self) -> Mapping[str, dict[str, Any]]:
         """Reads the public keys (JWK) that still verify, by key id, and replaces the cache with them."""
-        columns = select(signing_keys.c.key_id, signing_keys.c.public_jwk).order_by(signing_keys.c.created_at)
+        columns = sa.select(signing_keys.c.key_id, signing_keys.c.public_jwk).order_by(signing_keys.c.created_at)
         with self._engine.connect() as connection:
             rows = connection.execute(columns.where(_verifies())).all()
         self._read_at = time.monotonic()
@@ -78,13 +78,13 @@ class KeyRing:
             return KeySet([_read_signing_key(connection, self._seal)])
 
 
-def _verifies() -> ColumnElement[bool]:
+def _verifies() -> sa.ColumnElement[bool]:
     """Returns the condition that a key still verifies."""
-    return or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > func.now())
+    return sa.or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > sa.func.now())
 
 
-def _read_signing_key(connection: Connection, seal: Fernet) -> RSAKey:
-    newest = select(signing_keys.c.key_id, signing_keys.c.private_sealed).order_by(signing_keys.c.created_at.desc())
+def _read_signing_key(connection: sa.Connection, seal: Fernet) -> RSAKey:
+    newest = sa.select(signing_keys.c.key_id, signing_keys.c.private_sealed).order_by(signing_keys.c.created_at.desc())
     row = connection.execute(newest.where(signing_keys.c.retired_at.is_(None)).limit(1)).one()
     try:
         pem = seal.decrypt(bytes(row.private_sealed))
@@ -104,29 +104,29 @@ def make_seal(secret_key: str) -> Fernet:
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(secret_key.encode()).digest()))
 
 
-def ensure_signing_key(connection: Connection, secret_key: str) -> None:
+def ensure_signing_key(connection: sa.Connection, secret_key: str) -> None:
     """Makes a signing key if there is none.
 
     Raises SettingError if another secret key has sealed the newest signing key: the service could sign no token.
     """
-    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY_LOCK})
-    if connection.execute(select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
+    connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY_LOCK})
+    if connection.execute(sa.select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
         add_signing_key(connection, secret_key)
     _read_signing_key(connection, make_seal(secret_key))
 
 
-def add_signing_key(connection: Connection, secret_key: str) -> str:
+def add_signing_key(connection: sa.Connection, secret_key: str) -> str:
     """Makes a key that signs from now on. Returns its id."""
     key = RSAKey.generate_key(KEY_BITS, {"use": "sig", "alg": ALGORITHM}, auto_kid=True)
     sealed = make_seal(secret_key).encrypt(key.as_pem(private=True))
     connection.execute(
-        insert(signing_keys).values(key_id=key.kid, public_jwk=key.as_dict(private=False), private_sealed=sealed)
+        sa.insert(signing_keys).values(key_id=key.kid, public_jwk=key.as_dict(private=False), private_sealed=sealed)
     )
     return str(key.kid)
 
 
 def rotate_signing_key(
-    connection: Connection, actor: Actor, secret_key: str, lasting: timedelta, *, is_lost: bool
+    connection: sa.Connection, actor: Actor, secret_key: str, lasting: timedelta, *, is_lost: bool
 ) -> str:
     """Makes a key that signs from now on, and returns its id. Older keys verify for `lasting`, or shorter if they
     already have an earlier end: to verify takes no secret key.
@@ -141,9 +141,9 @@ def rotate_signing_key(
     with recorded(connection, actor, Verb.KEYS_ROTATE, Subject("service", "signing keys"), read_state):
         if not is_lost:
             ensure_signing_key(connection, secret_key)
-        ends = func.now() + lasting
-        longer = or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > ends)
-        connection.execute(update(signing_keys).where(longer).values(retired_at=ends))
+        ends = sa.func.now() + lasting
+        longer = sa.or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > ends)
+        connection.execute(sa.update(signing_keys).where(longer).values(retired_at=ends))
         return add_signing_key(connection, secret_key)
 
 
@@ -157,7 +157,7 @@ class ListedKey:
     retired_at: str | None
 
 
-def list_signing_keys(connection: Connection) -> list[ListedKey]:
+def list_signing_keys(connection: sa.Connection) -> list[ListedKey]:
     """Lists all keys, newest first."""
     columns = (
         signing_keys.c.key_id,
@@ -165,7 +165,7 @@ def list_signing_keys(connection: Connection) -> list[ListedKey]:
         signing_keys.c.retired_at,
         _verifies().label("verifies"),
     )
-    rows = connection.execute(select(*columns).order_by(signing_keys.c.created_at.desc(), signing_keys.c.key_id))
+    rows = connection.execute(sa.select(*columns).order_by(signing_keys.c.created_at.desc(), signing_keys.c.key_id))
     return [
         ListedKey(
             row.key_id,

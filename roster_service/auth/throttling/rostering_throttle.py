@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.auth.throttling.counters import Counters
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance, make_lots
@@ -46,7 +46,7 @@ class _Lot:
 class RosteringThrottle:
     """Counts the requests of vendors for one worker. Threads may share it."""
 
-    def __init__(self, counters: Counters, accounts: Engine, workers: int) -> None:
+    def __init__(self, counters: Counters, accounts: sa.Engine, workers: int) -> None:
         """`accounts`: of the role that may read accounts. `workers`: of this machine."""
         self._counters = counters
         self._accounts = accounts
@@ -100,6 +100,6 @@ class RosteringThrottle:
     def _read_allowance(self, vendor_id: int) -> RosteringAllowance:
         columns = (vendors.c.rostering_per_second, vendors.c.rostering_burst, vendors.c.rostering_at_once)
         with self._accounts.connect() as connection:
-            row = connection.execute(select(*columns).where(vendors.c.id == vendor_id)).one_or_none()
+            row = connection.execute(sa.select(*columns).where(vendors.c.id == vendor_id)).one_or_none()
         # The admission refuses the token of a vendor that is gone.
         return ROSTERING_DEFAULTS if row is None else RosteringAllowance(*row)

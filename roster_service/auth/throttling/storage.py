@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import sqlalchemy as sa
 from limits.errors import ConfigurationError
 from limits.storage import MovingWindowSupport, RedisStorage, Storage
-from sqlalchemy import BindParameter, Connection, Double, Engine, Text, bindparam, delete, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.db.tables import rate_hits, rate_windows
@@ -24,12 +24,14 @@ REDIS_SECONDS = 0.1
 KEPT_DAYS = 2
 
 
-def _name() -> BindParameter[str]:
-    return bindparam("name", type_=Text)
+def _name() -> sa.BindParameter[str]:
+    return sa.bindparam("name", type_=sa.Text)
 
 
-_TAKE = select(func.take_hits(_name(), bindparam("most"), bindparam("seconds", type_=Double), bindparam("amount")))
-_READ = text("SELECT extract(epoch FROM oldest)::float8 AS oldest, hits FROM read_window(:name, :most, :seconds)")
+_TAKE = sa.select(
+    sa.func.take_hits(_name(), sa.bindparam("most"), sa.bindparam("seconds", type_=sa.Double), sa.bindparam("amount"))
+)
+_READ = sa.text("SELECT extract(epoch FROM oldest)::float8 AS oldest, hits FROM read_window(:name, :most, :seconds)")
 
 
 class PostgresStorage(MovingWindowSupport, Storage):
@@ -40,7 +42,7 @@ class PostgresStorage(MovingWindowSupport, Storage):
     def __init__(self, uri: str | None = None, wrap_exceptions: bool = False, **options: Any) -> None:
         """`options["engine"]`: of `make_counting_engine`, which commits each statement by itself."""
         super().__init__(uri, wrap_exceptions)
-        self._engine: Engine = options["engine"]
+        self._engine: sa.Engine = options["engine"]
 
     @property
     def base_exceptions(self) -> type[Exception]:
@@ -63,19 +65,19 @@ class PostgresStorage(MovingWindowSupport, Storage):
     def check(self) -> bool:
         """Returns True if the database can read the counters; else it raises."""
         with self._engine.connect() as connection:
-            return connection.execute(select(func.count()).select_from(rate_windows)).scalar_one() >= 0
+            return connection.execute(sa.select(sa.func.count()).select_from(rate_windows)).scalar_one() >= 0
 
     def clear(self, key: str) -> None:
         """Deletes a counter."""
         with self._engine.connect() as connection:
-            connection.execute(delete(rate_hits).where(rate_hits.c.key == key))
-            connection.execute(delete(rate_windows).where(rate_windows.c.key == key))
+            connection.execute(sa.delete(rate_hits).where(rate_hits.c.key == key))
+            connection.execute(sa.delete(rate_windows).where(rate_windows.c.key == key))
 
     def reset(self) -> int | None:
         """Deletes all counters; returns how many there were."""
         with self._engine.connect() as connection:
-            connection.execute(delete(rate_hits))
-            return connection.execute(delete(rate_windows)).rowcount
+            connection.execute(sa.delete(rate_hits))
+            return connection.execute(sa.delete(rate_windows)).rowcount
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         """Not for moving windows."""
@@ -90,7 +92,7 @@ class PostgresStorage(MovingWindowSupport, Storage):
         raise NotImplementedError
 
 
-def make_storage(engine: Engine, redis_url: str | None) -> Storage:
+def make_storage(engine: sa.Engine, redis_url: str | None) -> Storage:
     """Returns the storage: on the Redis server at `redis_url`; None: in the database of `engine`, of
     `make_counting_engine`. It does not connect yet.
 
@@ -106,8 +108,10 @@ def make_storage(engine: Engine, redis_url: str | None) -> Storage:
         ) from None
 
 
-def delete_old_windows(connection: Connection) -> None:
+def delete_old_windows(connection: sa.Connection) -> None:
     """Deletes the counters without a hit for `KEPT_DAYS`: of former limits of a vendor, and of vendors that left."""
-    old = select(rate_windows.c.key).where(rate_windows.c.last_hit < func.now() - text(f"interval '{KEPT_DAYS} days'"))
-    connection.execute(delete(rate_hits).where(rate_hits.c.key.in_(old)))
-    connection.execute(delete(rate_windows).where(rate_windows.c.key.in_(old)))
+    old = sa.select(rate_windows.c.key).where(
+        rate_windows.c.last_hit < sa.func.now() - sa.text(f"interval '{KEPT_DAYS} days'")
+    )
+    connection.execute(sa.delete(rate_hits).where(rate_hits.c.key.in_(old)))
+    connection.execute(sa.delete(rate_windows).where(rate_windows.c.key.in_(old)))

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
@@ -239,7 +239,7 @@ def remove(sent: Submission) -> Outcome:
     return _show(sent, "The removal has begun. This page shows when it ends.")
 
 
-def _find_feed(connection: Connection, place: Mapping[str, Any]) -> Feed:
+def _find_feed(connection: sa.Connection, place: Mapping[str, Any]) -> Feed:
     """The feed of an address, also a removed one."""
     return feeds.find_listed(connection, find_listed_feed(connection, _read_name(place)).name)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
@@ -126,7 +126,7 @@ def _list_feeds(wanted: Sequence[FeedQuality]) -> list[PlaceCounts]:
     return sorted(found, key=lambda it: (-it.total, it.name))
 
 
-def _list_schools(connection: Connection, quality: FeedQuality) -> list[PlaceCounts]:
+def _list_schools(connection: sa.Connection, quality: FeedQuality) -> list[PlaceCounts]:
     schools = {school for found in quality.schools.values() for school in found}
     names = read_labels(connection, tables.orgs, schools - {NO_SCHOOL})
     found = []

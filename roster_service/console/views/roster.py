@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+import sqlalchemy as sa
 from oneroster_filter import FieldType, Kind
-from sqlalchemy import Connection
 
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.change_log.actors import OperatorRole
@@ -198,7 +198,7 @@ def search_roster(
     return make_rows(visit.connection, resource, found.records), problem
 
 
-def _find(connection: Connection, wanted: Wanted, settings: Settings) -> tuple[Found, str | None]:
+def _find(connection: sa.Connection, wanted: Wanted, settings: Settings) -> tuple[Found, str | None]:
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     try:
         with limit_statements(connection, LONGEST):
@@ -220,7 +220,7 @@ def _find_problem(given: Mapping[str, str]) -> str | None:
 
 
 def _show_facets(
-    connection: Connection, table: Any, given: Mapping[str, str], chosen: Mapping[str, str], found: Found
+    connection: sa.Connection, table: Any, given: Mapping[str, str], chosen: Mapping[str, str], found: Found
 ) -> Iterator[ShownFacet]:
     for name, facet in FACETS[table].items():
         value, counts = chosen.get(name), found.counts.get(name, {})
@@ -233,7 +233,7 @@ def _show_facets(
         yield ShownFacet(name, value, label, unique, facet.values is None, _change(given, **{name: None, "page": None}))
 
 
-def _list_feeds(connection: Connection) -> list[str]:
+def _list_feeds(connection: sa.Connection) -> list[str]:
     return [feed.name for feed in list_feeds(connection) if feed.state == FeedState.ADDED]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.list_pages import MOST_ROWS, Paged, find_window, make_page
@@ -206,7 +206,7 @@ def read_changes(visit: Visit) -> ChangePage:
     )
 
 
-def _name_changes(connection: Connection, changes: Sequence[Change]) -> list[NamedChange]:
+def _name_changes(connection: sa.Connection, changes: Sequence[Change]) -> list[NamedChange]:
     names = {
         kind: read_names(connection, table, (it.sourcedId for it in changes if it.type == kind), {})
         for table in ROSTER_TABLES
@@ -226,7 +226,7 @@ def _sum_changes(run: Run) -> dict[str, int]:
     return {name: sum(of_type.get(name, 0) for of_type in run.counts.values()) for name in CHANGES}
 
 
-def _list_progress(connection: Connection, run: RunDetails) -> Iterator[Progress]:
+def _list_progress(connection: sa.Connection, run: RunDetails) -> Iterator[Progress]:
     """The steps with their seconds, or of a run that is under way those before the present one as done."""
     if run.outcome != RUNNING:
         yield from (

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    MetaData,
-    Text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP
 
-metadata = MetaData(
+metadata = sa.MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
         "fk": "fk_%(table_name)s_%(column_0_name)s",
@@ -23,7 +20,7 @@ metadata = MetaData(
     }
 )
 
-CText = Text(collation="C")
+CText = sa.Text(collation="C")
 CTexts: ARRAY[Any] = ARRAY(CText)
 # In milliseconds, as the interfaces write instants: a filter with a stamp that a consumer has read finds its record.
 Stamp = TIMESTAMP(timezone=True, precision=3)

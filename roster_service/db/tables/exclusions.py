@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, Column, LargeBinary, Table, text
+import sqlalchemy as sa
 
 from roster_service.db.tables.base import CText, Stamp, metadata
 
 # A row for each person whom the sync leaves out of every export.
-exclusions = Table(
+exclusions = sa.Table(
     "exclusions",
     metadata,
     # HMAC-SHA256 of the sourcedId, with a key that follows from the service's secret key.
-    Column("id_hash", LargeBinary, primary_key=True),
+    sa.Column("id_hash", sa.LargeBinary, primary_key=True),
     # roster_service/feeds/exclusions.py
-    Column("kind", CText, nullable=False),
+    sa.Column("kind", CText, nullable=False),
     # The hash of nothing with the same key: another key would match nobody.
-    Column("key_check", LargeBinary, nullable=False),
+    sa.Column("key_check", sa.LargeBinary, nullable=False),
     # Of a hidden person, so that operators can list them; NULL for an erased one.
-    Column("sourced_id", CText),
-    Column("at", Stamp, nullable=False, server_default=text("now()")),
-    CheckConstraint("kind IN ('erased', 'hidden')", name="kind"),
-    CheckConstraint("kind = 'hidden' OR sourced_id IS NULL", name="erased_id"),
+    sa.Column("sourced_id", CText),
+    sa.Column("at", Stamp, nullable=False, server_default=sa.text("now()")),
+    sa.CheckConstraint("kind IN ('erased', 'hidden')", name="kind"),
+    sa.CheckConstraint("kind = 'hidden' OR sourced_id IS NULL", name="erased_id"),
 )

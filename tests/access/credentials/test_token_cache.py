@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from joserfc import jwt
-from sqlalchemy import Engine, func
 
 from roster_service.auth.credentials import token_cache
 from roster_service.auth.credentials.access_token import LEEWAY_SECONDS, TOKEN_TYPE, make_access_token_audience
@@ -52,7 +52,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(engine: Engine) -> Desk:
+def desk(engine: sa.Engine) -> Desk:
     """On a database of this test's own."""
     with engine.begin() as connection:
         add_signing_key(connection, SECRET)
@@ -76,11 +76,11 @@ def test_a_remembered_token_ends_in_time(desk: Desk, monkeypatch: pytest.MonkeyP
         desk.reader.read(token)
 
 
-def test_a_remembered_token_ends_with_its_key(desk: Desk, engine: Engine) -> None:
+def test_a_remembered_token_ends_with_its_key(desk: Desk, engine: sa.Engine) -> None:
     token = desk.sign()
     desk.reader.read(token)
     with engine.begin() as connection:
-        connection.execute(signing_keys.update().values(retired_at=func.now()))
+        connection.execute(signing_keys.update().values(retired_at=sa.func.now()))
     desk.ring.read_public()
     with pytest.raises(RefusedRequestError):
         desk.reader.read(token)

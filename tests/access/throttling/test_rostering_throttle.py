@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.auth.credentials.api_keys import Allowance
@@ -40,11 +40,11 @@ def storage(database_url: str) -> Iterator[AskedStorage]:
 
 
 @pytest.fixture
-def workers(engine: Engine, storage: AskedStorage) -> list[RosteringThrottle]:
+def workers(engine: sa.Engine, storage: AskedStorage) -> list[RosteringThrottle]:
     return [RosteringThrottle(Counters(storage), engine, WORKERS) for _ in range(WORKERS)]
 
 
-def add_vendor(engine: Engine, allowance: RosteringAllowance) -> int:
+def add_vendor(engine: sa.Engine, allowance: RosteringAllowance) -> int:
     with engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, EMAIL, "vendor")
         return vendors.change_allowance(connection, TESTER, EMAIL, Allowance(None, None, None), allowance).id
@@ -71,7 +71,7 @@ def test_an_allowance_is_a_window_of_lots(allowance: RosteringAllowance, size: i
 
 @pytest.mark.parametrize("burst", [40, 1200])
 def test_workers_count_together_to_one_lot_of_each(
-    engine: Engine, workers: list[RosteringThrottle], burst: int
+    engine: sa.Engine, workers: list[RosteringThrottle], burst: int
 ) -> None:
     vendor_id = add_vendor(engine, RosteringAllowance(burst // 40, burst, None))
     admitted = [admit(workers[number % WORKERS], vendor_id) for number in range(burst + 50)]
@@ -80,7 +80,7 @@ def test_workers_count_together_to_one_lot_of_each(
 
 
 def test_the_counters_are_asked_once_a_lot_and_not_during_a_refusal(
-    engine: Engine, workers: list[RosteringThrottle], storage: AskedStorage
+    engine: sa.Engine, workers: list[RosteringThrottle], storage: AskedStorage
 ) -> None:
     vendor_id = add_vendor(engine, RosteringAllowance(30, 1200, None))
     admitted = [admit(workers[0], vendor_id) for _ in range(1300)]
@@ -89,7 +89,7 @@ def test_the_counters_are_asked_once_a_lot_and_not_during_a_refusal(
 
 
 def test_a_limit_that_an_operator_changes_counts_within_seconds(
-    engine: Engine, workers: list[RosteringThrottle], monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, workers: list[RosteringThrottle], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])

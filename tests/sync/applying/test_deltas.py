@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.applying.changes import Counts
@@ -41,7 +41,7 @@ def alone(*bends: Bend) -> Bend:
 
 
 # What a delta does, and the ids of the records that bear its stamp.
-CASES: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
+CASES: dict[str, tuple[Bend, dict[sa.Table, set[str]]]] = {
     "a change": (
         alone(only("users", "spr-student-1"), cell_of("users", "spr-student-1", "givenName", "Zoey")),
         {tables.users: {"spr-student-1"}},
@@ -117,7 +117,7 @@ CASES: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
 
 
 @pytest.mark.parametrize(("bend", "wanted"), CASES.values(), ids=CASES)
-def test_deltas(engine: Engine, springfield: Path, bend: Bend, wanted: dict[Table, set[str]]) -> None:
+def test_deltas(engine: sa.Engine, springfield: Path, bend: Bend, wanted: dict[sa.Table, set[str]]) -> None:
     load(engine, "feed", springfield)
     before = state(engine)
     bend(springfield)
@@ -164,7 +164,7 @@ def only_days(*days: str) -> Bend:
 
 @pytest.mark.parametrize(("bulk", "days", "wanted", "words"), ORDERS.values(), ids=ORDERS)
 def test_a_delta_whose_days_show_no_order_has_that_of_the_last_export(
-    engine: Engine, springfield: Path, bulk: Bend, days: tuple[str, ...], wanted: str, words: str
+    engine: sa.Engine, springfield: Path, bulk: Bend, days: tuple[str, ...], wanted: str, words: str
 ) -> None:
     bulk(springfield)
     load(engine, "feed", springfield)
@@ -175,7 +175,9 @@ def test_a_delta_whose_days_show_no_order_has_that_of_the_last_export(
     assert words in said
 
 
-def test_an_order_of_days_is_kept_until_another_one_is_read(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_an_order_of_days_is_kept_until_another_one_is_read(
+    engine: sa.Engine, springfield: Path, tmp_path: Path
+) -> None:
     """Each row: an export, and the birth date of the second student after it."""
     born = cell_of("demographics", "spr-student-1", "birthDate", "16/5/2011")
     exports: list[tuple[Bend, Options, str]] = [
@@ -198,7 +200,7 @@ def test_an_order_of_days_is_kept_until_another_one_is_read(engine: Engine, spri
         assert (number, str(stored)) == (number, wanted)
 
 
-def test_what_a_delta_says_of_the_gone(engine: Engine, springfield: Path) -> None:
+def test_what_a_delta_says_of_the_gone(engine: sa.Engine, springfield: Path) -> None:
     """A record that a delta removed comes back in a later one; a reference to it falls meanwhile."""
     load(engine, "feed", springfield)
     gone = both(
@@ -216,7 +218,7 @@ def test_what_a_delta_says_of_the_gone(engine: Engine, springfield: Path) -> Non
 
 
 def test_an_org_of_another_feed_in_a_delta_is_rejected_alone(
-    engine: Engine, springfield: Path, shelbyville: Path
+    engine: sa.Engine, springfield: Path, shelbyville: Path
 ) -> None:
     load(engine, "springfield", springfield)
     load(engine, "shelbyville", shelbyville)
@@ -225,7 +227,7 @@ def test_an_org_of_another_feed_in_a_delta_is_rejected_alone(
     assert "column sourcedId: belongs to the feed springfield" in describe(report.findings)
 
 
-def test_a_delta_into_an_empty_roster(engine: Engine, springfield: Path) -> None:
+def test_a_delta_into_an_empty_roster(engine: sa.Engine, springfield: Path) -> None:
     """Nothing is there for its rows to name."""
     alone(only("enrollments", "spr-enr-01"), only("orgs", "spr-district"))(springfield)
     report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
@@ -233,7 +235,7 @@ def test_a_delta_into_an_empty_roster(engine: Engine, springfield: Path) -> None
     assert set(snapshot(engine, tables.enrollments)) == set()
 
 
-def test_users_of_1_2_keep_their_roles(engine: Engine, shelbyville: Path) -> None:
+def test_users_of_1_2_keep_their_roles(engine: sa.Engine, shelbyville: Path) -> None:
     load(engine, "feed", shelbyville)
     before = snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)
     both(
@@ -246,7 +248,7 @@ def test_users_of_1_2_keep_their_roles(engine: Engine, shelbyville: Path) -> Non
     assert (snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)) == before
 
 
-def test_a_circle_through_a_record_that_stands(engine: Engine, springfield: Path) -> None:
+def test_a_circle_through_a_record_that_stands(engine: sa.Engine, springfield: Path) -> None:
     """A delta puts the district below its own school, which it does not name."""
     load(engine, "feed", springfield)
     before = state(engine)
@@ -257,7 +259,7 @@ def test_a_circle_through_a_record_that_stands(engine: Engine, springfield: Path
     assert (report.outcome, state(engine)) == ("unchanged", before)
 
 
-def test_a_circle_through_a_rejected_row(engine: Engine, springfield: Path) -> None:
+def test_a_circle_through_a_rejected_row(engine: sa.Engine, springfield: Path) -> None:
     """In bulk, the school's own row would have moved it elsewhere; as it is refused, the school stays where it is."""
     load(engine, "feed", springfield)
     before = state(engine)
@@ -271,7 +273,7 @@ def test_a_circle_through_a_rejected_row(engine: Engine, springfield: Path) -> N
     assert (report.outcome, state(engine)) == ("unchanged", before)
 
 
-def test_a_row_marked_as_gone_is_in_no_circle(engine: Engine, springfield: Path) -> None:
+def test_a_row_marked_as_gone_is_in_no_circle(engine: sa.Engine, springfield: Path) -> None:
     """Of such a row nothing but its status is read. The school above it loses a child."""
     load(engine, "feed", springfield)
     alone(
@@ -282,7 +284,7 @@ def test_a_row_marked_as_gone_is_in_no_circle(engine: Engine, springfield: Path)
     assert written(load(engine, "feed", springfield)) == {"orgs": Counts(changed=1, tombstoned=1)}
 
 
-def test_users_of_1_2_come_back_with_their_roles(engine: Engine, shelbyville: Path) -> None:
+def test_users_of_1_2_come_back_with_their_roles(engine: sa.Engine, shelbyville: Path) -> None:
     """Of the roles, a delta without roles.csv says that they are as they were."""
     load(engine, "feed", shelbyville)
     before = snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)

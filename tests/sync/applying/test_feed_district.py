@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, delete, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import orgs, sync_runs
 from sync_scripts.engine.load import Options, load
@@ -109,12 +109,14 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
-def read_parents(engine: Engine) -> dict[str, Any]:
+def read_parents(engine: sa.Engine) -> dict[str, Any]:
     return {key: row["parent_id"] for key, row in snapshot(engine, orgs).items() if row["status"] == "active"}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_an_export_without_a_district_gets_one(engine: Engine, copy_export: Callable[[str], Path], case: Case) -> None:
+def test_an_export_without_a_district_gets_one(
+    engine: sa.Engine, copy_export: Callable[[str], Path], case: Case
+) -> None:
     """It is told with the run and remembered, and the next night, with one change elsewhere, nothing of it moves."""
     folder = copy_export(case.export)
     case.bend(folder)
@@ -140,13 +142,13 @@ def test_an_export_without_a_district_gets_one(engine: Engine, copy_export: Call
     assert load(engine, FEED, folder, family=case.family).outcome == "unchanged"
 
 
-def test_an_export_with_a_district_gets_no_other_one(engine: Engine, each_export: Path) -> None:
+def test_an_export_with_a_district_gets_no_other_one(engine: sa.Engine, each_export: Path) -> None:
     report = load(engine, FEED, each_export)
     assert DISTRICT not in snapshot(engine, orgs)
     assert not any(NO_DISTRICT.taken in reported for reported in report.notices)
 
 
-def test_it_goes_when_the_export_brings_a_district(engine: Engine, springfield: Path) -> None:
+def test_it_goes_when_the_export_brings_a_district(engine: sa.Engine, springfield: Path) -> None:
     """And comes back without."""
     FLAT(springfield)
     load(engine, FEED, springfield)
@@ -162,7 +164,7 @@ def test_it_goes_when_the_export_brings_a_district(engine: Engine, springfield: 
     assert read_parents(engine)["spr-high"] == DISTRICT
 
 
-def test_the_orgs_of_rejected_rows_stay_below_it(engine: Engine, springfield: Path) -> None:
+def test_the_orgs_of_rejected_rows_stay_below_it(engine: sa.Engine, springfield: Path) -> None:
     FLAT(springfield)
     load(engine, FEED, springfield)
     before = state(engine)
@@ -172,7 +174,7 @@ def test_the_orgs_of_rejected_rows_stay_below_it(engine: Engine, springfield: Pa
     assert state(engine) == before
 
 
-def test_no_district_is_made_where_every_org_is_refused(engine: Engine, springfield: Path) -> None:
+def test_no_district_is_made_where_every_org_is_refused(engine: sa.Engine, springfield: Path) -> None:
     FLAT(springfield)
     column("orgs", "type", "shool")(springfield)
     load(engine, FEED, springfield, options=Options(allow_mass_delete=True))
@@ -203,7 +205,7 @@ DELTAS: dict[str, tuple[Bend, dict[str, str | None]]] = {
 
 
 @pytest.mark.parametrize(("bend", "parents"), DELTAS.values(), ids=DELTAS)
-def test_a_delta_beside_it(engine: Engine, springfield: Path, bend: Bend, parents: dict[str, str | None]) -> None:
+def test_a_delta_beside_it(engine: sa.Engine, springfield: Path, bend: Bend, parents: dict[str, str | None]) -> None:
     FLAT(springfield)
     load(engine, FEED, springfield)
     before = snapshot(engine, orgs)
@@ -218,15 +220,15 @@ def test_a_delta_beside_it(engine: Engine, springfield: Path, bend: Bend, parent
     assert snapshot(engine, orgs) == after
 
 
-def test_a_delta_makes_it_where_earlier_loads_did_not(engine: Engine, springfield: Path) -> None:
+def test_a_delta_makes_it_where_earlier_loads_did_not(engine: sa.Engine, springfield: Path) -> None:
     """As versions before this one have left the roster."""
     FLAT(springfield)
     load(engine, FEED, springfield)
     good = read_parents(engine)
     with engine.begin() as connection:
-        connection.execute(delete(orgs).where(orgs.c.sourced_id == DISTRICT))
-        connection.execute(update(orgs).values(district_id=None))
-        connection.execute(update(orgs).where(orgs.c.parent_id == DISTRICT).values(parent_id=None))
+        connection.execute(sa.delete(orgs).where(orgs.c.sourced_id == DISTRICT))
+        connection.execute(sa.update(orgs).values(district_id=None))
+        connection.execute(sa.update(orgs).where(orgs.c.parent_id == DISTRICT).values(parent_id=None))
     alone(only("users"))(springfield)
     report = load(engine, FEED, springfield)
     assert REPORTED in report.notices
@@ -237,7 +239,7 @@ def test_a_delta_makes_it_where_earlier_loads_did_not(engine: Engine, springfiel
 # --- other feeds -------------------------------------------------------------------------------------------------
 
 
-def test_each_feed_has_its_own(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_each_feed_has_its_own(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     FLAT(springfield)
     retyped("shv-district", "state")(shelbyville)
     load(engine, "one", springfield)
@@ -247,7 +249,7 @@ def test_each_feed_has_its_own(engine: Engine, springfield: Path, shelbyville: P
     assert {districts[key] for key in ("shv-north", "two:district")} == {"two:district"}
 
 
-def test_the_id_of_another_feed_is_never_overwritten(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_the_id_of_another_feed_is_never_overwritten(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     with_row("orgs", sourcedId=DISTRICT, name="Another", type="school", parentSourcedId="shv-district")(shelbyville)
     load(engine, "another", shelbyville)
     before = snapshot(engine, orgs)
@@ -260,7 +262,7 @@ def test_the_id_of_another_feed_is_never_overwritten(engine: Engine, springfield
     assert read_parents(engine)["spr-high"] is None
 
 
-def test_an_export_may_have_the_id_itself(engine: Engine, springfield: Path) -> None:
+def test_an_export_may_have_the_id_itself(engine: sa.Engine, springfield: Path) -> None:
     """Then it says what the record is."""
     raw("orgs.csv", lambda data: data.replace(b"spr-district", DISTRICT.encode()))(springfield)
     for file in ("courses.csv", "users.csv"):
@@ -271,7 +273,7 @@ def test_an_export_may_have_the_id_itself(engine: Engine, springfield: Path) -> 
     assert read_parents(engine)["spr-high"] == DISTRICT
 
 
-def test_a_district_that_another_feed_has_too_is_noticed(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_district_that_another_feed_has_too_is_noticed(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     load(engine, "first", springfield)
     again = Path(shutil.copytree(springfield, tmp_path / "again"))
     for file in again.glob("*.csv"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, select, update
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
@@ -31,7 +31,7 @@ NORTH, SOUTH, CAMPUS = "shv-north", "shv-south", "shv-campus"
 PRINCIPAL, COUNSELOR, TEACHER, STUDENT = "shv-principal-1", "shv-counselor-1", "shv-teacher-1", "shv-student-1"
 
 
-def parts_of(engine: Engine, user: str) -> Parts:
+def parts_of(engine: sa.Engine, user: str) -> Parts:
     roles = {key: row for key, row in snapshot(engine, tables.user_roles).items() if key[0] == user}
     columns = ("org_id", "role", "role_type", "profile_id", "origin")
     profiles = sorted(key[1] for key in snapshot(engine, tables.user_profiles) if key[0] == user)
@@ -196,7 +196,7 @@ CASES: dict[str, tuple[Bend, dict[str, Parts]]] = {
 
 
 @pytest.mark.parametrize(("bend", "wanted"), every_other(CASES.values()), ids=CASES)
-def test_rows_of_parts(engine: Engine, shelbyville: Path, bend: Bend, wanted: dict[str, Parts]) -> None:
+def test_rows_of_parts(engine: sa.Engine, shelbyville: Path, bend: Bend, wanted: dict[str, Parts]) -> None:
     load(engine, "feed", shelbyville)
     before = state(engine)
     bend(shelbyville)
@@ -261,7 +261,7 @@ REFUSED: dict[str, tuple[Bend, list[str]]] = {
 
 @pytest.mark.parametrize(("bend", "words"), REFUSED.values(), ids=REFUSED)
 def test_rejected_rows_leave_stored_records_as_they_are(
-    engine: Engine, shelbyville: Path, bend: Bend, words: list[str]
+    engine: sa.Engine, shelbyville: Path, bend: Bend, words: list[str]
 ) -> None:
     load(engine, "feed", shelbyville)
     before = state(engine)
@@ -271,7 +271,7 @@ def test_rejected_rows_leave_stored_records_as_they_are(
     assert all(it in describe(report.findings) for it in words)
 
 
-def test_other_rows_of_a_user_count_beside_a_rejected_row(engine: Engine, shelbyville: Path) -> None:
+def test_other_rows_of_a_user_count_beside_a_rejected_row(engine: sa.Engine, shelbyville: Path) -> None:
     """In bulk: of three roles one is refused, one gone, and one stays."""
     load(engine, "feed", shelbyville)
     both(without_rows("roles", "shv-role-05"), cell_of("roles", "shv-role-08", "role", "x"))(shelbyville)
@@ -307,7 +307,7 @@ BACK: dict[str, tuple[Bend, list[Role]]] = {
 @pytest.mark.parametrize(("back", "roles"), BACK.values(), ids=BACK)
 @pytest.mark.parametrize("bend", WITH_ALL.values(), ids=WITH_ALL)
 def test_what_was_taken_back_does_not_come_back_with_the_user(
-    engine: Engine, shelbyville: Path, tmp_path: Path, bend: Bend, back: Bend, roles: list[Role]
+    engine: sa.Engine, shelbyville: Path, tmp_path: Path, bend: Bend, back: Bend, roles: list[Role]
 ) -> None:
     """The tombstone keeps its role, which tells who may see it; the user that returns has the roles of then."""
     later = Path(shutil.copytree(shelbyville, tmp_path / "later"))
@@ -321,7 +321,9 @@ def test_what_was_taken_back_does_not_come_back_with_the_user(
     assert parts_of(engine, PRINCIPAL) == (roles, [])
 
 
-def test_a_role_is_taken_back_from_a_user_that_went_before(engine: Engine, shelbyville: Path, tmp_path: Path) -> None:
+def test_a_role_is_taken_back_from_a_user_that_went_before(
+    engine: sa.Engine, shelbyville: Path, tmp_path: Path
+) -> None:
     """Three nights: the user goes, its role goes, the user returns."""
     later, last = (Path(shutil.copytree(shelbyville, tmp_path / name)) for name in ("later", "last"))
     load(engine, "feed", shelbyville)
@@ -335,7 +337,7 @@ def test_a_role_is_taken_back_from_a_user_that_went_before(engine: Engine, shelb
     assert parts_of(engine, COUNSELOR) == ([COUNSELOR_ROLE], [])
 
 
-def test_a_profile_is_taken_back_like_a_role(engine: Engine, shelbyville: Path, tmp_path: Path) -> None:
+def test_a_profile_is_taken_back_like_a_role(engine: sa.Engine, shelbyville: Path, tmp_path: Path) -> None:
     """Its user returns in an export in bulk, without userProfiles.csv: nothing is said of profiles there."""
     last = Path(shutil.copytree(shelbyville, tmp_path / "last"))
     load(engine, "feed", shelbyville)
@@ -356,7 +358,7 @@ def test_a_profile_is_taken_back_like_a_role(engine: Engine, shelbyville: Path, 
     assert parts_of(engine, STUDENT)[1] == STUDENT_PROFILES
 
 
-def test_a_user_that_was_only_away_comes_back_with_its_roles(engine: Engine, shelbyville: Path) -> None:
+def test_a_user_that_was_only_away_comes_back_with_its_roles(engine: sa.Engine, shelbyville: Path) -> None:
     load(engine, "feed", shelbyville)
     before = parts_of(engine, TEACHER)
     alone(only("users", TEACHER), cell_of("users", TEACHER, "status", GONE))(shelbyville)
@@ -370,24 +372,26 @@ def test_a_user_that_was_only_away_comes_back_with_its_roles(engine: Engine, she
 
 
 @pytest.fixture
-def without_row_ids(make_database: Callable[[], str], shelbyville: Path) -> Iterator[Engine]:
+def without_row_ids(make_database: Callable[[], str], shelbyville: Path) -> Iterator[sa.Engine]:
     """A roster whose roles were loaded without the ids of their rows, by an export that is not known any more."""
     engine = make_engine(make_database())
     load(engine, "feed", shelbyville)
     with engine.begin() as connection:
-        connection.execute(update(tables.user_roles).values(row_id=None, taken_back=None))
-        connection.execute(update(tables.user_profiles).values(taken_back=None))
-        connection.execute(update(tables.feeds).values(last_digest=None))
+        connection.execute(sa.update(tables.user_roles).values(row_id=None, taken_back=None))
+        connection.execute(sa.update(tables.user_profiles).values(taken_back=None))
+        connection.execute(sa.update(tables.feeds).values(last_digest=None))
     yield engine
     engine.dispose()
 
 
-def row_ids(engine: Engine) -> set[str | None]:
+def row_ids(engine: sa.Engine) -> set[str | None]:
     with engine.connect() as connection:
-        return set(connection.scalars(select(tables.user_roles.c.row_id).where(tables.user_roles.c.origin == "export")))
+        return set(
+            connection.scalars(sa.select(tables.user_roles.c.row_id).where(tables.user_roles.c.origin == "export"))
+        )
 
 
-def test_a_run_stores_unknown_ids_and_changes_nothing_else(without_row_ids: Engine, shelbyville: Path) -> None:
+def test_a_run_stores_unknown_ids_and_changes_nothing_else(without_row_ids: sa.Engine, shelbyville: Path) -> None:
     before, roster = state(without_row_ids), read_state(without_row_ids)
     assert row_ids(without_row_ids) == {None}
     report = load(without_row_ids, "feed", shelbyville)
@@ -399,7 +403,7 @@ def test_a_run_stores_unknown_ids_and_changes_nothing_else(without_row_ids: Engi
     assert parts_of(without_row_ids, COUNSELOR) == ([COUNSELOR_ROLE], [])
 
 
-def test_a_delta_of_roles_whose_ids_are_unknown_is_refused(without_row_ids: Engine, shelbyville: Path) -> None:
+def test_a_delta_of_roles_whose_ids_are_unknown_is_refused(without_row_ids: sa.Engine, shelbyville: Path) -> None:
     before = state(without_row_ids)
     alone(only("roles", "shv-role-15"))(shelbyville)
     with pytest.raises(RefusedExportError) as caught:
@@ -421,7 +425,7 @@ HARMLESS: dict[str, tuple[Bend, set[str]]] = {
 
 @pytest.mark.parametrize(("bend", "wanted"), HARMLESS.values(), ids=HARMLESS)
 def test_other_deltas_right_after_the_upgrade(
-    without_row_ids: Engine, shelbyville: Path, bend: Bend, wanted: set[str]
+    without_row_ids: sa.Engine, shelbyville: Path, bend: Bend, wanted: set[str]
 ) -> None:
     before = snapshot(without_row_ids, tables.user_roles)
     bend(shelbyville)
@@ -430,7 +434,9 @@ def test_other_deltas_right_after_the_upgrade(
     assert snapshot(without_row_ids, tables.user_roles) == before
 
 
-def test_a_rejected_row_with_an_unknown_id_leaves_its_user_as_it_is(without_row_ids: Engine, shelbyville: Path) -> None:
+def test_a_rejected_row_with_an_unknown_id_leaves_its_user_as_it_is(
+    without_row_ids: sa.Engine, shelbyville: Path
+) -> None:
     """Any of the user's roles may be that row; those that a good row says are known from then on, it alone is not."""
     before = state(without_row_ids)
     kept = (shelbyville / "roles.csv").read_bytes()
@@ -444,6 +450,6 @@ def test_a_rejected_row_with_an_unknown_id_leaves_its_user_as_it_is(without_row_
     assert None not in row_ids(without_row_ids)
 
 
-def test_roles_of_1_1_have_no_ids(engine: Engine, springfield: Path) -> None:
+def test_roles_of_1_1_have_no_ids(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     assert row_ids(engine) == {None}

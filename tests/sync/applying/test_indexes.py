@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table, insert, inspect, select, text
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from roster_service.db import tables
@@ -20,24 +20,24 @@ from tests.sync.export_changes import Bend, both, cell, rows_of
 EVERY_TABLE = (*ROSTER_TABLES, *PART_TABLES)
 
 
-def find_key(engine: Engine, table: Table) -> list[str | None] | None:
+def find_key(engine: sa.Engine, table: sa.Table) -> list[str | None] | None:
     """The columns of the unique index that stands for a primary key."""
-    found = [it for it in inspect(engine).get_indexes(table.name) if it["name"] == table.primary_key.name]
+    found = [it for it in sa.inspect(engine).get_indexes(table.name) if it["name"] == table.primary_key.name]
     return found[0]["column_names"] if found and found[0]["unique"] else None
 
 
-def declared_key(table: Table) -> list[str]:
+def declared_key(table: sa.Table) -> list[str]:
     return [column.name for column in table.primary_key]
 
 
 @pytest.mark.parametrize("table", EVERY_TABLE, ids=lambda table: table.name)
-def test_an_empty_table_has_no_key_and_no_empty_ids(shared_engine: Engine, table: Table) -> None:
+def test_an_empty_table_has_no_key_and_no_empty_ids(shared_engine: sa.Engine, table: sa.Table) -> None:
     assert find_key(shared_engine, table) is None
-    nullable = {column["name"]: column["nullable"] for column in inspect(shared_engine).get_columns(table.name)}
+    nullable = {column["name"]: column["nullable"] for column in sa.inspect(shared_engine).get_columns(table.name)}
     assert not any(nullable[name] for name in declared_key(table))
 
 
-def test_the_first_load_brings_the_keys_of_all_tables(engine: Engine, springfield: Path) -> None:
+def test_the_first_load_brings_the_keys_of_all_tables(engine: sa.Engine, springfield: Path) -> None:
     """Also of a table that has no rows yet: later loads, several at the same time, need not make it."""
     demographics = springfield / "demographics.csv"
     rows = demographics.read_bytes()
@@ -54,11 +54,11 @@ def test_the_first_load_brings_the_keys_of_all_tables(engine: Engine, springfiel
     assert load(engine, "feed", springfield).counts["demographics"].added > 0
 
 
-def test_no_id_comes_twice(engine: Engine, springfield: Path) -> None:
+def test_no_id_comes_twice(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
-    again = select(tables.orgs).limit(1)
+    again = sa.select(tables.orgs).limit(1)
     with engine.connect() as connection, pytest.raises(IntegrityError):
-        connection.execute(insert(tables.orgs).from_select([column.name for column in tables.orgs.c], again))
+        connection.execute(sa.insert(tables.orgs).from_select([column.name for column in tables.orgs.c], again))
 
 
 def repeat_row(file: str, **cells: str) -> Bend:
@@ -83,7 +83,7 @@ TWICE: dict[str, Bend] = {
 @pytest.mark.parametrize("options", [Options(), Options(dry_run=True)], ids=["loaded", "dry run"])
 @pytest.mark.parametrize("bend", TWICE.values(), ids=TWICE)
 def test_a_first_load_refuses_what_any_other_refuses(
-    make_database: Callable[[], str], engine: Engine, springfield: Path, bend: Bend, options: Options
+    make_database: Callable[[], str], engine: sa.Engine, springfield: Path, bend: Bend, options: Options
 ) -> None:
     load(engine, "feed", springfield)
     bend(springfield)
@@ -98,9 +98,9 @@ def test_a_first_load_refuses_what_any_other_refuses(
     assert "stands in this file a second time" in reported[0]
 
 
-def test_the_planner_knows_of_enrollments_of_a_user_and_takes_no_sample(engine: Engine, springfield: Path) -> None:
+def test_the_planner_knows_of_enrollments_of_a_user_and_takes_no_sample(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     guess = "SELECT n_distinct FROM pg_stats WHERE tablename = 'enrollments' AND attname = 'user_id'"
     with engine.connect() as connection:
         # Below zero: a share of the rows, so that it grows with them.
-        assert connection.scalar(text(guess)) == pytest.approx(-0.1)
+        assert connection.scalar(sa.text(guess)) == pytest.approx(-0.1)

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, text
 
 from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
 from sync_scripts.applying.labels import RunLabels
@@ -36,7 +36,7 @@ LEFT_OUT: dict[str, tuple[str, Bend, str]] = {
 
 @pytest.mark.parametrize(("step", "bend", "wrong"), LEFT_OUT.values(), ids=LEFT_OUT)
 def test_a_run_that_leaves_a_label_as_it_was_fails_and_changes_nothing(
-    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch, step: str, bend: Bend, wrong: str
+    engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch, step: str, bend: Bend, wrong: str
 ) -> None:
     load(engine, "springfield", springfield)
     before = state(engine)
@@ -53,13 +53,13 @@ def test_a_run_that_leaves_a_label_as_it_was_fails_and_changes_nothing(
 
 
 def test_the_nightly_sync_finds_a_wrong_label(
-    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lend_engine(monkeypatch, engine)
     load(engine, "springfield", springfield)
     assert CliRunner().invoke(main).exit_code == ExitCode.LOADED
     with engine.begin() as connection:
-        connection.execute(text("UPDATE users SET label_id = label_id + 1 WHERE sourced_id = 'spr-student-1'"))
+        connection.execute(sa.text("UPDATE users SET label_id = label_id + 1 WHERE sourced_id = 'spr-student-1'"))
     done = CliRunner().invoke(main)
     assert done.exit_code == ExitCode.FAILED
     said = next(line for line in map(json.loads, done.stdout.splitlines()) if line.get("step") == "labels")

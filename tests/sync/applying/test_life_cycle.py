@@ -6,7 +6,7 @@ import datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table, update
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.feeds.run_history import STEPS
@@ -37,12 +37,12 @@ def written(report: Report) -> dict[str, Counts]:
     }
 
 
-def stamped(engine: Engine, table: Table, stamp: datetime.datetime | None) -> set[str]:
+def stamped(engine: sa.Engine, table: sa.Table, stamp: datetime.datetime | None) -> set[str]:
     """The ids of the records that bear a stamp."""
     return {key for key, row in snapshot(engine, table).items() if row["date_last_modified"] == stamp}
 
 
-def test_the_same_export_changes_nothing(engine: Engine, each_export: Path) -> None:
+def test_the_same_export_changes_nothing(engine: sa.Engine, each_export: Path) -> None:
     first = load(engine, "feed", each_export)
     before, roster = state(engine), read_state(engine)
     second = load(engine, "feed", each_export)
@@ -54,7 +54,7 @@ def test_the_same_export_changes_nothing(engine: Engine, each_export: Path) -> N
     assert read_state(engine) == roster
 
 
-def test_the_order_of_rows_says_nothing(engine: Engine, each_export: Path) -> None:
+def test_the_order_of_rows_says_nothing(engine: sa.Engine, each_export: Path) -> None:
     load(engine, "feed", each_export)
     for path in each_export.glob("*.csv"):
         if path.stem != "manifest":
@@ -63,7 +63,7 @@ def test_the_order_of_rows_says_nothing(engine: Engine, each_export: Path) -> No
 
 
 # A change, and the records that are to bear the new stamp because of it.
-CHANGES_1_1: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
+CHANGES_1_1: dict[str, tuple[Bend, dict[sa.Table, set[str]]]] = {
     "a name": (cell_of("users", "spr-student-1", "givenName", "Zoey"), {tables.users: {"spr-student-1"}}),
     "a value is emptied": (cell_of("users", "spr-student-1", "sms", ""), {tables.users: {"spr-student-1"}}),
     "a user id": (cell_of("users", "spr-student-1", "userIds", "{LDAP:z}"), {tables.users: {"spr-student-1"}}),
@@ -150,7 +150,7 @@ CHANGES_1_1: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
         {tables.demographics: {"spr-student-4"}},
     ),
 }
-CHANGES_1_2: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
+CHANGES_1_2: dict[str, tuple[Bend, dict[sa.Table, set[str]]]] = {
     "a role's end": (cell_of("roles", "shv-role-09", "endDate", "2027-01-01"), {tables.users: {"shv-principal-1"}}),
     "a role less": (without_rows("roles", "shv-role-15"), {tables.users: {"shv-counselor-1"}}),
     "a role more": (
@@ -178,7 +178,7 @@ CHANGES_1_2: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
 }
 
 
-def check_change(engine: Engine, folder: Path, bend: Bend, wanted: dict[Table, set[str]]) -> None:
+def check_change(engine: sa.Engine, folder: Path, bend: Bend, wanted: dict[sa.Table, set[str]]) -> None:
     load(engine, "feed", folder)
     before = state(engine)
     bend(folder)
@@ -198,16 +198,16 @@ def check_change(engine: Engine, folder: Path, bend: Bend, wanted: dict[Table, s
 
 
 @pytest.mark.parametrize(("bend", "wanted"), every_other(CHANGES_1_1.values()), ids=CHANGES_1_1)
-def test_changes_of_1_1(engine: Engine, springfield: Path, bend: Bend, wanted: dict[Table, set[str]]) -> None:
+def test_changes_of_1_1(engine: sa.Engine, springfield: Path, bend: Bend, wanted: dict[sa.Table, set[str]]) -> None:
     check_change(engine, springfield, bend, wanted)
 
 
 @pytest.mark.parametrize(("bend", "wanted"), CHANGES_1_2.values(), ids=CHANGES_1_2)
-def test_changes_of_1_2(engine: Engine, shelbyville: Path, bend: Bend, wanted: dict[Table, set[str]]) -> None:
+def test_changes_of_1_2(engine: sa.Engine, shelbyville: Path, bend: Bend, wanted: dict[sa.Table, set[str]]) -> None:
     check_change(engine, shelbyville, bend, wanted)
 
 
-def test_gone_and_back(engine: Engine, springfield: Path) -> None:
+def test_gone_and_back(engine: sa.Engine, springfield: Path) -> None:
     first = load(engine, "feed", springfield)
     before = state(engine)
     rows = without_rows("users", "spr-student-6")
@@ -238,7 +238,7 @@ def test_gone_and_back(engine: Engine, springfield: Path) -> None:
     assert [key for key in snapshot(engine, tables.user_roles) if key[0] == "spr-student-6"] == [("spr-student-6", 1)]
 
 
-def test_stamps_and_revisions(engine: Engine, springfield: Path) -> None:
+def test_stamps_and_revisions(engine: sa.Engine, springfield: Path) -> None:
     first = load(engine, "feed", springfield)
     assert first.stamp is not None
     assert (first.revision, read_state(engine).as_of) == (1, first.stamp)
@@ -250,16 +250,16 @@ def test_stamps_and_revisions(engine: Engine, springfield: Path) -> None:
     assert read_state(engine)[1:3] == (2, second.stamp)
 
 
-def test_stamps_go_forward_when_the_clock_goes_back(engine: Engine, springfield: Path) -> None:
+def test_stamps_go_forward_when_the_clock_goes_back(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     future = datetime.datetime(2999, 1, 1, tzinfo=datetime.UTC)
     with engine.begin() as connection:
-        connection.execute(update(tables.roster_state).values(as_of=future))
+        connection.execute(sa.update(tables.roster_state).values(as_of=future))
     cell_of("orgs", "spr-high", "name", "SHS")(springfield)
     assert load(engine, "feed", springfield).stamp == future + datetime.timedelta(milliseconds=1)
 
 
-def test_every_run_is_a_row(engine: Engine, springfield: Path) -> None:
+def test_every_run_is_a_row(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     load(engine, "feed", springfield)
     rows = list(snapshot(engine, tables.sync_runs).values())
@@ -273,7 +273,7 @@ def test_every_run_is_a_row(engine: Engine, springfield: Path) -> None:
     assert rows[1]["stamp"] is None
 
 
-def test_a_refused_run_changes_nothing(engine: Engine, springfield: Path) -> None:
+def test_a_refused_run_changes_nothing(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     before, roster = state(engine), read_state(engine)
     both(cell_of("users", "spr-student-1", "givenName", "Zoey"), with_row("users", sourcedId="spr-student-1"))(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
@@ -23,14 +23,14 @@ MISSING: dict[str, Bend] = {
 ALLOW = Options(allow_mass_delete=True)
 
 
-def list_active(engine: Engine) -> dict[str, str]:
+def list_active(engine: sa.Engine) -> dict[str, str]:
     """The title of each active course, by its id."""
     rows = snapshot(engine, tables.courses).items()
     return {key: row["title"] for key, row in rows if row["status"] == "active"}
 
 
 @pytest.mark.parametrize("bend", MISSING.values(), ids=MISSING)
-def test_each_course_that_classes_name_is_made(engine: Engine, each_export: Path, bend: Bend) -> None:
+def test_each_course_that_classes_name_is_made(engine: sa.Engine, each_export: Path, bend: Bend) -> None:
     bend(each_export)
     report = load(engine, "feed", each_export)
     assert report.outcome == "done"
@@ -44,7 +44,7 @@ def test_each_course_that_classes_name_is_made(engine: Engine, each_export: Path
         assert row["org_id"] in {it["school_id"] for it in mine}
 
 
-def test_a_class_that_names_no_course_gets_its_own(engine: Engine, springfield: Path) -> None:
+def test_a_class_that_names_no_course_gets_its_own(engine: sa.Engine, springfield: Path) -> None:
     both(column("classes", "courseSourcedId", ""), ABSENT)(springfield)
     load(engine, "feed", springfield)
     classes = snapshot(engine, tables.classes)
@@ -53,7 +53,7 @@ def test_a_class_that_names_no_course_gets_its_own(engine: Engine, springfield: 
     assert {row["course_id"] for row in classes.values()} == set(wanted)
 
 
-def test_the_same_export_again_changes_nothing(engine: Engine, springfield: Path) -> None:
+def test_the_same_export_again_changes_nothing(engine: sa.Engine, springfield: Path) -> None:
     both(column("classes", "courseSourcedId", ""), ABSENT)(springfield)
     load(engine, "feed", springfield)
     cell("users", 2, "givenName", "Zora")(springfield)
@@ -61,7 +61,7 @@ def test_the_same_export_again_changes_nothing(engine: Engine, springfield: Path
     assert {name for name, count in report.counts.items() if count.written or count.tombstoned} == {"users"}
 
 
-def test_a_run_without_the_file_keeps_the_courses(engine: Engine, springfield: Path) -> None:
+def test_a_run_without_the_file_keeps_the_courses(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     before = list_active(engine)
     ABSENT(springfield)
@@ -69,7 +69,7 @@ def test_a_run_without_the_file_keeps_the_courses(engine: Engine, springfield: P
     assert list_active(engine) == before
 
 
-def test_exported_courses_replace_made_ones(engine: Engine, springfield: Path) -> None:
+def test_exported_courses_replace_made_ones(engine: sa.Engine, springfield: Path) -> None:
     good = {path.name: path.read_bytes() for path in springfield.iterdir()}
     both(column("classes", "courseSourcedId", ""), ABSENT)(springfield)
     load(engine, "feed", springfield)
@@ -79,19 +79,19 @@ def test_exported_courses_replace_made_ones(engine: Engine, springfield: Path) -
     assert not any(key.startswith("feed:") for key in list_active(engine))
 
 
-def test_a_bad_class_is_rejected_and_gets_no_course(engine: Engine, springfield: Path) -> None:
+def test_a_bad_class_is_rejected_and_gets_no_course(engine: sa.Engine, springfield: Path) -> None:
     both(cell("classes", 2, "schoolSourcedId", "nowhere"), cell("classes", 3, "title", ""), ABSENT)(springfield)
     report = load(engine, "feed", springfield, options=ALLOW)
     assert {it.file for it in report.findings.causes} == {"classes.csv"}
     assert {row["course_id"] for row in snapshot(engine, tables.classes).values()} == set(list_active(engine))
 
 
-def test_a_file_without_rows_is_still_refused(shared_engine: Engine, springfield: Path) -> None:
+def test_a_file_without_rows_is_still_refused(shared_engine: sa.Engine, springfield: Path) -> None:
     without_rows("courses")(springfield)
     assert "courses.csv: has no rows" in read_refusal(shared_engine, springfield)
 
 
-def test_a_strict_run_wants_the_file(shared_engine: Engine, springfield: Path) -> None:
+def test_a_strict_run_wants_the_file(shared_engine: sa.Engine, springfield: Path) -> None:
     ABSENT(springfield)
     with pytest.raises(RefusedExportError):
         load(shared_engine, "feed", springfield, options=Options(strict=True, dry_run=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine
 
 from sync_scripts.districts.drift import Drift
 from sync_scripts.engine.load import DEFAULTS, Options, load
@@ -23,7 +23,7 @@ def make(path: Path, version: str, drift: Drift | None = None) -> Path:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_day_of_changes(engine: Engine, tmp_path: Path, version: str) -> None:
+def test_a_day_of_changes(engine: sa.Engine, tmp_path: Path, version: str) -> None:
     load(engine, "district", make(tmp_path / "today.zip", version))
     tomorrow = make(tmp_path / "tomorrow.zip", version, Drift(5, 5, 5, 5))
     report = load(engine, "district", tomorrow, options=FREELY)

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, func, select
 
 from roster_service.db import tables
 from sync_scripts.districts.dice import Dice, make_guid
@@ -45,14 +45,14 @@ def read(folder: Path, file: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("students", every_other([1, 2, 7, 120, 1000]))
-def test_loads_without_a_word(engine: Engine, tmp_path: Path, version: str, students: int) -> None:
+def test_loads_without_a_word(engine: sa.Engine, tmp_path: Path, version: str, students: int) -> None:
     path = make(tmp_path / "district.zip", students=students, version=version)
     report = load(engine, "district", path)
     assert report.notices == ("the feed district is new",)
     assert report.counts["demographics"].added == students
     # Nobody is enrolled where the export has not said that they belong.
     with engine.connect() as connection:
-        roles = select(func.count()).where(tables.user_roles.c.origin == "enrollment")
+        roles = sa.select(sa.func.count()).where(tables.user_roles.c.origin == "enrollment")
         assert connection.scalar(roles) == 0
     assert load(engine, "district", path).outcome == "unchanged"
 
@@ -83,7 +83,7 @@ def test_a_zip_holds_what_a_folder_holds(tmp_path: Path) -> None:
             assert archive.read(name) == (folder / name).read_bytes()
 
 
-def test_districts_share_no_id(engine: Engine, tmp_path: Path) -> None:
+def test_districts_share_no_id(engine: sa.Engine, tmp_path: Path) -> None:
     load(engine, "a", make(tmp_path / "a.zip", seed=1))
     load(engine, "b", make(tmp_path / "b.zip", seed=2))
     load(engine, "c", make(tmp_path / "c.zip", name="Another"))

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
 from roster_service.auth.scopes import Scope, ScopeName
@@ -35,7 +35,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Announcement]:
     return sent
 
 
-def add_ending(connection: Connection) -> tuple[str, str]:
+def add_ending(connection: sa.Connection) -> tuple[str, str]:
     """One key and one secret that end, and a key without an end; (prefix of the first key, id of the client)."""
     end = datetime(2126, 12, 21, tzinfo=UTC)
     key = vendors.add_vendor(connection, TESTER, EMAIL, "x", expires_at=end)
@@ -49,7 +49,7 @@ def add_ending(connection: Connection) -> tuple[str, str]:
     [(14, date(2126, 12, 6), 2), (14, date(2126, 12, 19), 2), (14, date(2126, 12, 7), 0), (0, date(2126, 12, 19), 0)],
 )
 def test_ends_are_announced_with_their_vendor(
-    engine: Engine, sent: list[Announcement], days: int, day: date, number: int
+    engine: sa.Engine, sent: list[Announcement], days: int, day: date, number: int
 ) -> None:
     """A key without an end is never announced."""
     events: list[dict[str, object]] = []
@@ -75,7 +75,7 @@ def test_ends_are_announced_with_their_vendor(
     ],
 )
 def test_the_end_of_what_is_disabled_is_not_announced(
-    engine: Engine, sent: list[Announcement], disable: Callable[[Connection, str], Any], number: int
+    engine: sa.Engine, sent: list[Announcement], disable: Callable[[sa.Connection, str], Any], number: int
 ) -> None:
     with engine.begin() as connection:
         _, client_id = add_ending(connection)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, insert
 
 from roster_service.db.tables import feeds, sync_runs, users
 from sync_scripts.engine.exit_codes import ExitCode
@@ -27,7 +27,7 @@ CELL = "Zoë"
 
 
 @pytest.fixture
-def environment(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def environment(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The settings that lead to the database of the test, for this process and for others."""
     monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
     return dict(os.environ)
@@ -55,7 +55,7 @@ FAULTS: dict[str, tuple[str, Callable[..., None], str]] = {
 @pytest.mark.parametrize(("place", "fault", "name"), FAULTS.values(), ids=FAULTS)
 @pytest.mark.usefixtures("environment")
 def test_a_crash_has_its_own_code_and_quotes_no_cell(
-    engine: Engine,
+    engine: sa.Engine,
     springfield: Path,
     monkeypatch: pytest.MonkeyPatch,
     place: str,
@@ -87,7 +87,7 @@ def test_a_crash_has_its_own_code_and_quotes_no_cell(
 )
 @pytest.mark.usefixtures("environment")
 def test_a_file_that_cannot_be_opened_is_found_before_the_load(
-    engine: Engine, springfield: Path, tmp_path: Path, file: str, words: str
+    engine: sa.Engine, springfield: Path, tmp_path: Path, file: str, words: str
 ) -> None:
     reported = CliRunner().invoke(main, ["--feed", "springfield", "--rejects", str(tmp_path / file), str(springfield)])
     assert reported.exit_code == ExitCode.REFUSED
@@ -110,10 +110,10 @@ OUTPUTS: dict[str, tuple[list[str], str]] = {
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a device of Linux")
 @pytest.mark.parametrize(("command", "stream"), every_other(OUTPUTS.values()), ids=OUTPUTS)
 def test_output_without_room_costs_no_load(
-    engine: Engine, springfield: Path, environment: dict[str, str], command: list[str], stream: str
+    engine: sa.Engine, springfield: Path, environment: dict[str, str], command: list[str], stream: str
 ) -> None:
     with engine.begin() as connection:
-        connection.execute(insert(feeds).values(name="springfield", format="oneroster", path=str(springfield)))
+        connection.execute(sa.insert(feeds).values(name="springfield", format="oneroster", path=str(springfield)))
     is_load = "sync_scripts.purge" not in command
     with Path("/dev/full").open("r+b", buffering=0) as full:
         done = subprocess.run(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, func, select, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import (
     ROSTER_TABLES,
@@ -32,7 +32,7 @@ SETTINGS = Settings()
 
 
 @pytest.fixture
-def loaded(engine: Engine, copy_export: Callable[[str], Path]) -> Path:
+def loaded(engine: sa.Engine, copy_export: Callable[[str], Path]) -> Path:
     """Two loaded feeds, and the export of the first one."""
     export = copy_export(SPRINGFIELD)
     load(engine, "springfield", export)
@@ -40,20 +40,20 @@ def loaded(engine: Engine, copy_export: Callable[[str], Path]) -> Path:
     return export
 
 
-def list_others(engine: Engine) -> dict[Any, Any]:
+def list_others(engine: sa.Engine) -> dict[Any, Any]:
     """The records and parts of the second feed."""
     return {
         table: {key: row for key, row in rows.items() if "shv-" in str(key)} for table, rows in state(engine).items()
     }
 
 
-def find_latest_run(engine: Engine) -> RunDetails:
+def find_latest_run(engine: sa.Engine) -> RunDetails:
     """The latest run, as the commands show it."""
     with engine.connect() as connection:
-        return find_run(connection, connection.scalar(select(func.max(sync_runs.c.id))) or 0)
+        return find_run(connection, connection.scalar(sa.select(sa.func.max(sync_runs.c.id))) or 0)
 
 
-def test_the_records_of_a_removed_feed_become_tombstones_in_one_run(engine: Engine, loaded: Path) -> None:
+def test_the_records_of_a_removed_feed_become_tombstones_in_one_run(engine: sa.Engine, loaded: Path) -> None:
     others, before = list_others(engine), read_state(engine)
     report = remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
     for table in ROSTER_TABLES:
@@ -75,14 +75,14 @@ def test_the_records_of_a_removed_feed_become_tombstones_in_one_run(engine: Engi
         assert changes.count(connection, "users") == {"users": {"tombstoned": 15}}
 
 
-def test_the_purge_deletes_the_records_after_the_retention(engine: Engine, loaded: Path) -> None:
+def test_the_purge_deletes_the_records_after_the_retention(engine: sa.Engine, loaded: Path) -> None:
     remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
     assert not any(purge(engine, 7).values())
     purge(engine, -1)
     assert not [key for rows in state(engine).values() for key in rows if "spr-" in str(key)]
 
 
-def test_at_once_nothing_stays_of_the_records(engine: Engine, loaded: Path) -> None:
+def test_at_once_nothing_stays_of_the_records(engine: sa.Engine, loaded: Path) -> None:
     cell_of("users", "spr-student-1", "enabledUser", "maybe")(loaded)
     cell_of("users", "spr-student-2", "givenName", "Other")(loaded)
     load(engine, "springfield", loaded, options=Options(allow_mass_delete=True))
@@ -93,10 +93,10 @@ def test_at_once_nothing_stays_of_the_records(engine: Engine, loaded: Path) -> N
     assert read_state(engine).deletions_since == read_state(engine).as_of == report.stamp
     with engine.connect() as connection:
         for table in (sync_refusals, sync_changes):
-            assert connection.scalar(select(func.count()).select_from(table)) == 0
+            assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
 
 
-def test_the_tombstones_of_a_removed_feed_can_be_deleted_at_once(engine: Engine, loaded: Path) -> None:
+def test_the_tombstones_of_a_removed_feed_can_be_deleted_at_once(engine: sa.Engine, loaded: Path) -> None:
     remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
     with pytest.raises(CommandError, match="was removed already"):
         remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
@@ -104,7 +104,7 @@ def test_the_tombstones_of_a_removed_feed_can_be_deleted_at_once(engine: Engine,
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_a_dry_run_counts_and_changes_nothing(engine: Engine, loaded: Path, at_once: bool) -> None:
+def test_a_dry_run_counts_and_changes_nothing(engine: sa.Engine, loaded: Path, at_once: bool) -> None:
     before = state(engine), read_state(engine), find_latest_run(engine)
     report = remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=at_once, dry_run=True)
     assert (report.counts["users"].tombstoned, report.purged.get("users")) == (15, 15 if at_once else None)
@@ -114,42 +114,42 @@ def test_a_dry_run_counts_and_changes_nothing(engine: Engine, loaded: Path, at_o
     assert (state(engine), read_state(engine), find_latest_run(engine)) == before
 
 
-def test_the_held_runs_and_the_digest_of_a_removed_feed_go(engine: Engine, loaded: Path, tmp_path: Path) -> None:
+def test_the_held_runs_and_the_digest_of_a_removed_feed_go(engine: sa.Engine, loaded: Path, tmp_path: Path) -> None:
     without_rows("enrollments", "spr-enr-01", "spr-enr-02", "spr-enr-03")(loaded)
     settings = Settings(home=tmp_path / "home", hold_least_records=3)
     assert load(engine, "springfield", loaded, options=Options(settings)).outcome == "held"
     remove_feed(engine, TESTER, "springfield", settings, at_once=False)
     assert not list((tmp_path / "home").rglob("*.csv"))
     with engine.connect() as connection:
-        kept = select(sync_runs.c.outcome, sync_runs.c.kept_digest).where(sync_runs.c.id == 3)
+        kept = sa.select(sync_runs.c.outcome, sync_runs.c.kept_digest).where(sync_runs.c.id == 3)
         assert connection.execute(kept).one() == ("discarded", None)
-        assert connection.scalar(select(feeds.c.last_digest).where(feeds.c.name == "springfield")) is None
+        assert connection.scalar(sa.select(feeds.c.last_digest).where(feeds.c.name == "springfield")) is None
 
 
-def test_no_loader_brings_a_removed_feed_back(engine: Engine, loaded: Path) -> None:
+def test_no_loader_brings_a_removed_feed_back(engine: sa.Engine, loaded: Path) -> None:
     with engine.begin() as connection:
-        connection.execute(update(feeds).values(path=str(loaded)))
+        connection.execute(sa.update(feeds).values(path=str(loaded)))
     remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
     assert [feed.name for feed in list_nightly_feeds(engine)] == ["shelbyville"]
     with pytest.raises(CommandError, match="`roster feed add springfield` takes it back"):
         load(engine, "springfield", loaded)
     with engine.begin() as connection:
-        connection.execute(update(feeds).where(feeds.c.name == "springfield").values(state="added"))
+        connection.execute(sa.update(feeds).where(feeds.c.name == "springfield").values(state="added"))
     report = load(engine, "springfield", loaded)
     assert report.counts["users"].revived == 15
     assert all(count.revived == count.written for count in report.counts.values())
 
 
-def test_an_unknown_feed_is_not_removed(engine: Engine, loaded: Path) -> None:
+def test_an_unknown_feed_is_not_removed(engine: sa.Engine, loaded: Path) -> None:
     with pytest.raises(CommandError, match="there is no feed nobody"):
         remove_feed(engine, TESTER, "nobody", SETTINGS, at_once=True)
 
 
-def test_a_feed_without_records_is_removed(engine: Engine) -> None:
+def test_a_feed_without_records_is_removed(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         connection.execute(feeds.insert().values(name="empty", format="oneroster"))
     before = read_state(engine)
     assert remove_feed(engine, TESTER, "empty", SETTINGS, at_once=False).stamp is None
     assert read_state(engine) == before
     with engine.connect() as connection:
-        assert connection.scalar(select(feeds.c.state)) == "removed"
+        assert connection.scalar(sa.select(feeds.c.state)) == "removed"

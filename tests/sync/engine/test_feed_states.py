@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, select
+import sqlalchemy as sa
 
 from roster_service.db.tables import changes
 from roster_service.feeds.feeds import change_feed, list_feeds
@@ -22,13 +22,13 @@ from tests.sync.conftest import EXPORTS
 from tests.sync.export_changes import cell_of, header
 
 
-def list_states(engine: Engine) -> dict[str, str]:
+def list_states(engine: sa.Engine) -> dict[str, str]:
     """The feeds and their states."""
     with engine.connect() as connection:
         return {feed.name: feed.state for feed in list_feeds(connection)}
 
 
-def test_the_feed_of_a_refused_first_run_can_be_set_and_removed(engine: Engine, springfield: Path) -> None:
+def test_the_feed_of_a_refused_first_run_can_be_set_and_removed(engine: sa.Engine, springfield: Path) -> None:
     header("orgs", "name", "title")(springfield)
     with pytest.raises(RefusedExportError):
         load(engine, "sprngfield", springfield)
@@ -36,7 +36,7 @@ def test_the_feed_of_a_refused_first_run_can_be_set_and_removed(engine: Engine, 
     with engine.begin() as connection:
         changed = change_feed(connection, TESTER, "sprngfield", {"path": str(springfield)})
         assert (changed.path, changed.state) == (str(springfield), "tried")
-        rows = select(changes.c.before, changes.c.after).where(changes.c.verb == "feed set")
+        rows = sa.select(changes.c.before, changes.c.after).where(changes.c.verb == "feed set")
         assert [tuple(row) for row in connection.execute(rows)] == [({"path": None}, {"path": str(springfield)})]
     assert [feed.name for feed in list_nightly_feeds(engine)] == ["sprngfield"]
     remove_feed(engine, TESTER, "sprngfield", Settings(), at_once=False)
@@ -44,7 +44,7 @@ def test_the_feed_of_a_refused_first_run_can_be_set_and_removed(engine: Engine, 
     assert list_states(engine) == {}
 
 
-def test_the_name_of_a_refused_first_run_is_free_for_another_family(engine: Engine, springfield: Path) -> None:
+def test_the_name_of_a_refused_first_run_is_free_for_another_family(engine: sa.Engine, springfield: Path) -> None:
     header("orgs", "name", "title")(springfield)
     with pytest.raises(RefusedExportError):
         load(engine, "feed", springfield)
@@ -53,7 +53,9 @@ def test_the_name_of_a_refused_first_run_is_free_for_another_family(engine: Engi
     assert list_states(engine) == {"feed": "added"}
 
 
-def test_a_held_first_run_adds_the_feed_when_it_is_approved(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_held_first_run_adds_the_feed_when_it_is_approved(
+    engine: sa.Engine, springfield: Path, tmp_path: Path
+) -> None:
     cell_of("users", "spr-student-1", "enabledUser", "maybe")(springfield)
     settings = Settings(home=tmp_path / "home", hold_least_records=3)
     held = load(engine, "feed", springfield, options=Options(settings))
@@ -63,6 +65,6 @@ def test_a_held_first_run_adds_the_feed_when_it_is_approved(engine: Engine, spri
     assert list_states(engine) == {"feed": "added"}
 
 
-def test_a_dry_run_of_a_new_feed_leaves_nothing(engine: Engine, springfield: Path) -> None:
+def test_a_dry_run_of_a_new_feed_leaves_nothing(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield, options=Options(dry_run=True))
     assert list_states(engine) == {}

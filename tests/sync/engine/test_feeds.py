@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, select, text
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.errors import CommandError, DatabaseUnavailableError
@@ -17,7 +17,7 @@ from tests.sync.conftest import describe, read_state, snapshot, state
 from tests.sync.export_changes import cell_of, with_row
 
 
-def test_feeds_leave_each_other_alone(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_feeds_leave_each_other_alone(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     load(engine, "springfield", springfield)
     before = snapshot(engine, tables.users)
     load(engine, "shelbyville", shelbyville)
@@ -27,7 +27,7 @@ def test_feeds_leave_each_other_alone(engine: Engine, springfield: Path, shelbyv
     assert load(engine, "springfield", springfield).outcome == "unchanged"
 
 
-def test_an_id_of_another_feed_is_refused(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_an_id_of_another_feed_is_refused(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     load(engine, "springfield", springfield)
     before = snapshot(engine, tables.orgs)["spr-high"]
     with_row("orgs", sourcedId="spr-high", name="Mine", type="school", parentSourcedId="shv-district")(shelbyville)
@@ -38,7 +38,7 @@ def test_an_id_of_another_feed_is_refused(engine: Engine, springfield: Path, she
     assert snapshot(engine, tables.orgs)["spr-high"] == before
 
 
-def read_refusal_of_another_feed(engine: Engine, path: Path) -> list[str]:
+def read_refusal_of_another_feed(engine: sa.Engine, path: Path) -> list[str]:
     """The reasons why the feed `other` refuses an export; checks that nothing was loaded."""
     before = state(engine)
     with pytest.raises(RefusedExportError) as caught:
@@ -47,13 +47,13 @@ def read_refusal_of_another_feed(engine: Engine, path: Path) -> list[str]:
     return describe(caught.value.findings).splitlines()
 
 
-def test_an_export_of_another_feed_is_refused(engine: Engine, springfield: Path) -> None:
+def test_an_export_of_another_feed_is_refused(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "springfield", springfield)
     words = read_refusal_of_another_feed(engine, springfield)
     assert words == ["orgs.csv: every org belongs to the feed springfield"]
 
 
-def test_an_export_of_two_other_feeds_is_refused(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_an_export_of_two_other_feeds_is_refused(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     load(engine, "springfield", springfield)
     load(engine, "shelbyville", shelbyville)
     with_row("orgs", sourcedId="shv-north", name="Mine", type="school", parentSourcedId="spr-district")(springfield)
@@ -61,7 +61,7 @@ def test_an_export_of_two_other_feeds_is_refused(engine: Engine, springfield: Pa
     assert sorted(words) == [f"orgs.csv: every org belongs to the feed {it}" for it in ("shelbyville", "springfield")]
 
 
-def test_refs_do_not_reach_into_another_feed(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_refs_do_not_reach_into_another_feed(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     load(engine, "springfield", springfield)
     cell_of("courses", "shv-course-art", "orgSourcedId", "spr-district")(shelbyville)
     cell_of("orgs", "shv-north", "parentSourcedId", "spr-district")(shelbyville)
@@ -72,14 +72,14 @@ def test_refs_do_not_reach_into_another_feed(engine: Engine, springfield: Path, 
     assert snapshot(engine, tables.orgs)["shv-north"]["parent_id"] is None
 
 
-def test_from_1_1_to_1_2(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_from_1_1_to_1_2(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     """A feed may change its version; what the new export lacks is gone."""
     load(engine, "feed", springfield)
     report = load(engine, "feed", shelbyville, options=Options(allow_mass_delete=True))
     assert report.counts["users"] == Counts(added=11, tombstoned=15)
 
 
-def test_from_1_2_to_1_1(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_from_1_2_to_1_1(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     """What 1.1 cannot say is not left over from 1.2."""
     load(engine, "feed", shelbyville)
     for path in springfield.glob("*.csv"):
@@ -91,13 +91,13 @@ def test_from_1_2_to_1_1(engine: Engine, springfield: Path, shelbyville: Path) -
     assert not any(key[0] == "shv-student-1" for key in snapshot(engine, tables.user_profiles))
 
 
-def test_a_database_that_gives_up(engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_gives_up(engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load(engine, "feed", springfield)
     before, roster = state(engine), read_state(engine)
     cell_of("users", "spr-student-1", "givenName", "Zoey")(springfield)
 
-    def die(connection: Connection, *_: object, **_state: object) -> int:
-        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    def die(connection: sa.Connection, *_: object, **_state: object) -> int:
+        connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
         return 0
 
     with monkeypatch.context() as patch:
@@ -109,31 +109,31 @@ def test_a_database_that_gives_up(engine: Engine, springfield: Path, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["", " ", " a", "a\n", "x" * 64, "a\x1b"])
-def test_names_that_are_none(engine: Engine, springfield: Path, name: str) -> None:
+def test_names_that_are_none(engine: sa.Engine, springfield: Path, name: str) -> None:
     with pytest.raises(CommandError, match="a feed's name has 1 to 63 printable characters"):
         load(engine, name, springfield)
 
 
-def test_a_feed_of_another_family(engine: Engine, springfield: Path) -> None:
+def test_a_feed_of_another_family(engine: sa.Engine, springfield: Path) -> None:
     with engine.begin() as connection:
         connection.execute(tables.feeds.insert().values(name="feed", format="clever"))
     with pytest.raises(CommandError, match="the feed feed takes clever, not oneroster"):
         load(engine, "feed", springfield)
 
 
-def test_one_run_at_a_time(engine: Engine, springfield: Path) -> None:
+def test_one_run_at_a_time(engine: sa.Engine, springfield: Path) -> None:
     words = r"another sync \(roster sync: feed, process \d+, since \d\d:\d\d:\d\d UTC\)"
     with engine.connect() as other, hold_lock(other, "feed"), pytest.raises(LockedError, match=words):
         load(engine, "feed", springfield)
     assert load(engine, "feed", springfield).outcome == "done"
 
 
-def test_readers_see_the_old_roster_until_the_end(engine: Engine, springfield: Path) -> None:
+def test_readers_see_the_old_roster_until_the_end(engine: sa.Engine, springfield: Path) -> None:
     """A transaction that reads all along a run is neither blocked nor shown anything new."""
     load(engine, "feed", springfield)
-    count = select(tables.users.c.given_name).where(tables.users.c.sourced_id == "spr-student-1")
+    count = sa.select(tables.users.c.given_name).where(tables.users.c.sourced_id == "spr-student-1")
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as reader:
-        reader.execute(text("SET LOCAL lock_timeout = '1s'"))
+        reader.execute(sa.text("SET LOCAL lock_timeout = '1s'"))
         assert reader.scalar(count) == "Zoë"
         cell_of("users", "spr-student-1", "givenName", "Zoey")(springfield)
         load(engine, "feed", springfield)

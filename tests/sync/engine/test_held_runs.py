@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner, Result
-from sqlalchemy import Engine, text, update
 
 from roster_service.cli import main as roster
 from roster_service.db.tables import demographics, feeds, sync_changes, sync_runs, users
@@ -91,7 +91,7 @@ def test_too_many_rejected_rows(file: ReadFile, excess: list[str]) -> None:
     assert list(find_excess({}, [file], LIMITS)) == excess
 
 
-def test_a_record_whose_row_is_rejected_is_not_a_row_more(engine: Engine, springfield: Path) -> None:
+def test_a_record_whose_row_is_rejected_is_not_a_row_more(engine: sa.Engine, springfield: Path) -> None:
     """The stored record stays, and counts as unchanged; the export has one row of it."""
     load(engine, "springfield", springfield)
     for number in range(1, 5):
@@ -109,7 +109,7 @@ def options(tmp_path: Path) -> Options:
 
 
 @pytest.fixture
-def held(engine: Engine, springfield: Path, tmp_path: Path, options: Options) -> int:
+def held(engine: sa.Engine, springfield: Path, tmp_path: Path, options: Options) -> int:
     """A held run of the feed springfield, whose folder is bent no more; its number."""
     load(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
@@ -123,7 +123,7 @@ Call = Callable[..., Result]
 
 
 @pytest.fixture
-def call(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def call(engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs `roster ARGUMENTS` on the test's database."""
     monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
     monkeypatch.setenv("ROSTER_HOME", str(tmp_path / "home"))
@@ -131,7 +131,7 @@ def call(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
     return lambda *arguments: CliRunner().invoke(roster, [str(argument) for argument in arguments])
 
 
-def test_a_held_run_changes_nothing(engine: Engine, held: int, tmp_path: Path) -> None:
+def test_a_held_run_changes_nothing(engine: sa.Engine, held: int, tmp_path: Path) -> None:
     row = snapshot(engine, sync_runs)[held]
     assert (row["outcome"], row["stamp"]) == ("held", None)
     assert row["message"] == "1 of 6 demographics would vanish, more than 10%"
@@ -142,7 +142,9 @@ def test_a_held_run_changes_nothing(engine: Engine, held: int, tmp_path: Path) -
     assert {user["status"] for user in snapshot(engine, users).values()} == {"active"}
 
 
-def test_the_output_of_a_held_run_has_no_value_of_a_record(engine: Engine, springfield: Path, options: Options) -> None:
+def test_the_output_of_a_held_run_has_no_value_of_a_record(
+    engine: sa.Engine, springfield: Path, options: Options
+) -> None:
     """It goes to logs; the stored preview has samples."""
     load(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
@@ -157,15 +159,15 @@ def test_the_output_of_a_held_run_has_no_value_of_a_record(engine: Engine, sprin
 GONE = ("demographics", "spr-student-4", "tombstoned")
 
 
-def list_changes(engine: Engine, run: int) -> list[tuple[str, str, str]]:
+def list_changes(engine: sa.Engine, run: int) -> list[tuple[str, str, str]]:
     with engine.connect() as connection:
         history = find_changes(connection, run)
         return [] if history is None else [(it.type, it.sourcedId, it.change) for it in history.read(connection)]
 
 
-def test_the_changes_of_a_held_run_are_kept_until_it_is_decided(engine: Engine, held: int, call: Call) -> None:
+def test_the_changes_of_a_held_run_are_kept_until_it_is_decided(engine: sa.Engine, held: int, call: Call) -> None:
     with engine.begin() as connection:
-        connection.execute(update(sync_runs).values(started_at="2020-01-01"))
+        connection.execute(sa.update(sync_runs).values(started_at="2020-01-01"))
     delete_expired(engine, Settings())
     assert list_changes(engine, held) == [GONE]
     assert call("sync", "discard", held).exit_code == 0
@@ -174,7 +176,7 @@ def test_the_changes_of_a_held_run_are_kept_until_it_is_decided(engine: Engine, 
 
 
 def test_a_service_that_stores_no_changes_stores_none_of_a_held_run(
-    engine: Engine, springfield: Path, options: Options
+    engine: sa.Engine, springfield: Path, options: Options
 ) -> None:
     load(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
@@ -183,7 +185,7 @@ def test_a_service_that_stores_no_changes_stores_none_of_a_held_run(
     assert (report.outcome, list_changes(engine, report.run or 0)) == ("held", [])
 
 
-def test_approving_applies_the_kept_export(engine: Engine, held: int, call: Call, tmp_path: Path) -> None:
+def test_approving_applies_the_kept_export(engine: sa.Engine, held: int, call: Call, tmp_path: Path) -> None:
     (tmp_path / "night.zip").write_bytes(b"another export by now")
     kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
     done = call("sync", "approve", held, "--json")
@@ -245,7 +247,7 @@ OTHER_EXPORTS: dict[str, tuple[Bend, str | None]] = {
 
 @pytest.mark.parametrize(("bend", "words"), OTHER_EXPORTS.values(), ids=OTHER_EXPORTS)
 def test_an_export_with_the_ids_of_other_people_is_held(
-    engine: Engine, springfield: Path, tmp_path: Path, bend: Bend, words: str | None
+    engine: sa.Engine, springfield: Path, tmp_path: Path, bend: Bend, words: str | None
 ) -> None:
     """However few of the records they are."""
     other = Path(shutil.copytree(springfield, tmp_path / "other"))
@@ -260,7 +262,7 @@ def test_an_export_with_the_ids_of_other_people_is_held(
 
 
 def test_an_excluded_person_does_not_come_back_under_another_id(
-    engine: Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROSTER_SECRET_KEY", "s" * 40)
     other = Path(shutil.copytree(springfield, tmp_path / "other"))
@@ -317,7 +319,7 @@ REPLACED: dict[str, tuple[bool, Callable[[Path, Path], object], Bend]] = {
 @pytest.mark.parametrize("step", ["stage", "compare"])
 @pytest.mark.parametrize(("is_zip", "replace", "bend"), every_other(REPLACED.values()), ids=REPLACED)
 def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
-    engine: Engine,
+    engine: sa.Engine,
     springfield: Path,
     copy_export: Callable[[str], Path],
     tmp_path: Path,
@@ -349,7 +351,7 @@ def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
 
 
 def test_an_export_that_cannot_be_kept_fails_the_run(
-    engine: Engine, springfield: Path, tmp_path: Path, options: Options
+    engine: sa.Engine, springfield: Path, tmp_path: Path, options: Options
 ) -> None:
     load(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
@@ -373,7 +375,7 @@ EDITS: dict[str, tuple[Bend, str]] = {
 
 @pytest.mark.parametrize(("edit", "words"), every_other(EDITS.values()), ids=EDITS)
 def test_an_edited_export_is_not_applied(
-    engine: Engine, held: int, springfield: Path, call: Call, edit: Bend, words: str
+    engine: sa.Engine, held: int, springfield: Path, call: Call, edit: Bend, words: str
 ) -> None:
     kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
     before = state(engine)
@@ -389,7 +391,12 @@ def test_an_edited_export_is_not_applied(
 
 
 def test_the_export_that_was_loaded_last_is_not_applied_for_another(
-    engine: Engine, springfield: Path, call: Call, options: Options, copy_export: Callable[[str], Path], tmp_path: Path
+    engine: sa.Engine,
+    springfield: Path,
+    call: Call,
+    options: Options,
+    copy_export: Callable[[str], Path],
+    tmp_path: Path,
 ) -> None:
     """Though it changes nothing, the run that was shown is not approved by it."""
     load(engine, "springfield", springfield)
@@ -406,7 +413,7 @@ def test_the_export_that_was_loaded_last_is_not_applied_for_another(
 
 
 def test_a_loader_that_does_not_start_has_applied_nothing(
-    engine: Engine, held: int, call: Call, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, held: int, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The interpreter ends with 1 then, as a loader does that leaves out single rows."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
@@ -430,7 +437,7 @@ CHANGED_SINCE: dict[str, tuple[list[str], str | None]] = {
 
 @pytest.mark.parametrize(("by_hand", "words"), every_other(CHANGED_SINCE.values()), ids=CHANGED_SINCE)
 def test_a_run_that_would_do_more_than_it_showed_is_held_again(
-    engine: Engine, springfield: Path, call: Call, options: Options, by_hand: list[str], words: str | None
+    engine: sa.Engine, springfield: Path, call: Call, options: Options, by_hand: list[str], words: str | None
 ) -> None:
     load(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-5")(springfield)
@@ -440,7 +447,7 @@ def test_a_run_that_would_do_more_than_it_showed_is_held_again(
     before = snapshot(engine, sync_runs)[held]
     with engine.begin() as connection:
         for statement in (*by_hand, LOOK_ANEW):
-            connection.execute(text(statement))
+            connection.execute(sa.text(statement))
     roster_by_hand = state(engine)
     done = call("sync", "approve", held)
     runs = snapshot(engine, sync_runs)
@@ -459,7 +466,7 @@ def test_a_run_that_would_do_more_than_it_showed_is_held_again(
     assert snapshot(engine, demographics)["spr-student-4"]["status"] == "tobedeleted"
 
 
-def test_discarding_forgets_it(engine: Engine, held: int, call: Call) -> None:
+def test_discarding_forgets_it(engine: sa.Engine, held: int, call: Call) -> None:
     before = state(engine)
     kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
     done = call("sync", "discard", held)
@@ -477,7 +484,7 @@ def test_status_shows_what_waits(held: int, call: Call) -> None:
     assert "1 of 6 demographics would vanish, more than 10%" in call("sync", "status").stdout
 
 
-def test_a_newer_run_supersedes_a_held_one(engine: Engine, held: int, springfield: Path, options: Options) -> None:
+def test_a_newer_run_supersedes_a_held_one(engine: sa.Engine, held: int, springfield: Path, options: Options) -> None:
     kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
     second = load(engine, "springfield", springfield, options=options)
     runs = snapshot(engine, sync_runs)
@@ -486,17 +493,17 @@ def test_a_newer_run_supersedes_a_held_one(engine: Engine, held: int, springfiel
     assert not kept.exists()
 
 
-def test_a_feed_has_limits_of_its_own(engine: Engine, springfield: Path, options: Options) -> None:
+def test_a_feed_has_limits_of_its_own(engine: sa.Engine, springfield: Path, options: Options) -> None:
     load(engine, "springfield", springfield)
     column("users", "sms", "1")(springfield)
     without_rows("demographics", "spr-student-4")(springfield)
     with engine.begin() as connection:
-        connection.execute(update(feeds).values(hold_tombstones_percent=20, hold_changes_percent=0))
+        connection.execute(sa.update(feeds).values(hold_tombstones_percent=20, hold_changes_percent=0))
     report = load(engine, "springfield", springfield, options=options)
     assert report.message == "15 of 15 users would change, more than 0%"
 
 
-def test_the_loader_says_that_it_holds(engine: Engine, springfield: Path, call: Call) -> None:
+def test_the_loader_says_that_it_holds(engine: sa.Engine, springfield: Path, call: Call) -> None:
     load(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
     arguments = ["--feed", "springfield", str(springfield)]

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner, Result
-from sqlalchemy import Engine
 
 from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
 from roster_service.feeds.run_history import STEPS
@@ -26,7 +26,7 @@ from tests.sync.export_changes import both, cell, column, header, with_row
 
 
 @pytest.fixture
-def settings(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
+def settings(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> str:
     """The settings that lead to the database of the test; its URL."""
     url = engine.url.render_as_string(hide_password=False)
     monkeypatch.setenv("ROSTER_DATABASE_URL", url)
@@ -76,7 +76,7 @@ def test_refused(springfield: Path) -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_a_missing_export_is_no_refused_one(engine: Engine, tmp_path: Path) -> None:
+def test_a_missing_export_is_no_refused_one(engine: sa.Engine, tmp_path: Path) -> None:
     """The loader says what the nightly sync says of it."""
     words = f"there is no export at {tmp_path / 'nothing'}"
     result = run("--feed", "springfield", tmp_path / "nothing")
@@ -89,7 +89,7 @@ def test_a_missing_export_is_no_refused_one(engine: Engine, tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("settings")
 def test_some_rows_are_rejected(
-    engine: Engine, springfield: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, springfield: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROSTER_HOLD_REJECTED_PERCENT", "100")
     both(*(cell("enrollments", line, "role", "pupil") for line in range(2, 18)), column("users", "sms", "1"))(
@@ -154,7 +154,7 @@ def test_a_bar_on_a_terminal(springfield: Path, settings: str) -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_a_dry_run_changes_nothing(engine: Engine, springfield: Path) -> None:
+def test_a_dry_run_changes_nothing(engine: sa.Engine, springfield: Path) -> None:
     reported = json.loads(run("--feed", "springfield", "--dry-run", "--json", springfield).stdout)
     assert (reported["counts"]["users"]["added"], reported["outcome"], reported["dry_run"]) == (15, "done", True)
     assert (reported["run"], reported["stamp"], reported["revision"]) == (None, None, None)
@@ -164,7 +164,7 @@ def test_a_dry_run_changes_nothing(engine: Engine, springfield: Path) -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_locked(engine: Engine, springfield: Path) -> None:
+def test_locked(engine: sa.Engine, springfield: Path) -> None:
     with engine.connect() as other, hold_lock(other, "springfield"):
         result = run("--feed", "springfield", "--json", springfield)
     assert result.exit_code == ExitCode.LOCKED

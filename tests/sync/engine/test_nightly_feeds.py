@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, func, insert, select, text, update
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
@@ -37,7 +37,7 @@ LONG_AGO = 1_000_000_000.0
 class Runs:
     """Runs on one database with a clock of their own, and what they reported and announced."""
 
-    engine: Engine
+    engine: sa.Engine
     announced: list[Announcement] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     clock: float = LONG_AGO
@@ -71,14 +71,14 @@ class Runs:
     def stored(self) -> list[tuple[str, str | None]]:
         """The outcome and the message of every run."""
         with self.engine.connect() as connection:
-            rows = connection.execute(select(sync_runs.c.outcome, sync_runs.c.message).order_by(sync_runs.c.id))
+            rows = connection.execute(sa.select(sync_runs.c.outcome, sync_runs.c.message).order_by(sync_runs.c.id))
             return [(row[0], row[1]) for row in rows]
 
     @property
     def last_run(self) -> int:
         """The number of the last run."""
         with self.engine.connect() as connection:
-            return int(connection.scalar(select(func.max(sync_runs.c.id))) or 0)
+            return int(connection.scalar(sa.select(sa.func.max(sync_runs.c.id))) or 0)
 
     @property
     def kinds(self) -> list[str]:
@@ -87,7 +87,7 @@ class Runs:
 
 
 @pytest.fixture
-def runs(engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runs:
+def runs(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runs:
     """Runs without feeds."""
     made = Runs(engine, settings=Settings(home=tmp_path / "home"))
 
@@ -103,7 +103,7 @@ def add_feed(runs: Runs, name: str, path: Path, **values: object) -> None:
     """A feed whose export was written long ago."""
     set_age(path, LONG_AGO - 86_400)
     with runs.engine.begin() as connection:
-        connection.execute(insert(feeds).values(name=name, format="oneroster", path=str(path), **values))
+        connection.execute(sa.insert(feeds).values(name=name, format="oneroster", path=str(path), **values))
 
 
 def set_age(path: Path, written: float) -> None:
@@ -140,7 +140,7 @@ def test_a_marker_is_awaited(runs: Runs, springfield: Path) -> None:
 
 
 def test_an_export_that_changes_while_it_is_read_is_not_loaded(
-    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sync_scripts.engine import load as engine_module
 
@@ -156,8 +156,8 @@ def test_an_export_that_changes_while_it_is_read_is_not_loaded(
     with pytest.raises(IncompleteExportError, match="changed while it was read"):
         load(engine, "springfield", springfield)
     with engine.connect() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM orgs")) == 0
-        assert connection.scalars(select(sync_runs.c.outcome)).all() == ["incomplete"]
+        assert connection.scalar(sa.text("SELECT count(*) FROM orgs")) == 0
+        assert connection.scalars(sa.select(sync_runs.c.outcome)).all() == ["incomplete"]
 
 
 def test_an_export_that_stays_the_same_is_stale_after_some_days(runs: Runs, springfield: Path) -> None:
@@ -166,7 +166,7 @@ def test_an_export_that_stays_the_same_is_stale_after_some_days(runs: Runs, spri
     for _ in range(5):
         codes += runs.run()
         with runs.engine.begin() as connection:
-            connection.execute(text("UPDATE sync_runs SET started_at = started_at - interval '1 day'"))
+            connection.execute(sa.text("UPDATE sync_runs SET started_at = started_at - interval '1 day'"))
     assert codes == [ExitCode.LOADED] * 3 + [ExitCode.STALE] * 2
     assert runs.stored[-1] == ("stale", "the export has been the same for 4 days")
     assert runs.events[-1]["message"] == "the export has been the same for 4 days"
@@ -190,7 +190,7 @@ def test_a_missing_export_is_stale_and_the_roster_stays(runs: Runs, springfield:
     assert runs.run() == [ExitCode.LOADED]
     assert runs.kinds == [Kind.RECOVERED]
     with runs.engine.connect() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM users WHERE status = 'tobedeleted'")) == 0
+        assert connection.scalar(sa.text("SELECT count(*) FROM users WHERE status = 'tobedeleted'")) == 0
 
 
 def test_a_problem_is_announced_once_and_so_is_its_end(runs: Runs, springfield: Path) -> None:
@@ -257,10 +257,10 @@ def test_a_paused_feed_is_not_loaded_and_its_pause_is_announced(
     assert runs.outcomes == {"springfield": outcome}
     assert runs.kinds == kinds
     with runs.engine.connect() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM orgs")) == (0 if outcome == "paused" else 4)
+        assert connection.scalar(sa.text("SELECT count(*) FROM orgs")) == (0 if outcome == "paused" else 4)
 
 
-def test_a_load_by_hand_is_refused_during_a_pause(engine: Engine, springfield: Path) -> None:
+def test_a_load_by_hand_is_refused_during_a_pause(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "springfield", springfield)
     with engine.begin() as connection:
         store_pause(connection, "springfield", Pause(date.min, date.max, "rollover"))
@@ -301,7 +301,7 @@ def test_a_feed_of_an_unknown_format_stops_no_other(runs: Runs, springfield: Pat
     add_feed(runs, "a", springfield)
     add_feed(runs, "b", springfield)
     with runs.engine.begin() as connection:
-        connection.execute(update(feeds).where(feeds.c.name == "a").values(format="papyrus"))
+        connection.execute(sa.update(feeds).where(feeds.c.name == "a").values(format="papyrus"))
     assert runs.run() == [ExitCode.REFUSED, ExitCode.LOADED]
     assert runs.stored[0] == ("refused", "the feed a takes papyrus, which this version does not know")
 
@@ -348,7 +348,7 @@ def test_an_export_that_is_older_than_the_last_one_is_held(
     add_feed(runs, "springfield", springfield)
     deliver(LONG_AGO - 86_400 * 8)
     with runs.engine.begin() as connection:
-        connection.execute(update(feeds).values(path=str(path)))
+        connection.execute(sa.update(feeds).values(path=str(path)))
     runs.run()
     cell_of("users", "spr-student-1", "givenName", "Old")(springfield)
     deliver(LONG_AGO - 86_400 * 8 + seconds)
@@ -357,6 +357,6 @@ def test_an_export_that_is_older_than_the_last_one_is_held(
     if outcome == "held":
         assert "before the one that was loaded last, of 2001-09-01" in runs.announced[0].message
         with runs.engine.connect() as connection:
-            row = connection.execute(select(sync_runs).where(sync_runs.c.outcome == "held")).one()
+            row = connection.execute(sa.select(sync_runs).where(sync_runs.c.outcome == "held")).one()
         approved = Options(runs.settings, approval=Approval(row.id, TESTER))
         assert load(runs.engine, "springfield", Path(row.kept_export), options=approved).outcome == "done"

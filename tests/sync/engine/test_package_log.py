@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, insert
 
 from roster_service.db.tables import feeds
 from sync_scripts.engine.exit_codes import ExitCode
@@ -21,7 +21,7 @@ FILES = {"orgs", "academicSessions", "courses", "classes", "users", "enrollments
 
 
 @pytest.fixture(autouse=True)
-def lent_engine(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def lent_engine(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the loader use the engine of the test."""
     lend_engine(monkeypatch, engine)
 
@@ -75,13 +75,13 @@ def test_a_dry_run_imports_no_file(springfield: Path) -> None:
     assert (log["dry_run"], log["imported"]) == (True, [])
 
 
-def test_a_run_that_does_not_begin_says_why(engine: Engine, springfield: Path) -> None:
+def test_a_run_that_does_not_begin_says_why(engine: sa.Engine, springfield: Path) -> None:
     with engine.connect() as connection, hold_lock(connection, "feed"):
         code, log = load_with_log(springfield)
     assert (code, log["outcome"], log["imported"]) == (ExitCode.LOCKED, "locked", [])
     assert "is under way" in log["message"]
     with engine.begin() as connection:
-        connection.execute(insert(feeds).values(name="feed", format="clever"))
+        connection.execute(sa.insert(feeds).values(name="feed", format="clever"))
     code, log = load_with_log(springfield)
     assert (code, log["message"]) == (ExitCode.REFUSED, "the feed feed takes clever, not oneroster")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from rich.progress import Progress
-from sqlalchemy import Engine
 
 from roster_service.feeds.run_history import STEPS
 from sync_scripts.engine import stopwatch
@@ -16,14 +16,14 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.progress import Bars, notify_steps, print_line
 
 
-def load_watched(engine: Engine, export: Path) -> list[Mapping[str, Any]]:
+def load_watched(engine: sa.Engine, export: Path) -> list[Mapping[str, Any]]:
     """The events of a load."""
     events: list[Mapping[str, Any]] = []
     load(engine, "feed", export, options=Options(notify=events.append))
     return events
 
 
-def test_progress_moves_inside_the_steps(engine: Engine, springfield: Path) -> None:
+def test_progress_moves_inside_the_steps(engine: sa.Engine, springfield: Path) -> None:
     events = load_watched(engine, springfield)
     for step in STEPS:
         own = [event for event in events if event["step"] == step]
@@ -35,7 +35,7 @@ def test_progress_moves_inside_the_steps(engine: Engine, springfield: Path) -> N
 
 @pytest.mark.parametrize("options", [Options(), Options(dry_run=True)], ids=["load", "dry run"])
 def test_every_second_belongs_to_a_step(
-    engine: Engine, springfield: Path, options: Options, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, springfield: Path, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[float] = []
 
@@ -49,7 +49,7 @@ def test_every_second_belongs_to_a_step(
     assert sum(report.seconds.values()) == read[-1] - read[0]
 
 
-def test_a_bar_never_goes_back_and_ends_full(engine: Engine, springfield: Path) -> None:
+def test_a_bar_never_goes_back_and_ends_full(engine: sa.Engine, springfield: Path) -> None:
     with Progress(disable=True) as progress:
         bars, done = Bars(progress), [0.0]
         advance = notify_steps(bars.advance, "feed")

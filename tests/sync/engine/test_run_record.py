@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, insert, text
+import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError, StorageError
@@ -23,13 +23,13 @@ from tests.sync.conftest import snapshot
 from tests.sync.export_changes import with_row
 
 
-def read_runs(engine: Engine) -> list[Run]:
+def read_runs(engine: sa.Engine) -> list[Run]:
     """What `roster sync list` shows."""
     with engine.begin() as connection:
         return list_runs(connection, None, 20)
 
 
-def test_a_run_is_there_from_its_start_to_its_end(engine: Engine, springfield: Path) -> None:
+def test_a_run_is_there_from_its_start_to_its_end(engine: sa.Engine, springfield: Path) -> None:
     seen: list[Run] = []
 
     def look(event: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ def test_a_run_is_there_from_its_start_to_its_end(engine: Engine, springfield: P
     assert run.started <= run.finished
 
 
-def test_a_run_has_the_files_of_its_export(engine: Engine, springfield: Path) -> None:
+def test_a_run_has_the_files_of_its_export(engine: sa.Engine, springfield: Path) -> None:
     """With their rows, unless they were as in the last run; without any if the export was refused."""
     with_row("users", sourcedId="stranger", orgSourcedIds="nowhere")(springfield)
     (springfield / "demographics.csv").unlink()
@@ -64,7 +64,7 @@ def test_a_run_has_the_files_of_its_export(engine: Engine, springfield: Path) ->
     assert found[1] == found[0]
 
 
-def test_the_files_of_the_last_export_are_not_read_again(engine: Engine, springfield: Path) -> None:
+def test_the_files_of_the_last_export_are_not_read_again(engine: sa.Engine, springfield: Path) -> None:
     for _ in range(2):
         report = load(engine, "feed", springfield)
     assert {(it.mode, it.rows, it.rejected) for it in report.files} == {("bulk", None, None)}
@@ -79,9 +79,9 @@ def raise_it(error: BaseException) -> Callable[..., None]:
     return fail
 
 
-def lose_the_connection(connection: Connection, *_arguments: Any, **_state: Any) -> None:
+def lose_the_connection(connection: sa.Connection, *_arguments: Any, **_state: Any) -> None:
     """The database gives up on the run."""
-    connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
 
 
 # What happens in the last step; the error that `load` raises, the outcome of the run and what is said of it.
@@ -101,7 +101,7 @@ ENDS: dict[str, tuple[Callable[..., None], type[BaseException], str, str]] = {
 
 @pytest.mark.parametrize(("fail", "error", "outcome", "words"), ENDS.values(), ids=ENDS)
 def test_a_run_that_breaks_off_says_why(
-    engine: Engine,
+    engine: sa.Engine,
     springfield: Path,
     monkeypatch: pytest.MonkeyPatch,
     fail: Callable[..., None],
@@ -119,7 +119,7 @@ def test_a_run_that_breaks_off_says_why(
     assert load(engine, "feed", springfield).outcome == "done"
 
 
-def test_a_refused_run_says_why(engine: Engine, springfield: Path) -> None:
+def test_a_refused_run_says_why(engine: sa.Engine, springfield: Path) -> None:
     with_row("orgs", sourcedId="spr-high")(springfield)
     with pytest.raises(RefusedExportError):
         load(engine, "feed", springfield)
@@ -131,19 +131,19 @@ def test_a_refused_run_says_why(engine: Engine, springfield: Path) -> None:
     )
 
 
-def test_a_run_that_was_kept_out_is_none(engine: Engine, springfield: Path) -> None:
+def test_a_run_that_was_kept_out_is_none(engine: sa.Engine, springfield: Path) -> None:
     with engine.connect() as other, hold_lock(other, "feed"), pytest.raises(LockedError):
         load(engine, "feed", springfield)
     assert snapshot(engine, sync_runs) == snapshot(engine, feeds) == {}
 
 
-def dry_run(engine: Engine, path: Path) -> None:
+def dry_run(engine: sa.Engine, path: Path) -> None:
     """A load that changes nothing."""
     load(engine, "feed", path, options=Options(dry_run=True))
 
 
 # What takes the lock of the feed next.
-NEXT: dict[str, Callable[[Engine, Path], object]] = {
+NEXT: dict[str, Callable[[sa.Engine, Path], object]] = {
     "a load": lambda engine, path: load(engine, "feed", path),
     "a dry run": dry_run,
     "a removal": lambda engine, _path: remove_feed(engine, TESTER, "feed", Settings(), at_once=False),
@@ -152,12 +152,12 @@ NEXT: dict[str, Callable[[Engine, Path], object]] = {
 
 @pytest.mark.parametrize("come", NEXT.values(), ids=NEXT)
 def test_who_comes_next_finds_the_interrupted_run(
-    engine: Engine, springfield: Path, come: Callable[[Engine, Path], object]
+    engine: sa.Engine, springfield: Path, come: Callable[[sa.Engine, Path], object]
 ) -> None:
     with engine.begin() as connection:
-        connection.execute(insert(feeds).values(name="feed", format="oneroster"))
-        row = {"feed_id": 1, "format": "oneroster", "source": "x", "started_at": text("now()")}
-        connection.execute(insert(sync_runs).values(**row, outcome=RUNNING, counts={}, seconds={}))
+        connection.execute(sa.insert(feeds).values(name="feed", format="oneroster"))
+        row = {"feed_id": 1, "format": "oneroster", "source": "x", "started_at": sa.text("now()")}
+        connection.execute(sa.insert(sync_runs).values(**row, outcome=RUNNING, counts={}, seconds={}))
     come(engine, springfield)
     row = snapshot(engine, sync_runs)[1]
     assert (row["outcome"], row["finished_at"]) == (INTERRUPTED, None)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, func, insert, select, text, update
 
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.db import tables
@@ -42,7 +42,7 @@ DISTRICTS = {"springfield": "spr-district", "shelbyville": "shv-district"}
 
 
 @pytest.fixture
-def loaded(engine: Engine) -> Engine:
+def loaded(engine: sa.Engine) -> sa.Engine:
     """Both small exports, and vendors that see one feed or both."""
     for feed, export in FEEDS.items():
         load(engine, feed, EXPORTS / export)
@@ -54,7 +54,7 @@ def loaded(engine: Engine) -> Engine:
     return engine
 
 
-def load_with(engine: Engine, feed: str, path: Path, step: str, act: Callable[[], object]) -> Report:
+def load_with(engine: sa.Engine, feed: str, path: Path, step: str, act: Callable[[], object]) -> Report:
     """Loads an export, and acts at the end of a step, in the middle of the run."""
 
     def notify(event: Mapping[str, Any]) -> None:
@@ -64,10 +64,10 @@ def load_with(engine: Engine, feed: str, path: Path, step: str, act: Callable[[]
     return load(engine, feed, path, options=Options(notify=notify))
 
 
-def read_as_of(engine: Engine, vendor: str) -> datetime:
+def read_as_of(engine: sa.Engine, vendor: str) -> datetime:
     """The instant from which a consumer of this vendor goes on."""
-    own = select(tables.vendors.c.id).where(tables.vendors.c.email == f"{vendor}@vendors.example").scalar_subquery()
-    whole = select(visible_feeds.c.as_of).where(visible_feeds.c.vendor_id == own, visible_feeds.c.feed_id == WHOLE)
+    own = sa.select(tables.vendors.c.id).where(tables.vendors.c.email == f"{vendor}@vendors.example").scalar_subquery()
+    whole = sa.select(visible_feeds.c.as_of).where(visible_feeds.c.vendor_id == own, visible_feeds.c.feed_id == WHOLE)
     with engine.connect() as connection:
         as_of: datetime = connection.execute(whole).scalar_one()
     return as_of
@@ -80,7 +80,7 @@ def rename(path: Path, feed: str, name: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_load_goes_on_while_another_feed_is_loaded(
-    loaded: Engine, springfield: Path, shelbyville: Path, step: str
+    loaded: sa.Engine, springfield: Path, shelbyville: Path, step: str
 ) -> None:
     rename(springfield, "springfield", "Changed")
     rename(shelbyville, "shelbyville", "Changed")
@@ -95,7 +95,7 @@ def test_a_load_goes_on_while_another_feed_is_loaded(
     assert (outer.revision, inner[0].revision) == (4, 3)
 
 
-def test_a_load_says_which_command_needs_the_roster(loaded: Engine, springfield: Path) -> None:
+def test_a_load_says_which_command_needs_the_roster(loaded: sa.Engine, springfield: Path) -> None:
     words = r"another command \(roster: notes a restored database, process \d+, since .*\) is under way"
     with loaded.begin() as connection:
         assert try_sync_lock(connection, "notes a restored database")
@@ -103,7 +103,7 @@ def test_a_load_says_which_command_needs_the_roster(loaded: Engine, springfield:
             load(loaded, "springfield", springfield)
 
 
-def test_a_run_of_the_same_feed_is_locked_or_waits(loaded: Engine, springfield: Path) -> None:
+def test_a_run_of_the_same_feed_is_locked_or_waits(loaded: sa.Engine, springfield: Path) -> None:
     rename(springfield, "springfield", "Changed")
     waiting: list[threading.Thread] = []
     reports: list[Report] = []
@@ -127,7 +127,7 @@ def test_a_run_of_the_same_feed_is_locked_or_waits(loaded: Engine, springfield: 
 
 
 def test_the_first_load_is_alone_because_it_makes_the_indexes(
-    engine: Engine, springfield: Path, shelbyville: Path
+    engine: sa.Engine, springfield: Path, shelbyville: Path
 ) -> None:
     def come() -> None:
         with pytest.raises(LockedError):
@@ -137,7 +137,7 @@ def test_the_first_load_is_alone_because_it_makes_the_indexes(
     assert load(engine, "shelbyville", shelbyville).outcome == "done"
 
 
-def test_a_purge_takes_the_feeds_that_no_run_has(loaded: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_a_purge_takes_the_feeds_that_no_run_has(loaded: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     without_rows("demographics", "spr-student-5")(springfield)
     load(loaded, "springfield", springfield)
     without_rows("demographics", "shv-student-1")(shelbyville)
@@ -154,7 +154,7 @@ def test_a_purge_takes_the_feeds_that_no_run_has(loaded: Engine, springfield: Pa
     assert purge(loaded, 0)["demographics"] == 1
 
 
-def test_a_feed_is_removed_beside_a_load(loaded: Engine, springfield: Path) -> None:
+def test_a_feed_is_removed_beside_a_load(loaded: sa.Engine, springfield: Path) -> None:
     rename(springfield, "springfield", "Changed")
     load_with(
         loaded,
@@ -168,7 +168,7 @@ def test_a_feed_is_removed_beside_a_load(loaded: Engine, springfield: Path) -> N
 
 
 def test_two_feeds_that_add_one_id_at_the_same_time_do_not_both_get_it(
-    loaded: Engine, springfield: Path, shelbyville: Path
+    loaded: sa.Engine, springfield: Path, shelbyville: Path
 ) -> None:
     """The second load waits for the first one, and then rejects the row as that of another feed."""
     row = {"sourcedId": "both", "name": "Both", "type": "school"}
@@ -187,12 +187,12 @@ def test_two_feeds_that_add_one_id_at_the_same_time_do_not_both_get_it(
     assert snapshot(loaded, orgs)["both"]["parent_id"] == "spr-district"
 
 
-def test_only_a_run_whose_lock_is_free_is_interrupted(loaded: Engine, springfield: Path) -> None:
+def test_only_a_run_whose_lock_is_free_is_interrupted(loaded: sa.Engine, springfield: Path) -> None:
     """A killed run beside one that is under way; its stamp holds nobody back."""
     rename(springfield, "springfield", "Changed")
     with loaded.begin() as connection:
-        row = {"feed_id": 2, "format": "oneroster", "source": "x", "started_at": func.now(), "stamp": func.now()}
-        connection.execute(insert(sync_runs).values(**row, outcome=RUNNING, counts={}, seconds={}))
+        row = {"feed_id": 2, "format": "oneroster", "source": "x", "started_at": sa.func.now(), "stamp": sa.func.now()}
+        connection.execute(sa.insert(sync_runs).values(**row, outcome=RUNNING, counts={}, seconds={}))
     seen: list[str | None] = []
 
     def look() -> None:
@@ -207,7 +207,7 @@ def test_only_a_run_whose_lock_is_free_is_interrupted(loaded: Engine, springfiel
 
 
 def test_no_consumer_is_shown_an_instant_beyond_changes_that_are_still_to_come(
-    loaded: Engine, springfield: Path, shelbyville: Path
+    loaded: sa.Engine, springfield: Path, shelbyville: Path
 ) -> None:
     rename(springfield, "springfield", "Changed")
     rename(shelbyville, "shelbyville", "Changed")
@@ -231,11 +231,11 @@ def test_no_consumer_is_shown_an_instant_beyond_changes_that_are_still_to_come(
 
 
 def test_a_grant_that_opens_no_org_yet_counts_as_one_of_every_feed(
-    loaded: Engine, springfield: Path, shelbyville: Path
+    loaded: sa.Engine, springfield: Path, shelbyville: Path
 ) -> None:
     """A run that is under way may add its org."""
     with loaded.begin() as connection:
-        opened = update(tables.vendor_grants).where(tables.vendor_grants.c.district_id == DISTRICTS["springfield"])
+        opened = sa.update(tables.vendor_grants).where(tables.vendor_grants.c.district_id == DISTRICTS["springfield"])
         connection.execute(opened.values(district_id="spr-second"))
         publish(connection, [1, 2])
     row = {"sourcedId": "spr-second", "name": "Second", "type": "district"}
@@ -262,11 +262,11 @@ GRANTS = {"all": NAMES, "two": NAMES[:2], "one": NAMES[:1]}
 class Writer:
     """A feed of one org, whose runs change the name of the org step by step."""
 
-    engine: Engine
+    engine: sa.Engine
     feed_id: int
     name: str
     stack: ExitStack = field(default_factory=ExitStack)
-    connection: Connection | None = None
+    connection: sa.Connection | None = None
     run: int = 0
     stamp: datetime | None = None
 
@@ -279,7 +279,7 @@ class Writer:
                 self.run = begin_run(other, self.feed_id, "oneroster", "x")
         elif self.stamp is None:
             self.stamp = take_stamp(self.engine, self.run)
-            own = update(orgs).where(orgs.c.sourced_id == self.name)
+            own = sa.update(orgs).where(orgs.c.sourced_id == self.name)
             self.connection.execute(own.values(name=str(number), date_last_modified=self.stamp))
         else:
             publish(self.connection, [self.feed_id], as_of=self.stamp)
@@ -302,18 +302,18 @@ class Writer:
 class Consumer:
     """A vendor that goes on from the last instant that it was shown."""
 
-    engine: Engine
+    engine: sa.Engine
     vendor_id: int
     as_of: datetime | None = None
     known: dict[str, str] = field(default_factory=dict)
 
     def pull(self) -> None:
         """A delta; then the consumer knows all that is visible."""
-        state = select(visible_feeds.c.as_of).where(
+        state = sa.select(visible_feeds.c.as_of).where(
             visible_feeds.c.vendor_id == self.vendor_id, visible_feeds.c.feed_id == WHOLE
         )
-        seen = select(visible_orgs.c.org_id).where(visible_orgs.c.vendor_id == self.vendor_id)
-        rows = select(orgs.c.sourced_id, orgs.c.name, orgs.c.date_last_modified).where(orgs.c.sourced_id.in_(seen))
+        seen = sa.select(visible_orgs.c.org_id).where(visible_orgs.c.vendor_id == self.vendor_id)
+        rows = sa.select(orgs.c.sourced_id, orgs.c.name, orgs.c.date_last_modified).where(orgs.c.sourced_id.in_(seen))
         with self.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
             found = connection.execute(rows).all()
             shown: datetime = connection.execute(state).scalar_one()
@@ -324,22 +324,22 @@ class Consumer:
 
 
 @pytest.fixture(scope="module")
-def consumers(reused_engine: Engine) -> Iterator[dict[str, Consumer]]:
+def consumers(reused_engine: sa.Engine) -> Iterator[dict[str, Consumer]]:
     """A feed of one district for each name, and vendors that see some of them."""
     engine = reused_engine
     empty_roster(engine)
     found = {}
     with engine.begin() as connection:
         for number, name in enumerate(NAMES, 1):
-            connection.execute(insert(tables.feeds).values(name=name, format="oneroster"))
-            row = {"sourced_id": name, "feed_id": number, "status": "active", "date_last_modified": func.now()}
-            connection.execute(insert(orgs).values(**row, name="0", type="district", district_id=name))
+            connection.execute(sa.insert(tables.feeds).values(name=name, format="oneroster"))
+            row = {"sourced_id": name, "feed_id": number, "status": "active", "date_last_modified": sa.func.now()}
+            connection.execute(sa.insert(orgs).values(**row, name="0", type="district", district_id=name))
         for name, granted in GRANTS.items():
             email = f"{name}@vendors.example"
             vendors.add_vendor(connection, TESTER, email, name)
             for district in granted:
                 vendor_rights.grant(connection, TESTER, email, district, [])
-            own = select(tables.vendors.c.id).where(tables.vendors.c.email == email)
+            own = sa.select(tables.vendors.c.id).where(tables.vendors.c.email == email)
             found[name] = Consumer(engine, connection.execute(own).scalar_one())
     yield found
     empty_roster(engine)
@@ -360,7 +360,7 @@ EVENTS = st.lists(
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS)
 def test_a_consumer_misses_no_change_of_runs_side_by_side(
-    reused_engine: Engine, consumers: dict[str, Consumer], events: list[tuple[str, str]]
+    reused_engine: sa.Engine, consumers: dict[str, Consumer], events: list[tuple[str, str]]
 ) -> None:
     writers = {name: Writer(reused_engine, number, name) for number, name in enumerate(NAMES, 1)}
     try:
@@ -384,14 +384,14 @@ def test_a_consumer_misses_no_change_of_runs_side_by_side(
 TIMES = ("date_last_modified",)
 
 
-def test_two_jobs_give_the_roster_of_one(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_two_jobs_give_the_roster_of_one(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     found = []
     paths = {name: copy_export(export) for name, export in FEEDS.items()}
     for jobs in (1, 2):
         empty_roster(engine)
         with engine.begin() as connection:
             rows = [{"name": name, "format": "oneroster", "path": str(path)} for name, path in paths.items()]
-            connection.execute(insert(tables.feeds), rows)
+            connection.execute(sa.insert(tables.feeds), rows)
         events: list[dict[str, Any]] = []
         for name in ("first", "second"):
             for feed, path in paths.items():
@@ -408,10 +408,10 @@ def strip(rows: Mapping[Any, Mapping[str, Any]]) -> dict[Any, dict[str, Any]]:
     return {key: {name: value for name, value in row.items() if name not in TIMES} for key, row in rows.items()}
 
 
-def test_indexes_are_made_once(engine: Engine, springfield: Path) -> None:
+def test_indexes_are_made_once(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "springfield", springfield)
     with engine.begin() as connection:
-        made = text("SELECT indexrelid FROM pg_stat_user_indexes ORDER BY 1")
+        made = sa.text("SELECT indexrelid FROM pg_stat_user_indexes ORDER BY 1")
         before = connection.scalars(made).all()
         make_missing_indexes(connection, TABLES)
         assert connection.scalars(made).all() == before

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from sync_scripts.engine.load import load
 from tests.sync.conftest import empty_roster
 
 
-def test_a_run_compiles_nothing_that_former_runs_have_compiled(engine: Engine, each_export: Path) -> None:
+def test_a_run_compiles_nothing_that_former_runs_have_compiled(engine: sa.Engine, each_export: Path) -> None:
     compiled: dict[Any, Any] = {}
     known: set[Any] = set()
     # The first of the three also finds out which indexes there are.

@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, column, literal, select, values
+import sqlalchemy as sa
 from sqlalchemy.types import Text
 
 from roster_service.roster import vocabulary
@@ -110,18 +110,18 @@ CASES: list[tuple[Kind, str, Any]] = [
 @pytest.mark.parametrize(
     ("kind", "text", "stored"), CASES, ids=[f"{text[:30]!r}-{n}" for n, (_, text, _) in enumerate(CASES)]
 )
-def test_kinds(shared_engine: Engine, kind: Kind, text: str, stored: Any) -> None:
-    staged = values(column("cell", Text("C")), name="staged").data([(text,)])
+def test_kinds(shared_engine: sa.Engine, kind: Kind, text: str, stored: Any) -> None:
+    staged = sa.values(sa.column("cell", Text("C")), name="staged").data([(text,)])
     cell = staged.c.cell
     with shared_engine.connect() as connection:
-        good = literal(True) if kind.check is None else kind.check(cell)
+        good = sa.literal(True) if kind.check is None else kind.check(cell)
         if stored is REFUSED:
-            assert connection.scalar(select(good)) is False
+            assert connection.scalar(sa.select(good)) is False
         else:
-            assert connection.execute(select(good, kind.convert(cell))).one() == (True, stored)
+            assert connection.execute(sa.select(good, kind.convert(cell))).one() == (True, stored)
 
 
-def test_every_day_is_a_day(shared_engine: Engine) -> None:
+def test_every_day_is_a_day(shared_engine: sa.Engine) -> None:
     """The pattern against the calendar: each of 31 days of each month, around leap years of every sort."""
     texts = [
         f"{year}-{month:02d}-{day:02d}"
@@ -137,8 +137,8 @@ def test_every_day_is_a_day(shared_engine: Engine) -> None:
             return False
         return True
 
-    staged = values(column("cell", Text("C")), name="staged").data([(text,) for text in texts])
+    staged = sa.values(sa.column("cell", Text("C")), name="staged").data([(text,) for text in texts])
     assert cells.DAY.check is not None
     with shared_engine.connect() as connection:
-        good = set(connection.scalars(select(staged.c.cell).where(cells.DAY.check(staged.c.cell))))
+        good = set(connection.scalars(sa.select(staged.c.cell).where(cells.DAY.check(staged.c.cell))))
     assert good == set(filter(is_day, texts))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.errors import CommandError
@@ -40,7 +40,7 @@ def clever(copy_export: Callable[[str], Path]) -> Path:
     return copy_export("shelbyville-clever")
 
 
-def read(engine: Engine, table: Any) -> dict[Any, dict[str, Any]]:
+def read(engine: sa.Engine, table: Any) -> dict[Any, dict[str, Any]]:
     """The rows of a table, with what is filled in them, by ids without the feed's name."""
     own = {"sourced_id", "feed_id", "status", "date_last_modified"}
     return {
@@ -49,7 +49,7 @@ def read(engine: Engine, table: Any) -> dict[Any, dict[str, Any]]:
     }
 
 
-def test_loads_and_loads_again(engine: Engine, clever: Path) -> None:
+def test_loads_and_loads_again(engine: sa.Engine, clever: Path) -> None:
     report = load(engine, FEED, clever, family=CLEVER)
     assert (report.outcome, report.format) == ("done", "clever")
     before = state(engine)
@@ -58,13 +58,13 @@ def test_loads_and_loads_again(engine: Engine, clever: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["schools", "sections", "enrollments", "staff"])
-def test_the_order_of_rows_says_nothing(engine: Engine, clever: Path, file: str) -> None:
+def test_the_order_of_rows_says_nothing(engine: sa.Engine, clever: Path, file: str) -> None:
     load(engine, FEED, clever, family=CLEVER)
     shuffled(file)(clever)
     assert load(engine, FEED, clever, family=CLEVER).outcome == "unchanged"
 
 
-def test_orgs(engine: Engine, clever: Path) -> None:
+def test_orgs(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     orgs = read(engine, tables.orgs)
     district = f"{FEED}:district"
@@ -79,7 +79,7 @@ def test_orgs(engine: Engine, clever: Path) -> None:
     }
 
 
-def test_sections(engine: Engine, clever: Path) -> None:
+def test_sections(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     sessions = {row["title"]: (key, row) for key, row in read(engine, tables.academic_sessions).items()}
     assert {
@@ -113,7 +113,7 @@ def test_sections(engine: Engine, clever: Path) -> None:
     assert f"{FEED}:section:200" not in terms
 
 
-def test_every_section_has_the_course_that_it_names(engine: Engine, clever: Path) -> None:
+def test_every_section_has_the_course_that_it_names(engine: sa.Engine, clever: Path) -> None:
     """Also where a number means another course, in the same school or in another one."""
     cells = ("School_id", "Section_id", "Teacher_id", "Course_number", "Course_name")
     sections = (
@@ -140,7 +140,7 @@ def test_every_section_has_the_course_that_it_names(engine: Engine, clever: Path
     ]
 
 
-def test_people(engine: Engine, clever: Path) -> None:
+def test_people(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     users = read(engine, tables.users)
     assert set(users) == {
@@ -185,7 +185,7 @@ def test_people(engine: Engine, clever: Path) -> None:
     assert agents == named | {(contact, child) for child, contact in named}
 
 
-def test_enrollments(engine: Engine, clever: Path) -> None:
+def test_enrollments(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     enrollments = read(engine, tables.enrollments)
     assert {key: row.get("primary") for key, row in enrollments.items()} == {
@@ -203,7 +203,7 @@ def test_enrollments(engine: Engine, clever: Path) -> None:
     assert enrollments["teaching:200:1"]["user_id"] == f"{FEED}:teacher:1"
 
 
-def test_demographics(engine: Engine, clever: Path) -> None:
+def test_demographics(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     found = read(engine, tables.demographics)
     assert set(found) == {"student:1", "student:2", "student:3"}
@@ -221,7 +221,7 @@ def test_demographics(engine: Engine, clever: Path) -> None:
     ("day", "read_as", "said"), [("3/16/2011", "2011-03-16", 0), ("16/3/2011", "2011-03-16", 1)], ids=["M/D", "D/M"]
 )
 def test_an_order_of_days_that_is_not_that_of_clever_is_said(
-    engine: Engine, clever: Path, day: str, read_as: str, said: int
+    engine: sa.Engine, clever: Path, day: str, read_as: str, said: int
 ) -> None:
     rows_of("students", lambda rows: [row.__setitem__(8, day) for row in rows[1:4]])(clever)
     report = load(engine, FEED, clever, family=CLEVER)
@@ -230,7 +230,7 @@ def test_an_order_of_days_that_is_not_that_of_clever_is_said(
     assert sum("DOB" in it for it in report.notices) == said
 
 
-def test_two_districts_with_the_same_numbers(engine: Engine, clever: Path) -> None:
+def test_two_districts_with_the_same_numbers(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     before = read(engine, tables.users)
     load(engine, "another", clever, family=CLEVER)
@@ -239,7 +239,7 @@ def test_two_districts_with_the_same_numbers(engine: Engine, clever: Path) -> No
     assert read(engine, tables.users).items() >= before.items()
 
 
-def test_ids_with_colons_stay_apart(engine: Engine, clever: Path) -> None:
+def test_ids_with_colons_stay_apart(engine: sa.Engine, clever: Path) -> None:
     rows_of("sections", lambda rows: [rows[1].__setitem__(1, "a:b"), rows[2].__setitem__(1, "a")])(clever)
     rows_of("students", lambda rows: rows[3].__setitem__(1, "b:2"))(clever)
     rows_of("enrollments", lambda rows: rows.__setitem__(slice(1, None), [["20", "a:b", "4"], ["20", "a", "b:2"]]))(
@@ -259,12 +259,12 @@ TAKEN: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", TAKEN.values(), ids=TAKEN)
-def test_taken(engine: Engine, clever: Path, bend: Bend) -> None:
+def test_taken(engine: sa.Engine, clever: Path, bend: Bend) -> None:
     bend(clever)
     assert load(engine, FEED, clever, family=CLEVER).counts["orgs"].added == 3
 
 
-def test_own_columns_become_metadata(engine: Engine, clever: Path) -> None:
+def test_own_columns_become_metadata(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     with_columns = {"schools": tables.orgs, "students": tables.users, "teachers": tables.users}
     # No interface shows these.
@@ -284,7 +284,7 @@ def test_own_columns_become_metadata(engine: Engine, clever: Path) -> None:
         assert not any("bus route" in (row["metadata"] or {}) for row in snapshot(engine, table).values())
 
 
-def test_tolerated_deviations_are_loaded_and_counted(engine: Engine, clever: Path) -> None:
+def test_tolerated_deviations_are_loaded_and_counted(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     header("students", "DOB", "Dob")(clever)
     report = load(engine, FEED, clever, family=CLEVER)
@@ -297,7 +297,7 @@ def test_tolerated_deviations_are_loaded_and_counted(engine: Engine, clever: Pat
     [(with_file("notes.csv"), OTHER_FILE), (column("teachers", "Nickname", "Al"), EXTRA_COLUMN)],
 )
 def test_other_files_and_columns_are_left_out_and_reported(
-    engine: Engine, clever: Path, bend: Bend, deviation: Deviation
+    engine: sa.Engine, clever: Path, bend: Bend, deviation: Deviation
 ) -> None:
     load(engine, FEED, clever, family=CLEVER)
     bend(clever)
@@ -306,7 +306,7 @@ def test_other_files_and_columns_are_left_out_and_reported(
     assert any(deviation.taken in reported for reported in report.notices)
 
 
-def test_somebody_leaves(engine: Engine, clever: Path) -> None:
+def test_somebody_leaves(engine: sa.Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     without_rows("staff", "20")(clever)
     assert load(engine, FEED, clever, family=CLEVER).counts["users"].tombstoned == 1
@@ -327,14 +327,14 @@ WHOLE: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.mark.parametrize(("bend", "words"), WHOLE.values(), ids=WHOLE)
-def test_refused_as_a_whole(engine: Engine, clever: Path, bend: Bend, words: str) -> None:
+def test_refused_as_a_whole(engine: sa.Engine, clever: Path, bend: Bend, words: str) -> None:
     bend(clever)
     with pytest.raises(RefusedExportError) as caught:
         load(engine, FEED, clever, family=CLEVER)
     assert words in describe(caught.value.findings)
 
 
-def test_a_feed_keeps_its_family(engine: Engine, clever: Path, springfield: Path) -> None:
+def test_a_feed_keeps_its_family(engine: sa.Engine, clever: Path, springfield: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     with pytest.raises(CommandError, match="the feed shelby takes clever, not oneroster"):
         load(engine, FEED, springfield)
@@ -362,7 +362,7 @@ ROWS: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
-def test_rows_are_rejected_at_their_lines(engine: Engine, clever: Path, bend: Bend, words: str) -> None:
+def test_rows_are_rejected_at_their_lines(engine: sa.Engine, clever: Path, bend: Bend, words: str) -> None:
     """Each once, as it stands in the export; and nobody is gone for it."""
     load(engine, FEED, clever, family=CLEVER)
     bend(clever)

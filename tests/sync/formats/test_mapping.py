@@ -6,7 +6,7 @@ import datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table, select, text
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import load
@@ -20,7 +20,7 @@ from tests.sync.export_changes import (
 Role = tuple[str, str, str, str]
 
 
-def roles_of(engine: Engine, user: str) -> list[Role]:
+def roles_of(engine: sa.Engine, user: str) -> list[Role]:
     """(org, role, type, origin) in their order."""
     rows = snapshot(engine, tables.user_roles)
     found = sorted((key[1], row) for key, row in rows.items() if key[0] == user)
@@ -28,13 +28,13 @@ def roles_of(engine: Engine, user: str) -> list[Role]:
     return [(row["org_id"], row["role"], row["role_type"], row["origin"]) for _, row in found]
 
 
-def row_of(engine: Engine, table: Table, identifier: str) -> dict[str, object]:
+def row_of(engine: sa.Engine, table: sa.Table, identifier: str) -> dict[str, object]:
     row = snapshot(engine, table)[identifier]
     own = {"sourced_id", "feed_id", "status", "date_last_modified"}
     return {name: value for name, value in row.items() if name not in own and value is not None}
 
 
-def test_records_of_1_1(engine: Engine, springfield: Path) -> None:
+def test_records_of_1_1(engine: sa.Engine, springfield: Path) -> None:
     report = load(engine, "springfield", springfield)
     assert {name: count.added for name, count in report.counts.items()} == {
         "orgs": 4,
@@ -107,7 +107,7 @@ def test_records_of_1_1(engine: Engine, springfield: Path) -> None:
     assert "metadata" not in row_of(engine, tables.orgs, "spr-high")
 
 
-def test_parts_of_1_1(engine: Engine, springfield: Path) -> None:
+def test_parts_of_1_1(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "springfield", springfield)
     terms = snapshot(engine, tables.class_terms)
     assert terms["spr-class-math3-a", 1]["session_id"] == "spr-2027-fall"
@@ -118,7 +118,7 @@ def test_parts_of_1_1(engine: Engine, springfield: Path) -> None:
     assert snapshot(engine, tables.user_profiles) == {}
 
 
-def test_records_of_1_2(engine: Engine, shelbyville: Path) -> None:
+def test_records_of_1_2(engine: sa.Engine, shelbyville: Path) -> None:
     load(engine, "shelbyville", shelbyville)
     assert row_of(engine, tables.users, "shv-student-1") == {
         "metadata": {"locker": "114"},
@@ -159,11 +159,13 @@ def test_records_of_1_2(engine: Engine, shelbyville: Path) -> None:
     )
 
 
-def test_passwords_are_never_stored(engine: Engine, each_export: Path) -> None:
+def test_passwords_are_never_stored(engine: sa.Engine, each_export: Path) -> None:
     load(engine, "feed", each_export)
     with engine.connect() as connection:
         for table in tables.metadata.sorted_tables:
-            found = connection.scalar(text(f"SELECT count(*) FROM {table.name} t WHERE t::text LIKE '%never-stored%'"))
+            found = connection.scalar(
+                sa.text(f"SELECT count(*) FROM {table.name} t WHERE t::text LIKE '%never-stored%'")
+            )
             assert found == 0, table.name
 
 
@@ -223,12 +225,12 @@ ROLES_1_2: dict[str, list[Role]] = {
 @pytest.mark.parametrize(
     ("name", "roles"), [("springfield", ROLES_1_1), ("shelbyville", ROLES_1_2)], ids=["1.1", "1.2"]
 )
-def test_roles(engine: Engine, request: pytest.FixtureRequest, name: str, roles: dict[str, list[Role]]) -> None:
+def test_roles(engine: sa.Engine, request: pytest.FixtureRequest, name: str, roles: dict[str, list[Role]]) -> None:
     load(engine, name, request.getfixturevalue(name))
     assert {user: roles_of(engine, user) for user in roles} == roles
 
 
-def test_roles_follow_from_both_schools_of_an_enrollment(engine: Engine, springfield: Path) -> None:
+def test_roles_follow_from_both_schools_of_an_enrollment(engine: sa.Engine, springfield: Path) -> None:
     """The class is at one school, the enrollment names another. The word is the one of the export, whatever role the
     enrollment names: an enrollment opens a user, and gives no role."""
     both(
@@ -251,20 +253,20 @@ def test_roles_follow_from_both_schools_of_an_enrollment(engine: Engine, springf
     ]
 
 
-def test_an_aide_in_a_class_belongs_to_the_school_as_an_aide(engine: Engine, springfield: Path) -> None:
+def test_an_aide_in_a_class_belongs_to_the_school_as_an_aide(engine: sa.Engine, springfield: Path) -> None:
     cell_of("users", "spr-aide-1", "orgSourcedIds", "spr-high")(springfield)
     load(engine, "springfield", springfield)
     assert roles_of(engine, "spr-aide-1")[1] == ("spr-elementary", "aide", "primary", "enrollment")
 
 
-def test_gone_enrollments_bring_no_role(engine: Engine, springfield: Path) -> None:
+def test_gone_enrollments_bring_no_role(engine: sa.Engine, springfield: Path) -> None:
     cell_of("enrollments", "spr-enr-17", "status", "tobedeleted")(springfield)
     load(engine, "springfield", springfield)
     assert roles_of(engine, "spr-student-6") == [("spr-elementary", "student", "primary", "export")]
     assert "spr-enr-17" not in snapshot(engine, tables.enrollments)
 
 
-def test_lists_name_each_once(engine: Engine, springfield: Path) -> None:
+def test_lists_name_each_once(engine: sa.Engine, springfield: Path) -> None:
     both(
         cell_of("users", "spr-teacher-1", "orgSourcedIds", "spr-high, spr-elementary ,spr-high"),
         cell_of("classes", "spr-class-math3-a", "termSourcedIds", "spr-2027-fall,spr-2027-fall"),
@@ -277,7 +279,7 @@ def test_lists_name_each_once(engine: Engine, springfield: Path) -> None:
     ]
 
 
-def test_districts(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+def test_districts(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     both(
         with_row("orgs", sourcedId="spr-state", name="State", type="state"),
         cell_of("orgs", "spr-district", "parentSourcedId", "spr-state"),
@@ -287,7 +289,7 @@ def test_districts(engine: Engine, springfield: Path, shelbyville: Path) -> None
     load(engine, "springfield", springfield)
     load(engine, "shelbyville", shelbyville)
     with engine.connect() as connection:
-        rows = connection.execute(select(tables.orgs.c.sourced_id, tables.orgs.c.district_id))
+        rows = connection.execute(sa.select(tables.orgs.c.sourced_id, tables.orgs.c.district_id))
         assert {row[0]: row[1] for row in rows} == {
             "spr-state": None,
             "spr-district": "spr-district",

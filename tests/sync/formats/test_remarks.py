@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import (
@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
     ids=["clever", "sds v1"],
 )
 def test_the_district_that_a_feed_is_itself_is_said(
-    engine: Engine, copy_export: Callable[[str], Path], family: Family, name: str, file: str
+    engine: sa.Engine, copy_export: Callable[[str], Path], family: Family, name: str, file: str
 ) -> None:
     report = load(engine, "feed", copy_export(name), family=family, options=Options(dry_run=True))
     [said] = [it for it in report.notices if NO_DISTRICT.taken in it]
@@ -108,7 +108,7 @@ def test_the_district_that_a_feed_is_itself_is_said(
 
 @pytest.mark.parametrize(("family", "name", "bend", "deviation", "places"), CASES.values(), ids=CASES)
 def test_what_is_made_up_or_left_out_is_said(
-    engine: Engine,
+    engine: sa.Engine,
     copy_export: Callable[[str], Path],
     family: Family,
     name: str,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import load
@@ -24,7 +24,7 @@ def sds(copy_export: Callable[[str], Path]) -> Path:
     return copy_export("northhaven-sds")
 
 
-def test_loads_and_loads_again(engine: Engine, sds: Path) -> None:
+def test_loads_and_loads_again(engine: sa.Engine, sds: Path) -> None:
     report = load(engine, FEED, sds, family=SDS)
     assert (report.outcome, report.format, report.findings.total) == ("done", "sds v2.1", 0)
     before = state(engine)
@@ -34,7 +34,7 @@ def test_loads_and_loads_again(engine: Engine, sds: Path) -> None:
     assert state(engine) == before
 
 
-def test_orgs_sessions_and_classes(engine: Engine, sds: Path) -> None:
+def test_orgs_sessions_and_classes(engine: sa.Engine, sds: Path) -> None:
     load(engine, FEED, sds, family=SDS)
     orgs = {
         key: (row["type"], row["parent_id"], row["district_id"]) for key, row in snapshot(engine, tables.orgs).items()
@@ -55,7 +55,7 @@ def test_orgs_sessions_and_classes(engine: Engine, sds: Path) -> None:
     assert terms == [("c1", "fall"), ("c1", "spring")]
 
 
-def test_people(engine: Engine, sds: Path) -> None:
+def test_people(engine: sa.Engine, sds: Path) -> None:
     load(engine, FEED, sds, family=SDS)
     users = snapshot(engine, tables.users)
     assert {key: (row["given_name"], row["family_name"], row["grades"]) for key, row in users.items()} == {
@@ -83,7 +83,7 @@ def test_people(engine: Engine, sds: Path) -> None:
     assert agents == {("u1", "u5"), ("u5", "u1")}
 
 
-def test_enrollments_and_demographics(engine: Engine, sds: Path) -> None:
+def test_enrollments_and_demographics(engine: sa.Engine, sds: Path) -> None:
     load(engine, FEED, sds, family=SDS)
     enrollments = snapshot(engine, tables.enrollments).values()
     assert sorted((row["class_id"], row["user_id"], row["role"], row["school_id"]) for row in enrollments) == [
@@ -113,13 +113,13 @@ TAKEN: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", TAKEN.values(), ids=TAKEN)
-def test_taken(engine: Engine, sds: Path, bend: Bend) -> None:
+def test_taken(engine: sa.Engine, sds: Path, bend: Bend) -> None:
     bend(sds)
     report = load(engine, FEED, sds, family=SDS)
     assert (report.counts["users"].added, report.findings.total) == (5, 0)
 
 
-def test_users_alone(engine: Engine, sds: Path) -> None:
+def test_users_alone(engine: sa.Engine, sds: Path) -> None:
     """SDS needs classes and enrollments only where classes are managed; those of earlier exports stay as they are."""
     load(engine, FEED, sds, family=SDS)
     before = state(engine)
@@ -139,7 +139,7 @@ WHOLE: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.mark.parametrize(("bend", "words"), WHOLE.values(), ids=WHOLE)
-def test_refused_as_a_whole(engine: Engine, sds: Path, bend: Bend, words: str) -> None:
+def test_refused_as_a_whole(engine: sa.Engine, sds: Path, bend: Bend, words: str) -> None:
     bend(sds)
     with pytest.raises(RefusedExportError) as caught:
         load(engine, FEED, sds, family=SDS)
@@ -158,7 +158,7 @@ ROWS: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
-def test_rows_are_rejected_at_their_lines(engine: Engine, sds: Path, bend: Bend, words: str) -> None:
+def test_rows_are_rejected_at_their_lines(engine: sa.Engine, sds: Path, bend: Bend, words: str) -> None:
     load(engine, FEED, sds, family=SDS)
     bend(sds)
     report = load(engine, FEED, sds, family=SDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
@@ -19,25 +19,25 @@ FEED = "northhaven"
 V1, V2 = "northhaven-sds-v1", "northhaven-sds-v2"
 
 
-def list_roles(engine: Engine) -> dict[tuple[str, str], tuple[str, str]]:
+def list_roles(engine: sa.Engine) -> dict[tuple[str, str], tuple[str, str]]:
     """(user, org): (role, type)."""
     rows = snapshot(engine, tables.user_roles).items()
     return {(key[0], row["org_id"]): (row["role"], row["role_type"]) for key, row in rows}
 
 
-def list_enrollments(engine: Engine) -> list[tuple[str, ...]]:
+def list_enrollments(engine: sa.Engine) -> list[tuple[str, ...]]:
     """(class, user, role, school) of each."""
     rows = snapshot(engine, tables.enrollments).values()
     return sorted((row["class_id"], row["user_id"], row["role"], row["school_id"]) for row in rows)
 
 
-def pick(engine: Engine, table: Any, *columns: str) -> dict[str, tuple[Any, ...]]:
+def pick(engine: sa.Engine, table: Any, *columns: str) -> dict[str, tuple[Any, ...]]:
     """Some columns of each record."""
     return {key: tuple(row[column] for column in columns) for key, row in snapshot(engine, table).items()}
 
 
 @pytest.mark.parametrize(("name", "version"), [(V1, "sds v1"), (V2, "sds v2")])
-def test_loads_and_loads_again(engine: Engine, copy_export: Callable[[str], Path], name: str, version: str) -> None:
+def test_loads_and_loads_again(engine: sa.Engine, copy_export: Callable[[str], Path], name: str, version: str) -> None:
     export = copy_export(name)
     report = load(engine, FEED, export, family=SDS)
     assert (report.outcome, report.format, report.findings.total) == ("done", version, 0)
@@ -49,7 +49,7 @@ def test_loads_and_loads_again(engine: Engine, copy_export: Callable[[str], Path
     assert state(engine) == before
 
 
-def test_users_of_v2_have_their_roles(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_users_of_v2_have_their_roles(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     load(engine, FEED, copy_export(V2), family=SDS)
     assert list_roles(engine) == {
         ("u1", "nh-1"): ("student", "primary"),
@@ -68,13 +68,13 @@ def test_users_of_v2_have_their_roles(engine: Engine, copy_export: Callable[[str
     assert pick(engine, tables.courses, "title") == {f"{FEED}:class-course:c1": ("Algebra, first hour",)}
 
 
-def test_a_feed_may_go_on_in_another_version(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_a_feed_may_go_on_in_another_version(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     load(engine, FEED, copy_export(V2), family=SDS)
     report = load(engine, FEED, copy_export("northhaven-sds"), family=SDS, options=Options(allow_mass_delete=True))
     assert (report.format, report.counts["users"].added, report.counts["users"].tombstoned) == ("sds v2.1", 1, 0)
 
 
-def test_schools_sections_and_courses_of_v1(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_schools_sections_and_courses_of_v1(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     load(engine, FEED, copy_export(V1), family=SDS)
     district = f"{FEED}:district"
     assert pick(engine, tables.orgs, "name", "type", "identifier", "parent_id") == {
@@ -96,7 +96,7 @@ def test_schools_sections_and_courses_of_v1(engine: Engine, copy_export: Callabl
     assert {key[0] for key in snapshot(engine, tables.class_terms)} == {f"{FEED}:section:1", f"{FEED}:section:2"}
 
 
-def test_people_of_v1(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_people_of_v1(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     load(engine, FEED, copy_export(V1), family=SDS)
     student, other, teacher = (f"{FEED}:{it}" for it in ("student:1", "student:2", "teacher:1"))
     guardian = f"{FEED}:contact:fatou@example.org"
@@ -138,7 +138,7 @@ TAKEN: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", TAKEN.values(), ids=TAKEN)
-def test_v1_is_taken(engine: Engine, copy_export: Callable[[str], Path], bend: Bend) -> None:
+def test_v1_is_taken(engine: sa.Engine, copy_export: Callable[[str], Path], bend: Bend) -> None:
     export = copy_export(V1)
     bend(export)
     report = load(engine, FEED, export, family=SDS)
@@ -156,7 +156,7 @@ REJECTED: dict[str, tuple[str, Bend, str]] = {
 
 @pytest.mark.parametrize(("name", "bend", "words"), REJECTED.values(), ids=REJECTED)
 def test_a_bad_row_is_rejected_at_its_line_and_no_user_goes(
-    engine: Engine, copy_export: Callable[[str], Path], name: str, bend: Bend, words: str
+    engine: sa.Engine, copy_export: Callable[[str], Path], name: str, bend: Bend, words: str
 ) -> None:
     export = copy_export(name)
     load(engine, FEED, export, family=SDS)

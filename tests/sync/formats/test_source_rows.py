@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
-from sqlalchemy import Engine, Table
 
 from roster_service.db import tables
 from sync_scripts import load_clever, load_sds
@@ -44,7 +44,7 @@ SOURCES = {
 NOT_SAID = ("feed_id", "status", "date_last_modified", "ordinal", "row_id")
 
 
-def read_records(engine: Engine, feed: str) -> dict[str, Any]:
+def read_records(engine: sa.Engine, feed: str) -> dict[str, Any]:
     """What the roster says, by table and id without the feed's name; users with their roles and agents, classes with
     their terms."""
     found: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def read_records(engine: Engine, feed: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def good(reused_engine: Engine) -> Callable[[Source], dict[str, Any]]:
+def good(reused_engine: sa.Engine) -> Callable[[Source], dict[str, Any]]:
     """What the roster says after the small export of a format, as it is."""
     known: dict[str, dict[str, Any]] = {}
 
@@ -271,7 +271,7 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("case", cases(CASES, quick=list(CASES)[::2]))
 def test_no_record_is_made_of_a_rejected_row(
     good: Callable[[Source], dict[str, Any]],
-    engine: Engine,
+    engine: sa.Engine,
     copy_export: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
     case: Case,
@@ -295,7 +295,7 @@ def test_no_record_is_made_of_a_rejected_row(
 
 @pytest.mark.parametrize("case", cases(CASES, quick=list(CASES)[1::2]))
 def test_the_record_of_a_rejected_row_keeps_its_last_good_state(
-    engine: Engine, copy_export: Callable[[str], Path], case: Case
+    engine: sa.Engine, copy_export: Callable[[str], Path], case: Case
 ) -> None:
     source = SOURCES[case.source]
     folder = copy_export(source.export)
@@ -324,7 +324,7 @@ FILES = [(name, file) for name, form in (("clever", CLEVER_CSV), ("sds", SDS_CSV
     ("source", "file"), every_other(FILES), ids=[f"{name}: {file.file_name}" for name, file in FILES]
 )
 def test_every_bad_cell_of_every_file_is_named(
-    engine: Engine, copy_export: Callable[[str], Path], source: str, file: CsvFile
+    engine: sa.Engine, copy_export: Callable[[str], Path], source: str, file: CsvFile
 ) -> None:
     """One row with nothing in it, and one with a bad text in each cell that is read."""
     folder = copy_export(SOURCES[source].export)
@@ -354,7 +354,7 @@ def add_column(file: str, header: str) -> Bend:
 
 
 def test_the_first_rows_of_a_person_that_are_left_make_a_new_record(
-    engine: Engine, copy_export: Callable[[str], Path]
+    engine: sa.Engine, copy_export: Callable[[str], Path]
 ) -> None:
     """And none of it comes from the refused row."""
     folder = copy_export("shelbyville-clever")
@@ -363,7 +363,7 @@ def test_the_first_rows_of_a_person_that_are_left_make_a_new_record(
     assert snapshot(engine, tables.demographics)["shelby:student:3"]["hispanic_or_latino_ethnicity"] is True
 
 
-def test_a_mended_row_is_loaded(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_a_mended_row_is_loaded(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     folder = copy_export("shelbyville-clever")
     students = (folder / "students.csv").read_bytes()
     cell("students", 4, "Hispanic_Latino", "Q")(folder)
@@ -381,7 +381,7 @@ class Beside:
 
     source: str
     bend: Bend
-    table: Table
+    table: sa.Table
     key: Any
     said: dict[str, Any]
 
@@ -443,7 +443,7 @@ BESIDE: dict[str, Beside] = {
 
 @pytest.mark.parametrize("case", BESIDE.values(), ids=BESIDE)
 def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(
-    engine: Engine, copy_export: Callable[[str], Path], case: Beside
+    engine: sa.Engine, copy_export: Callable[[str], Path], case: Beside
 ) -> None:
     source = SOURCES[case.source]
     folder = copy_export(source.export)
@@ -455,7 +455,7 @@ def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(
 
 
 def test_an_id_of_another_feed_is_refused_where_the_export_has_it(
-    engine: Engine, copy_export: Callable[[str], Path]
+    engine: sa.Engine, copy_export: Callable[[str], Path]
 ) -> None:
     folder = copy_export("northhaven-sds")
     load(engine, "northhaven", folder, family=SDS)
@@ -473,7 +473,7 @@ def test_an_id_of_another_feed_is_refused_where_the_export_has_it(
     assert after == before
 
 
-def test_a_record_that_cannot_be_made_is_reported(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_a_record_that_cannot_be_made_is_reported(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     """Of two ids that are good, one is made that is too long."""
     folder = copy_export("shelbyville-clever")
     long = "x" * 200
@@ -490,7 +490,9 @@ def test_a_record_that_cannot_be_made_is_reported(engine: Engine, copy_export: C
     assert report.refused == report.counts["enrollments"].refused == 1
 
 
-def test_rows_of_a_file_whose_records_cannot_be_made_count(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_rows_of_a_file_whose_records_cannot_be_made_count(
+    engine: sa.Engine, copy_export: Callable[[str], Path]
+) -> None:
     """Enrollments without classes."""
     folder = copy_export("northhaven-sds")
     without_file("classes.csv")(folder)

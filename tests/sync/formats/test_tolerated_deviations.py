@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, literal, select, update
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.tables import CText
@@ -345,7 +345,7 @@ EVERYWHERE: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.mark.parametrize(("bend", "words"), EVERYWHERE.values(), ids=EVERYWHERE)
-def test_a_mistake_in_every_file_is_one_line(engine: Engine, springfield: Path, bend: Bend, words: str) -> None:
+def test_a_mistake_in_every_file_is_one_line(engine: sa.Engine, springfield: Path, bend: Bend, words: str) -> None:
     load(engine, "springfield", springfield)
     bend(springfield)
     report = load(engine, "springfield", springfield)
@@ -373,7 +373,7 @@ TOLERATED: dict[str, tuple[Bend, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(("bend", "notices"), TOLERATED.values(), ids=TOLERATED)
-def test_tolerated(engine: Engine, springfield: Path, bend: Bend, notices: tuple[str, ...]) -> None:
+def test_tolerated(engine: sa.Engine, springfield: Path, bend: Bend, notices: tuple[str, ...]) -> None:
     load(engine, "springfield", springfield)
     bend(springfield)
     report = load(engine, "springfield", springfield)
@@ -389,7 +389,7 @@ def test_every_tolerated_deviation_has_a_case() -> None:
 
 @pytest.mark.parametrize(("deviation", "bend", "notices"), every_other((it, *case) for it, case in QUIRKY.items()))
 def test_tolerated_deviations_are_read_and_reported(
-    engine: Engine, springfield: Path, deviation: Deviation, bend: Bend, notices: tuple[str, ...]
+    engine: sa.Engine, springfield: Path, deviation: Deviation, bend: Bend, notices: tuple[str, ...]
 ) -> None:
     load(engine, "springfield", springfield)
     bend(springfield)
@@ -405,7 +405,7 @@ def test_tolerated_deviations_are_read_and_reported(
 
 @pytest.mark.parametrize(("deviation", "bend"), [(it, case[0]) for it, case in QUIRKY.items()])
 def test_a_strict_run_refuses_every_deviation(
-    engine: Engine, springfield: Path, deviation: Deviation, bend: Bend
+    engine: sa.Engine, springfield: Path, deviation: Deviation, bend: Bend
 ) -> None:
     """Also in an export that was loaded before."""
     bend(springfield)
@@ -417,23 +417,23 @@ def test_a_strict_run_refuses_every_deviation(
         assert deviation.remedy in it.reason
 
 
-def test_a_strict_feed_takes_a_good_export_alone(engine: Engine, springfield: Path) -> None:
+def test_a_strict_feed_takes_a_good_export_alone(engine: sa.Engine, springfield: Path) -> None:
     assert load(engine, "springfield", springfield, options=Options(strict=True)).outcome == "done"
     with engine.begin() as connection:
-        connection.execute(update(tables.feeds).values(strict=True))
+        connection.execute(sa.update(tables.feeds).values(strict=True))
     assert load(engine, "springfield", springfield).outcome == "unchanged"
     cell("users", 2, "enabledUser", "Y")(springfield)
     with pytest.raises(RefusedExportError):
         load(engine, "springfield", springfield)
 
 
-def test_a_dropped_reference_is_taken_up_once_its_target_is_there(engine: Engine, springfield: Path) -> None:
+def test_a_dropped_reference_is_taken_up_once_its_target_is_there(engine: sa.Engine, springfield: Path) -> None:
     """The row of the student did not change, and is looked at again."""
     guardian = without_rows("users", "spr-parent-1")
     good = (springfield / "users.csv").read_bytes()
     guardian(springfield)
     load(engine, "springfield", springfield)
-    agents = select(tables.user_agents.c.agent_id).where(tables.user_agents.c.user_id == "spr-student-1")
+    agents = sa.select(tables.user_agents.c.agent_id).where(tables.user_agents.c.user_id == "spr-student-1")
     with engine.connect() as connection:
         assert set(connection.scalars(agents)) == {"spr-guardian-1"}
     (springfield / "users.csv").write_bytes(good)
@@ -452,7 +452,7 @@ def test_a_dropped_reference_is_taken_up_once_its_target_is_there(engine: Engine
     ],
     ids=["short", "long", "shifted by a comma, with an empty last cell"],
 )
-def test_a_row_of_another_length_is_rejected_alone(engine: Engine, springfield: Path, cells: str) -> None:
+def test_a_row_of_another_length_is_rejected_alone(engine: sa.Engine, springfield: Path, cells: str) -> None:
     load(engine, "springfield", springfield)
 
     def cut(data: bytes) -> bytes:
@@ -468,7 +468,7 @@ def test_a_row_of_another_length_is_rejected_alone(engine: Engine, springfield: 
     assert line.startswith(b"spr-aide-1,")
 
 
-def test_lines_are_counted_as_in_the_file_behind_empty_and_broken_ones(engine: Engine, springfield: Path) -> None:
+def test_lines_are_counted_as_in_the_file_behind_empty_and_broken_ones(engine: sa.Engine, springfield: Path) -> None:
     both(
         cell("orgs", 5, "type", "x"),
         raw("orgs.csv", lambda data: data.replace(b"\n", b"\n\n", 1)),
@@ -494,14 +494,14 @@ CELLS: tuple[tuple[Deviation, Kind], ...] = (
 
 
 @pytest.mark.parametrize(("deviation", "kind"), CELLS, ids=[deviation.taken for deviation, _ in CELLS])
-def test_examples_are_true(shared_engine: Engine, deviation: Deviation, kind: Kind) -> None:
+def test_examples_are_true(shared_engine: sa.Engine, deviation: Deviation, kind: Kind) -> None:
     """A cell like the example is read as what the example says; one that is as it should be has no quirk."""
     tolerance = next(it for it in kind.tolerates if it.deviation is deviation)
-    found, wanted = (literal(text, CText) for text in deviation.example)
+    found, wanted = (sa.literal(text, CText) for text in deviation.example)
     with shared_engine.connect() as connection:
-        assert connection.execute(select(tolerance.holds(found), tolerance.holds(wanted))).one() == (True, False)
+        assert connection.execute(sa.select(tolerance.holds(found), tolerance.holds(wanted))).one() == (True, False)
         read = found if tolerance.read is None else tolerance.read(found)
-        assert connection.scalar(select(kind.convert(read) == kind.convert(wanted)))
+        assert connection.scalar(sa.select(kind.convert(read) == kind.convert(wanted)))
 
 
 def test_misspelt_headers_mean_headers_that_exist() -> None:
@@ -511,7 +511,7 @@ def test_misspelt_headers_mean_headers_that_exist() -> None:
 
 
 @pytest.mark.parametrize("text", ["13/13/2023", "2/30/2023", "1/05/23", "1-05-2023", "1/5", "2023/13/05", "20230230"])
-def test_days_that_stay_bad(engine: Engine, springfield: Path, text: str) -> None:
+def test_days_that_stay_bad(engine: sa.Engine, springfield: Path, text: str) -> None:
     cell("academicSessions", 2, "startDate", text)(springfield)
     words = (
         f"academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD (found '{text}')"
@@ -546,7 +546,7 @@ COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str | None, ...], str]] = {
 
 @pytest.mark.parametrize(("written", "days", "words"), COLUMNS.values(), ids=COLUMNS)
 def test_the_days_of_a_column_have_one_order(
-    engine: Engine, springfield: Path, written: tuple[str, ...], days: tuple[str | None, ...], words: str
+    engine: sa.Engine, springfield: Path, written: tuple[str, ...], days: tuple[str | None, ...], words: str
 ) -> None:
     students = [f"spr-student-{number}" for number in range(1, 5)]
     for student, day in zip(students, written, strict=True):
@@ -561,7 +561,7 @@ def test_the_days_of_a_column_have_one_order(
     assert words in said
 
 
-def test_a_new_row_has_the_order_of_the_rows_that_did_not_change(engine: Engine, springfield: Path) -> None:
+def test_a_new_row_has_the_order_of_the_rows_that_did_not_change(engine: sa.Engine, springfield: Path) -> None:
     cell_of("demographics", "spr-student-1", "birthDate", "16/5/2011")(springfield)
     load(engine, "springfield", springfield)
     cell_of("demographics", "spr-student-2", "birthDate", "3/4/2011")(springfield)
@@ -585,7 +585,7 @@ GRADED: dict[str, tuple[Family, str, str, str, int]] = {
 
 @pytest.mark.parametrize(("family", "name", "file", "column", "spelt"), GRADED.values(), ids=GRADED)
 def test_grades_are_codes_of_ceds_in_every_format(
-    engine: Engine, copy_export: Callable[[str], Path], family: Family, name: str, file: str, column: str, spelt: int
+    engine: sa.Engine, copy_export: Callable[[str], Path], family: Family, name: str, file: str, column: str, spelt: int
 ) -> None:
     export = copy_export(name)
 
@@ -609,7 +609,7 @@ def test_grades_are_codes_of_ceds_in_every_format(
     assert len(said) == len(counts)
 
 
-def test_lines_are_still_those_of_the_file(engine: Engine, springfield: Path) -> None:
+def test_lines_are_still_those_of_the_file(engine: sa.Engine, springfield: Path) -> None:
     """A file that was put right is refused at the places of the file that was sent."""
     both(cell("users", 3, "enabledUser", "TRUE"), cell("users", 9, "email", "x" * 256))(springfield)
     assert "users.csv, line 9, column email: must have" in read_rejects(engine, springfield)
@@ -618,7 +618,7 @@ def test_lines_are_still_those_of_the_file(engine: Engine, springfield: Path) ->
 NO_PLACE = "its metadata columns have no place in the roster and are not kept"
 
 
-def test_said_aloud(engine: Engine, shelbyville: Path) -> None:
+def test_said_aloud(engine: sa.Engine, shelbyville: Path) -> None:
     """What an export leaves out or says in vain is told, not refused."""
     notices = load(engine, "shelbyville", shelbyville).notices
     assert notices == ("the feed shelbyville is new", f"classes.csv: {NO_PLACE}")
@@ -638,7 +638,7 @@ def test_said_aloud(engine: Engine, shelbyville: Path) -> None:
     assert {row["status"] for row in snapshot(engine, tables.demographics).values()} == {"active"}
 
 
-def test_ids_keep_every_character(engine: Engine, springfield: Path) -> None:
+def test_ids_keep_every_character(engine: sa.Engine, springfield: Path) -> None:
     rows_of("courses", lambda rows: rows[4].__setitem__(0, "{Ünï/@-._ '%"))(springfield)
     cell("classes", 3, "courseSourcedId", "{Ünï/@-._ '%")(springfield)
     load(engine, "springfield", springfield)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.completeness import MissingExportError
@@ -17,13 +17,13 @@ from tests.sync.conftest import read_refusal
 from tests.sync.export_changes import zipped
 
 
-def test_a_zip_is_as_good_as_a_folder(engine: Engine, each_export: Path, tmp_path: Path) -> None:
+def test_a_zip_is_as_good_as_a_folder(engine: sa.Engine, each_export: Path, tmp_path: Path) -> None:
     load(engine, "feed", each_export)
     path = zipped(each_export, tmp_path / "export.zip")
     assert load(engine, "feed", path).outcome == "unchanged"
 
 
-def test_a_zip_of_a_folder(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_zip_of_a_folder(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     load(engine, "feed", springfield)
     path = zipped(springfield, tmp_path / "export.zip", prefix="export/")
     report = load(engine, "feed", path)
@@ -33,7 +33,7 @@ def test_a_zip_of_a_folder(engine: Engine, springfield: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["__MACOSX/export/._users.csv", "export/._users.csv", "export/.DS_Store"])
 def test_litter_is_not_reported_wherever_it_lies(
-    shared_engine: Engine, springfield: Path, tmp_path: Path, name: str
+    shared_engine: sa.Engine, springfield: Path, tmp_path: Path, name: str
 ) -> None:
     path = zipped(springfield, tmp_path / "export.zip", prefix="export/")
     with zipfile.ZipFile(path, "a") as archive:
@@ -42,12 +42,12 @@ def test_litter_is_not_reported_wherever_it_lies(
     assert [it.partition(":")[0] for it in report.notices] == ["the feed feed is new", "export/"]
 
 
-def test_a_zip_that_climbs_out(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_zip_that_climbs_out(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     path = zipped(springfield, tmp_path / "export.zip", prefix="../")
     assert "../users.csv: has a path that leads out of the zip" in read_refusal(shared_engine, path)
 
 
-def test_no_zip(shared_engine: Engine, tmp_path: Path) -> None:
+def test_no_zip(shared_engine: sa.Engine, tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     with pytest.raises(MissingExportError, match=f"there is no export at {path}"):
         load(shared_engine, "missing", path)
@@ -69,7 +69,7 @@ MISPLACED = {
 @pytest.mark.parametrize(("below", "is_packed", "words"), MISPLACED.values(), ids=MISPLACED)
 @pytest.mark.parametrize("in_zip", [False, True], ids=["folder", "zip"])
 def test_what_is_there_in_place_of_the_files_is_named(
-    shared_engine: Engine, springfield: Path, tmp_path: Path, below: str, is_packed: bool, words: str, in_zip: bool
+    shared_engine: sa.Engine, springfield: Path, tmp_path: Path, below: str, is_packed: bool, words: str, in_zip: bool
 ) -> None:
     given = tmp_path / "given"
     if is_packed:
@@ -94,27 +94,27 @@ FAMILY_EXPORTS = {
 
 @pytest.mark.parametrize(("name", "words", "remedy"), FAMILY_EXPORTS.values(), ids=FAMILY_EXPORTS)
 def test_an_export_of_another_format_names_its_loader(
-    shared_engine: Engine, copy_export: Callable[[str], Path], name: str, words: str, remedy: str
+    shared_engine: sa.Engine, copy_export: Callable[[str], Path], name: str, words: str, remedy: str
 ) -> None:
     first = read_refusal(shared_engine, copy_export(name)).splitlines()[0]
     assert (words in first, remedy in first) == (True, True)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_what_has_no_end_is_not_read(shared_engine: Engine, tmp_path: Path, kind: str) -> None:
+def test_what_has_no_end_is_not_read(shared_engine: sa.Engine, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "pipe" if kind == "pipe" else Path("/dev/null")
     if kind == "pipe":
         os.mkfifo(path)
     assert f"{path.name}: neither a folder nor a file" in read_refusal(shared_engine, path)
 
 
-def test_a_truncated_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_truncated_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     path = zipped(springfield, tmp_path / "export.zip")
     path.write_bytes(path.read_bytes()[:-200])
     assert "neither a folder nor a zip, or a damaged one" in read_refusal(shared_engine, path)
 
 
-def test_a_damaged_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_damaged_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     path = zipped(springfield, tmp_path / "export.zip")
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
@@ -125,27 +125,27 @@ def test_a_damaged_zip(shared_engine: Engine, springfield: Path, tmp_path: Path)
     assert "users.csv: is truncated or damaged" in read_refusal(shared_engine, path)
 
 
-def test_a_file_twice_in_a_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_file_twice_in_a_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     path = zipped(springfield, tmp_path / "export.zip")
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("users.csv", "x")
     assert "users.csv: is in the zip twice" in read_refusal(shared_engine, path)
 
 
-def test_a_zip_bomb(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_zip_bomb(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     (springfield / "users.csv").write_bytes(b"0" * 50_000_000)
     path = zipped(springfield, tmp_path / "export.zip")
     assert "users.csv: would unpack to more than 200 times its size" in read_refusal(shared_engine, path)
 
 
-def test_two_folders_with_exports(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_two_folders_with_exports(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     """Nothing tells which of them counts."""
     springfield.rename(tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     assert "is missing" in read_refusal(shared_engine, tmp_path)
 
 
-def test_an_encrypted_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_an_encrypted_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     path = zipped(springfield, tmp_path / "export.zip")
     data = bytearray(path.read_bytes())
     # The flag of the first entry in the directory.
@@ -154,7 +154,7 @@ def test_an_encrypted_zip(shared_engine: Engine, springfield: Path, tmp_path: Pa
     assert "academicSessions.csv: is encrypted" in read_refusal(shared_engine, path)
 
 
-def test_a_damaged_manifest(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_damaged_manifest(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     path = zipped(springfield, tmp_path / "export.zip")
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.oneroster import ONEROSTER_1_1
@@ -219,7 +219,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("export", "bend", "words"), [(it[0], *it[2:]) for it in WHOLE], ids=[it[1] for it in WHOLE])
 def test_refused_as_a_whole(
-    shared_engine: Engine, copy_export: CopyExport, export: str, bend: Bend, words: str
+    shared_engine: sa.Engine, copy_export: CopyExport, export: str, bend: Bend, words: str
 ) -> None:
     folder = copy_export(export)
     bend(folder)
@@ -230,14 +230,14 @@ def test_refused_as_a_whole(
     ("export", "bend", "words"), every_other((it[0], *it[2:]) for it in ROWS), ids=[it[1] for it in ROWS]
 )
 def test_each_bad_row_is_rejected(
-    shared_engine: Engine, copy_export: CopyExport, export: str, bend: Bend, words: str
+    shared_engine: sa.Engine, copy_export: CopyExport, export: str, bend: Bend, words: str
 ) -> None:
     folder = copy_export(export)
     bend(folder)
     assert words in read_rejects(shared_engine, folder)
 
 
-def test_many_are_shown_by_their_causes_and_all_are_counted(engine: Engine, springfield: Path) -> None:
+def test_many_are_shown_by_their_causes_and_all_are_counted(engine: sa.Engine, springfield: Path) -> None:
     both(column("users", "enabledUser", "ja"), column("enrollments", "role", "pupil"))(springfield)
     report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
     # All users are refused, and so all that names them; nothing is named twice for the same reason.
@@ -252,7 +252,7 @@ def test_many_are_shown_by_their_causes_and_all_are_counted(engine: Engine, spri
     assert report.refused == 38
 
 
-def test_findings_come_in_the_order_of_the_files(shared_engine: Engine, springfield: Path) -> None:
+def test_findings_come_in_the_order_of_the_files(shared_engine: sa.Engine, springfield: Path) -> None:
     both(
         cell("users", 9, "enabledUser", "ja"),
         cell("users", 3, "orgSourcedIds", "nowhere"),
@@ -268,7 +268,7 @@ def test_findings_come_in_the_order_of_the_files(shared_engine: Engine, springfi
     assert {("users.csv", 3), ("users.csv", 9)} < set(places)
 
 
-def test_damage_is_found_in_every_file(shared_engine: Engine, springfield: Path) -> None:
+def test_damage_is_found_in_every_file(shared_engine: sa.Engine, springfield: Path) -> None:
     both(replaced("users.csv", "Zoë", "Zo\x07"), replaced("orgs.csv", "spr-high,", "spr\x07high,"))(springfield)
     words = read_refusal(shared_engine, springfield)
     assert "orgs.csv, line 4, column sourcedId: holds a control character" in words
@@ -285,7 +285,7 @@ def test_damage_is_found_in_every_file(shared_engine: Engine, springfield: Path)
     ],
 )
 def test_passwords_are_never_shown(
-    shared_engine: Engine, springfield: Path, bend: Bend, reported: Callable[[Engine, Path], str]
+    shared_engine: sa.Engine, springfield: Path, bend: Bend, reported: Callable[[sa.Engine, Path], str]
 ) -> None:
     """Neither where the row of the password is broken, nor where the cell itself is."""
     bend(springfield)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+import sqlalchemy as sa
 
 from roster_service.feeds.rejected_rows import NamedRecord, read_rejected_rows
 from sync_scripts.engine.load import load
@@ -20,7 +20,7 @@ SCRIPT = "<script>alert('x')</script>\u202e\N{HEBREW LETTER ALEF}"
 
 
 def read_named(
-    engine: Engine, folder: Path, family: Family = ONEROSTER
+    engine: sa.Engine, folder: Path, family: Family = ONEROSTER
 ) -> dict[tuple[str, str], tuple[NamedRecord, ...]]:
     """The stored records of each row that a load of an export rejects, by its file and id."""
     run = load(engine, "feed", folder, family=family).run
@@ -109,7 +109,7 @@ ROWS: dict[str, tuple[str, Bend, str, tuple[NamedRecord, ...]]] = {
 
 @pytest.mark.parametrize(("export", "bend", "identifier", "records"), ROWS.values(), ids=ROWS)
 def test_a_rejected_row_names_its_records(
-    engine: Engine,
+    engine: sa.Engine,
     copy_export: Callable[[str], Path],
     export: str,
     bend: Bend,
@@ -123,7 +123,7 @@ def test_a_rejected_row_names_its_records(
 
 
 def test_a_row_of_another_format_names_records_by_their_ids_in_the_roster(
-    engine: Engine, copy_export: Callable[[str], Path]
+    engine: sa.Engine, copy_export: Callable[[str], Path]
 ) -> None:
     clever = copy_export("shelbyville-clever")
     cell("sections", 4, "Teacher_id", "nobody")(clever)
@@ -139,7 +139,7 @@ def test_a_row_of_another_format_names_records_by_their_ids_in_the_roster(
     assert set(consequence) == names
 
 
-def test_a_row_of_a_refused_export_names_its_records(engine: Engine, springfield: Path) -> None:
+def test_a_row_of_a_refused_export_names_its_records(engine: sa.Engine, springfield: Path) -> None:
     raw("users.csv", lambda data: data + data.splitlines(keepends=True)[5].replace(b"S-2003", b"S-2004"))(springfield)
     with pytest.raises(RefusedExportError) as caught:
         load(engine, "feed", springfield)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table, select
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import load
@@ -19,7 +19,7 @@ def ids_of_class(folder: Path, identifier: str) -> set[str]:
     return {line.split(",")[0] for line in lines if identifier in line.split(",")}
 
 
-def test_rows_that_name_a_rejected_row_are_rejected_too(engine: Engine, springfield: Path) -> None:
+def test_rows_that_name_a_rejected_row_are_rejected_too(engine: sa.Engine, springfield: Path) -> None:
     """To the end: the course, its class, the enrollments in the class; and nothing else."""
     enrollments = ids_of_class(springfield, "spr-class/stats@1")
     cell_of("courses", "spr-course-stats", "title", "")(springfield)
@@ -48,7 +48,7 @@ RETAINED: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", RETAINED.values(), ids=RETAINED)
-def test_the_record_of_a_rejected_row_is_retained(engine: Engine, springfield: Path, bend: Bend) -> None:
+def test_the_record_of_a_rejected_row_is_retained(engine: sa.Engine, springfield: Path, bend: Bend) -> None:
     load(engine, "feed", springfield)
     before = state(engine)
     bend(springfield)
@@ -65,7 +65,7 @@ ROLES: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", ROLES.values(), ids=ROLES)
-def test_a_user_keeps_the_parts_of_a_rejected_row(engine: Engine, shelbyville: Path, bend: Bend) -> None:
+def test_a_user_keeps_the_parts_of_a_rejected_row(engine: sa.Engine, shelbyville: Path, bend: Bend) -> None:
     load(engine, "feed", shelbyville)
     before = state(engine)
     bend(shelbyville)
@@ -74,7 +74,7 @@ def test_a_user_keeps_the_parts_of_a_rejected_row(engine: Engine, shelbyville: P
     assert state(engine) == before
 
 
-def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(engine: Engine, springfield: Path) -> None:
+def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(engine: sa.Engine, springfield: Path) -> None:
     """Beside it in its file, another row names nothing at all."""
     load(engine, "feed", springfield)
     before = state(engine)
@@ -87,7 +87,7 @@ def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(engine: Engine,
     assert state(engine) == before
 
 
-def test_other_rows_are_loaded(engine: Engine, springfield: Path) -> None:
+def test_other_rows_are_loaded(engine: sa.Engine, springfield: Path) -> None:
     """Beside a refused row: one changed, one gone, one new; one gone that the refused row names."""
     load(engine, "feed", springfield)
     both(
@@ -102,7 +102,7 @@ def test_other_rows_are_loaded(engine: Engine, springfield: Path) -> None:
     assert (counts["users"].refused, counts["users"].unchanged) == (1, 14)
 
 
-def test_a_mended_row_is_loaded(engine: Engine, springfield: Path) -> None:
+def test_a_mended_row_is_loaded(engine: sa.Engine, springfield: Path) -> None:
     good = (springfield / "users.csv").read_bytes()
     cell_of("users", "spr-aide-1", "enabledUser", "x")(springfield)
     first = load(engine, "feed", springfield)
@@ -112,7 +112,7 @@ def test_a_mended_row_is_loaded(engine: Engine, springfield: Path) -> None:
     assert (second.counts["users"].added, second.counts["enrollments"].added, second.refused) == (1, 1, 0)
 
 
-def test_a_tombstone_is_no_good_state(engine: Engine, springfield: Path) -> None:
+def test_a_tombstone_is_no_good_state(engine: sa.Engine, springfield: Path) -> None:
     """What names the refused row of a record that is gone falls too."""
     load(engine, "feed", springfield)
     good = {name: (springfield / name).read_bytes() for name in ("demographics.csv", "enrollments.csv", "users.csv")}
@@ -131,11 +131,11 @@ def test_a_tombstone_is_no_good_state(engine: Engine, springfield: Path) -> None
     assert snapshot(engine, tables.users)["spr-student-5"]["status"] == "tobedeleted"
 
 
-def list_deleted(engine: Engine, table: Table) -> set[str]:
+def list_deleted(engine: sa.Engine, table: sa.Table) -> set[str]:
     return {key for key, row in snapshot(engine, table).items() if row["status"] == "tobedeleted"}
 
 
-def test_the_enrollments_of_a_leaver_end_with_the_leaver(engine: Engine, springfield: Path) -> None:
+def test_the_enrollments_of_a_leaver_end_with_the_leaver(engine: sa.Engine, springfield: Path) -> None:
     """The export still has them, and the demographics too; the purge then removes all of them."""
     load(engine, "feed", springfield)
     enrollments = ids_of_class(springfield, "spr-student-5")
@@ -149,7 +149,7 @@ def test_the_enrollments_of_a_leaver_end_with_the_leaver(engine: Engine, springf
     assert (purged["users"], purged["enrollments"], purged["demographics"]) == (1, len(enrollments), 1)
 
 
-def test_the_demographics_of_a_leaver_end_without_their_file(engine: Engine, springfield: Path) -> None:
+def test_the_demographics_of_a_leaver_end_without_their_file(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     both(
         without_rows("users", "spr-student-5"),
@@ -162,7 +162,7 @@ def test_the_demographics_of_a_leaver_end_without_their_file(engine: Engine, spr
     assert list_deleted(engine, tables.demographics) == {"spr-student-5"}
 
 
-def test_the_classes_of_a_closed_school_end_with_it(engine: Engine, springfield: Path) -> None:
+def test_the_classes_of_a_closed_school_end_with_it(engine: sa.Engine, springfield: Path) -> None:
     """And with them their enrollments, although nothing but the row of the school is gone from the export."""
     load(engine, "feed", springfield)
     classes = {key for key, row in snapshot(engine, tables.classes).items() if row["school_id"] == "spr-high"}
@@ -176,7 +176,9 @@ def test_the_classes_of_a_closed_school_end_with_it(engine: Engine, springfield:
     assert load(engine, "feed", springfield).outcome == "unchanged"
 
 
-def test_the_enrollments_of_a_class_without_its_course_are_rejected_with_it(engine: Engine, springfield: Path) -> None:
+def test_the_enrollments_of_a_class_without_its_course_are_rejected_with_it(
+    engine: sa.Engine, springfield: Path
+) -> None:
     """Their lines and that of the class did not change, and the report is that of a first load of the export."""
     load(engine, "feed", springfield)
     enrollments = ids_of_class(springfield, "spr-class/stats@1")
@@ -190,7 +192,7 @@ def test_the_enrollments_of_a_class_without_its_course_are_rejected_with_it(engi
     assert load(engine, "feed", springfield).findings == report.findings
 
 
-def test_a_space_before_an_id_is_no_part_of_it(engine: Engine, springfield: Path) -> None:
+def test_a_space_before_an_id_is_no_part_of_it(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     before = state(engine)
     cell_of("demographics", "spr-student-1", "sourcedId", " spr-student-1")(springfield)
@@ -199,7 +201,7 @@ def test_a_space_before_an_id_is_no_part_of_it(engine: Engine, springfield: Path
     assert state(engine) == before
 
 
-def test_root_causes_come_before_their_consequences(engine: Engine, springfield: Path) -> None:
+def test_root_causes_come_before_their_consequences(engine: sa.Engine, springfield: Path) -> None:
     """A course, its class, and the enrollments in the class; a user, and the enrollment of the user. The database has
     each reason with its cause, and the causes with the number of their consequences."""
     of_class, of_user = ids_of_class(springfield, "spr-class/stats@1"), ids_of_class(springfield, "spr-aide-1")
@@ -215,8 +217,8 @@ def test_root_causes_come_before_their_consequences(engine: Engine, springfield:
     assert [it.is_consequence for it in report.findings.first] == [False] * 2 + [True] * (report.refused - 2)
     assert {it.sourced_id for it in report.findings.first if it.file == "enrollments.csv"} == of_class | of_user
     with engine.connect() as connection:
-        run = connection.execute(select(tables.sync_runs)).one()
-        stored = connection.execute(select(tables.sync_refusals).order_by(tables.sync_refusals.c.number)).all()
+        run = connection.execute(sa.select(tables.sync_runs)).one()
+        stored = connection.execute(sa.select(tables.sync_refusals).order_by(tables.sync_refusals.c.number)).all()
     assert run.causes == [cause.to_json() for cause in report.findings.causes]
     for row, found in zip(stored, report.findings.first, strict=True):
         assert (row.file, row.line, row.sourced_id) == (found.file, found.line, found.sourced_id)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, func, select, text, update
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
@@ -43,19 +43,21 @@ NEVER_HELD = Options(allow_mass_delete=True)
 SEQUENCES = examples(3, 8, 200)
 
 
-def count_fingerprints(engine: Engine) -> int:
+def count_fingerprints(engine: sa.Engine) -> int:
     with engine.connect() as connection:
-        return sum(connection.execute(select(func.count(table.c.fingerprint))).scalar_one() for table in ROSTER_TABLES)
+        return sum(
+            connection.execute(sa.select(sa.func.count(table.c.fingerprint))).scalar_one() for table in ROSTER_TABLES
+        )
 
 
-def distrust(engine: Engine) -> None:
+def distrust(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(update(feeds).values(fingerprinted=False, last_digest=None))
+        connection.execute(sa.update(feeds).values(fingerprinted=False, last_digest=None))
 
 
-def distrust_digest(engine: Engine) -> None:
+def distrust_digest(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(update(feeds).values(last_digest=None))
+        connection.execute(sa.update(feeds).values(last_digest=None))
 
 
 # --- one night after another ---------------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ LEFT_ALONE: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", LEFT_ALONE.values(), ids=LEFT_ALONE)
-def test_what_says_the_same_is_left_alone(engine: Engine, springfield: Path, bend: Bend) -> None:
+def test_what_says_the_same_is_left_alone(engine: sa.Engine, springfield: Path, bend: Bend) -> None:
     load(engine, "feed", springfield)
     before = state(engine)
     for _ in range(2):
@@ -78,7 +80,7 @@ def test_what_says_the_same_is_left_alone(engine: Engine, springfield: Path, ben
         assert state(engine) == before
 
 
-def test_a_rejected_row_is_rejected_again(engine: Engine, springfield: Path) -> None:
+def test_a_rejected_row_is_rejected_again(engine: sa.Engine, springfield: Path) -> None:
     """Also where its text is as it was when it was good: the student it names has gone, and is purged meanwhile."""
     load(engine, "feed", springfield)
     without_rows("users", "spr-student-5")(springfield)
@@ -88,14 +90,14 @@ def test_a_rejected_row_is_rejected_again(engine: Engine, springfield: Path) -> 
     assert str(first.findings) == str(again.findings)
 
 
-def test_a_row_falls_when_what_it_names_becomes_something_else(engine: Engine, springfield: Path) -> None:
+def test_a_row_falls_when_what_it_names_becomes_something_else(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     cell_of("orgs", "spr-high", "type", "department")(springfield)
     report = load(engine, "feed", springfield)
     assert "must name a row of orgs.csv of type school" in str(report.findings)
 
 
-def test_a_repeated_row_is_found_among_rows_that_are_known(engine: Engine, springfield: Path) -> None:
+def test_a_repeated_row_is_found_among_rows_that_are_known(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     rows_of("enrollments", lambda rows: rows.append(rows[1]))(springfield)
     report = load(engine, "feed", springfield)
@@ -103,14 +105,14 @@ def test_a_repeated_row_is_found_among_rows_that_are_known(engine: Engine, sprin
     assert any(f"in 1 row, {DUPLICATE_ROW.taken}" in notice for notice in report.notices)
 
 
-def test_an_id_of_a_known_row_is_found_in_another(engine: Engine, springfield: Path) -> None:
+def test_an_id_of_a_known_row_is_found_in_another(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     rows_of("demographics", lambda rows: rows.append([*rows[1][:4], "male", *rows[1][5:]]))(springfield)
     with pytest.raises(RefusedExportError, match="stands in this file a second time"):
         load(engine, "feed", springfield)
 
 
-def test_a_new_enrollment_gives_a_known_user_a_role(engine: Engine, springfield: Path) -> None:
+def test_a_new_enrollment_gives_a_known_user_a_role(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     before = snapshot(engine, tables.users)["spr-student-1"]
     row = {"sourcedId": "new", "classSourcedId": "spr-class-math3-a", "userSourcedId": "spr-student-1"}
@@ -122,10 +124,10 @@ def test_a_new_enrollment_gives_a_known_user_a_role(engine: Engine, springfield:
     assert after["date_last_modified"] > before["date_last_modified"]
 
 
-def test_a_run_that_does_not_say_everything_takes_the_trust_away(engine: Engine, springfield: Path) -> None:
+def test_a_run_that_does_not_say_everything_takes_the_trust_away(engine: sa.Engine, springfield: Path) -> None:
     def read_trust() -> Any:
         with engine.connect() as connection:
-            return connection.scalar(select(feeds.c.fingerprinted))
+            return connection.scalar(sa.select(feeds.c.fingerprinted))
 
     def set_mode(mode: str) -> None:
         rows_of("manifest", lambda rows: [row.__setitem__(1, mode) for row in rows if row[0] == "file.users"])(
@@ -143,7 +145,7 @@ def test_a_run_that_does_not_say_everything_takes_the_trust_away(engine: Engine,
     assert count_fingerprints(engine) == sum(len(snapshot(engine, table)) for table in ROSTER_TABLES)
 
 
-def test_an_export_that_is_known_is_not_read_again(engine: Engine, springfield: Path) -> None:
+def test_an_export_that_is_known_is_not_read_again(engine: sa.Engine, springfield: Path) -> None:
     first = load(engine, "feed", springfield)
     again = load(engine, "feed", springfield)
     assert KNOWN in again.notices
@@ -152,7 +154,7 @@ def test_an_export_that_is_known_is_not_read_again(engine: Engine, springfield: 
     }
 
 
-def test_of_a_file_that_a_known_export_leaves_out_nothing_is_reported(engine: Engine, springfield: Path) -> None:
+def test_of_a_file_that_a_known_export_leaves_out_nothing_is_reported(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     both(declared("demographics", "absent"), without_file("demographics.csv"))(springfield)
     first, again = load(engine, "feed", springfield), load(engine, "feed", springfield)
@@ -168,13 +170,13 @@ UNKNOWN: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", UNKNOWN.values(), ids=UNKNOWN)
-def test_an_export_that_is_not_known_is_read(engine: Engine, springfield: Path, bend: Bend) -> None:
+def test_an_export_that_is_not_known_is_read(engine: sa.Engine, springfield: Path, bend: Bend) -> None:
     load(engine, "feed", springfield)
     bend(springfield)
     assert KNOWN not in load(engine, "feed", springfield).notices
 
 
-def test_an_export_with_rejected_rows_is_read_in_each_run(engine: Engine, springfield: Path) -> None:
+def test_an_export_with_rejected_rows_is_read_in_each_run(engine: sa.Engine, springfield: Path) -> None:
     cell_of("users", "spr-student-1", "enabledUser", "x")(springfield)
     load(engine, "feed", springfield)
     assert KNOWN not in load(engine, "feed", springfield).notices
@@ -230,7 +232,7 @@ STAGED: dict[str, tuple[Bend, int]] = {
 
 @pytest.mark.parametrize(("bend", "lines"), STAGED.values(), ids=STAGED)
 def test_only_lines_that_differ_are_staged(
-    engine: Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend, lines: int
+    engine: sa.Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend, lines: int
 ) -> None:
     load(engine, "feed", springfield)
     assert not staged_lines
@@ -241,7 +243,7 @@ def test_only_lines_that_differ_are_staged(
 
 
 def test_a_file_that_is_mended_is_staged_like_any_other(
-    engine: Engine, springfield: Path, staged_lines: dict[str, list[int]]
+    engine: sa.Engine, springfield: Path, staged_lines: dict[str, list[int]]
 ) -> None:
     """Its lines are known by what is left of them."""
     load(engine, "feed", springfield)
@@ -273,7 +275,7 @@ WHOLE: dict[str, tuple[Bend, Bend]] = {
 
 @pytest.mark.parametrize(("before", "after"), WHOLE.values(), ids=WHOLE)
 def test_roles_are_reported_of_all_users_where_a_few_do_not_do(
-    engine: Engine, springfield: Path, before: Bend, after: Bend
+    engine: sa.Engine, springfield: Path, before: Bend, after: Bend
 ) -> None:
     before(springfield)
     load(engine, "feed", springfield, options=NEVER_HELD)
@@ -299,7 +301,7 @@ LOST: dict[str, Bend] = {
 
 @pytest.mark.parametrize("bend", LOST.values(), ids=LOST)
 def test_a_line_that_is_the_same_falls_with_what_it_names(
-    engine: Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend
+    engine: sa.Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend
 ) -> None:
     """It is staged after all, in a second try, and refused at its place in the file."""
     load(engine, "feed", springfield)
@@ -320,7 +322,7 @@ REFUSED_OR_GONE: dict[str, Bend] = {
 
 @pytest.mark.parametrize("bend", REFUSED_OR_GONE.values(), ids=REFUSED_OR_GONE)
 def test_a_line_that_made_no_record_is_staged_again(
-    engine: Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend
+    engine: sa.Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend
 ) -> None:
     load(engine, "feed", springfield)
     bend(springfield)
@@ -331,7 +333,7 @@ def test_a_line_that_made_no_record_is_staged_again(
 
 
 def test_a_line_with_the_hash_of_another_one_is_staged(
-    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+    engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A changed line that is taken for the line of somebody else leaves that one without a hash."""
     load(engine, "feed", springfield)
@@ -378,7 +380,7 @@ def mutate(folder: Path, dice: random.Random) -> None:
 
 
 @pytest.fixture(scope="module")
-def engines(make_database: Callable[[], str]) -> Iterator[tuple[Engine, Engine]]:
+def engines(make_database: Callable[[], str]) -> Iterator[tuple[sa.Engine, sa.Engine]]:
     """Two databases for the same nights: one that trusts its fingerprints, and one that never does."""
     made = make_engine(make_database()), make_engine(make_database())
     yield made
@@ -386,14 +388,14 @@ def engines(make_database: Callable[[], str]) -> Iterator[tuple[Engine, Engine]]
         engine.dispose()
 
 
-def empty(engine: Engine) -> None:
+def empty(engine: sa.Engine) -> None:
     names = ", ".join(table.name for table in metadata.sorted_tables if table not in (roster_state, vendor_defaults))
     with engine.begin() as connection:
-        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
-        connection.execute(update(roster_state).values(revision=0, as_of=func.to_timestamp(0)))
+        connection.execute(sa.text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+        connection.execute(sa.update(roster_state).values(revision=0, as_of=sa.func.to_timestamp(0)))
 
 
-def read_load_run(engine: Engine, folder: Path) -> dict[str, Any]:
+def read_load_run(engine: sa.Engine, folder: Path) -> dict[str, Any]:
     """What a night does: what is said of it, every record without its stamp, and whose stamp is the night's."""
     try:
         report = load(engine, "feed", folder, options=NEVER_HELD)
@@ -433,7 +435,7 @@ def _differ(one: Any, other: Any) -> Any:
     load_runs=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4),
 )
 def test_every_run_ends_as_if_every_line_was_staged(
-    engines: tuple[Engine, Engine], tmp_path: Path, export: str, load_runs: list[tuple[int, int]]
+    engines: tuple[sa.Engine, sa.Engine], tmp_path: Path, export: str, load_runs: list[tuple[int, int]]
 ) -> None:
     trusting, distrusting = engines
     for engine in engines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, insert, update
+import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
@@ -24,22 +24,22 @@ orgs,type,Secondary School,school
 """
 
 
-def set_words(engine: Engine, text: str | None) -> None:
+def set_words(engine: sa.Engine, text: str | None) -> None:
     """Gives the feed a mapping, as `roster feed set` does."""
     with engine.begin() as connection:
         values = {"words": text, "last_digest": None, "fingerprinted": False}
-        connection.execute(update(tables.feeds).values(values))
+        connection.execute(sa.update(tables.feeds).values(values))
 
 
 @pytest.fixture
-def feed(engine: Engine) -> Engine:
+def feed(engine: sa.Engine) -> sa.Engine:
     """The engine of a service that has the feed with the mapping."""
     with engine.begin() as connection:
-        connection.execute(insert(tables.feeds).values(name=FEED, format="oneroster", words=WORDS))
+        connection.execute(sa.insert(tables.feeds).values(name=FEED, format="oneroster", words=WORDS))
     return engine
 
 
-def test_mapped_words_are_read_as_their_meanings_and_reported(feed: Engine, springfield: Path) -> None:
+def test_mapped_words_are_read_as_their_meanings_and_reported(feed: sa.Engine, springfield: Path) -> None:
     load(feed, FEED, springfield)
     before = state(feed)
     both(
@@ -54,19 +54,19 @@ def test_mapped_words_are_read_as_their_meanings_and_reported(feed: Engine, spri
     assert [it.partition(":")[0] for it in reported] == places
 
 
-def test_each_item_of_a_list_is_mapped(feed: Engine, springfield: Path) -> None:
+def test_each_item_of_a_list_is_mapped(feed: sa.Engine, springfield: Path) -> None:
     cell_of("users", "spr-student-1", "grades", "Reception, 2,Year 3,12")(springfield)
     load(feed, FEED, springfield)
     assert snapshot(feed, tables.users)["spr-student-1"]["grades"] == ["KG", "02", "03", "12"]
 
 
-def test_other_columns_and_feeds_keep_their_words(feed: Engine, springfield: Path) -> None:
+def test_other_columns_and_feeds_keep_their_words(feed: sa.Engine, springfield: Path) -> None:
     column("enrollments", "role", "pupil")(springfield)
     report = load(feed, FEED, springfield, options=Options(allow_mass_delete=True))
     assert {(it.file, it.column) for it in report.findings.causes} == {("enrollments.csv", "role")}
 
 
-def test_a_changed_mapping_is_applied_to_the_same_export(feed: Engine, springfield: Path) -> None:
+def test_a_changed_mapping_is_applied_to_the_same_export(feed: sa.Engine, springfield: Path) -> None:
     cell_of("users", "spr-student-1", "grades", "Year 3")(springfield)
     set_words(feed, None)
     load(feed, FEED, springfield)
@@ -76,16 +76,16 @@ def test_a_changed_mapping_is_applied_to_the_same_export(feed: Engine, springfie
     assert snapshot(feed, tables.users)["spr-student-1"]["grades"] == ["03"]
 
 
-def test_a_strict_run_refuses_mapped_words(feed: Engine, springfield: Path) -> None:
+def test_a_strict_run_refuses_mapped_words(feed: sa.Engine, springfield: Path) -> None:
     cell("users", 2, "role", "pupil")(springfield)
     with pytest.raises(RefusedExportError):
         load(feed, FEED, springfield, options=Options(strict=True))
 
 
-def test_words_of_other_formats_are_mapped_too(engine: Engine, copy_clever: Path) -> None:
+def test_words_of_other_formats_are_mapped_too(engine: sa.Engine, copy_clever: Path) -> None:
     with engine.begin() as connection:
         words = "file,column,word,means\nstudents,Gender,girl,F\n"
-        connection.execute(insert(tables.feeds).values(name=FEED, format="clever", words=words))
+        connection.execute(sa.insert(tables.feeds).values(name=FEED, format="clever", words=words))
     cell("students", 2, "Gender", "Girl")(copy_clever)
     report = load(engine, FEED, copy_clever, family=CLEVER)
     assert (report.outcome, report.refused) == ("done", 0)
@@ -111,7 +111,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("words", "reason"), BAD.values(), ids=BAD)
-def test_a_mapping_that_cannot_be_used_is_refused(feed: Engine, springfield: Path, words: str, reason: str) -> None:
+def test_a_mapping_that_cannot_be_used_is_refused(feed: sa.Engine, springfield: Path, words: str, reason: str) -> None:
     set_words(feed, words)
     with pytest.raises(RefusedExportError) as caught:
         load(feed, FEED, springfield)
