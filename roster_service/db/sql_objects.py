@@ -40,10 +40,7 @@ FUNCTIONS = (
     "number_people",
 )
 # Former signatures, in the notation of DROP FUNCTION.
-REMOVED: tuple[str, ...] = (
-    "admit_client(text, numeric, numeric, numeric, uuid, text, boolean)",
-    "refresh_visible_orgs(integer)",
-)
+REMOVED: tuple[str, ...] = ()
 # Subfolders of `functions`: if the query is true, a file of the subfolder replaces the file of the same name.
 VARIANTS: Mapping[str, str] = {
     "superuser": "SELECT rolsuper FROM pg_roles WHERE rolname = current_user",

@@ -7,6 +7,7 @@ locks until it ends.)
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -30,9 +31,9 @@ from roster_service.roster.visible_orgs import refresh_visible_orgs
 MIGRATION_LOCK = 0x526F7374
 # This version can serve the tables of a newer version if they are of this generation. If an older version cannot serve
 # the tables of a migration, the migration adds one to `roster_state.generation`, and its version adds one here.
-GENERATION = 5
-# The revisions of databases that were made before the first release. They cannot be upgraded.
-UNRELEASED = frozenset(f"{number:04}" for number in range(1, 21))
+GENERATION = 1
+# The revisions of databases that were made by checkouts of before the first release. They cannot be upgraded.
+UNRELEASED = re.compile(r"[0-9]{4}|2026_11_\w+")
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 1
 ATTEMPTS = 20
@@ -57,10 +58,11 @@ def read_revisions(connection: sa.Connection) -> tuple[str | None, str]:
     if head is None:
         raise SchemaError(f"this installation has no migrations in {scripts.versions}; install the service again")
     current = MigrationContext.configure(connection).get_current_revision()
-    if current in UNRELEASED:
+    if current is not None and UNRELEASED.fullmatch(current):
         raise SchemaError(
             f"the database is at revision {current}, of before the first release, which cannot be upgraded; "
-            "run `roster db upgrade` on a new database, or with a new ROSTER_HOME, and load the exports there"
+            "keep its accounts with `roster db export-accounts` of the version that made it, and load the exports into "
+            "a new database, or with a new ROSTER_HOME"
         )
     return current, head
 

@@ -141,9 +141,13 @@ def test_upgrading_twice_changes_nothing(answer: Answer) -> None:
     assert upgraded["before"] == upgraded["after"]
 
 
+UNRELEASED = (
+    "of before the first release, which cannot be upgraded; keep its accounts with `roster db export-accounts` of the "
+    "version that made it, and load the exports into a new database, or with a new ROSTER_HOME"
+)
 OF_OTHER_VERSIONS = {
-    "0020": "of before the first release, which cannot be upgraded; run `roster db upgrade` on a new database, or with "
-    "a new ROSTER_HOME, and load the exports there",
+    "0020": UNRELEASED,
+    "2026_11_disclosed_days": UNRELEASED,
     "to_come": "of a newer version; install the newer version",
 }
 

@@ -1,4 +1,4 @@
-"""Creates the tables, the collation of searches, and the row of roster_state."""
+"""Creates the tables, the collation of searches, and the rows that they begin with."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from alembic import op
 
 from roster_service.errors import DatabaseUnavailableError
 
-revision = "2026_11_schema"
+revision = "1_schema"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -27,3 +27,4 @@ def upgrade() -> None:
         raise DatabaseUnavailableError("this PostgreSQL has neither a built-in Unicode collation (17+) nor ICU")
     op.execute(TABLES.read_text(encoding="utf-8"))
     op.execute("INSERT INTO roster_state (revision, as_of, deletions_since) VALUES (0, 'epoch', now())")
+    op.execute("INSERT INTO vendor_defaults DEFAULT VALUES")

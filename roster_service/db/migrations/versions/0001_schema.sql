@@ -5,14 +5,28 @@ CREATE TABLE feeds (
     name text NOT NULL COLLATE "C",
     format text NOT NULL COLLATE "C",
     path text COLLATE "C",
-    enabled boolean DEFAULT true NOT NULL,
+    enabled boolean NOT NULL DEFAULT true,
     hold_tombstones_percent smallint,
     hold_changes_percent smallint,
-    created_at timestamptz(3) DEFAULT now() NOT NULL,
+    created_at timestamptz(3) NOT NULL DEFAULT now(),
     last_digest bytea,
-    fingerprinted boolean DEFAULT false NOT NULL,
+    fingerprinted boolean NOT NULL DEFAULT false,
+    hold_rejected_percent smallint,
+    marker text COLLATE "C",
+    pause_from date,
+    pause_until date,
+    pause_reason text COLLATE "C",
+    alerted text COLLATE "C",
+    state text NOT NULL COLLATE "C" DEFAULT 'added',
+    strict boolean NOT NULL DEFAULT false,
+    words text COLLATE "C",
+    revision bigint NOT NULL DEFAULT 0,
+    as_of timestamptz(3) NOT NULL DEFAULT 'epoch',
+    deletions_since timestamptz(3) NOT NULL DEFAULT 'epoch',
+    day_first text[] NOT NULL COLLATE "C" DEFAULT '{}',
     CONSTRAINT pk_feeds PRIMARY KEY (id),
-    CONSTRAINT uq_feeds_name UNIQUE (name)
+    CONSTRAINT uq_feeds_name UNIQUE (name),
+    CONSTRAINT ck_feeds_state CHECK (state IN ('tried', 'added', 'removed'))
 );
 
 CREATE TABLE sync_runs (
@@ -27,17 +41,26 @@ CREATE TABLE sync_runs (
     counts jsonb NOT NULL,
     seconds jsonb NOT NULL,
     message text COLLATE "C",
-    refused integer DEFAULT 0 NOT NULL,
+    refused integer NOT NULL DEFAULT 0,
     kept_export text COLLATE "C",
-    notices text[] DEFAULT '{}' NOT NULL COLLATE "C",
+    notices text[] NOT NULL COLLATE "C" DEFAULT '{}',
     kept_digest bytea,
-    CONSTRAINT ck_sync_runs_outcome CHECK (outcome IN (
-        'running', 'done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed', 'interrupted'
-    )),
+    causes jsonb NOT NULL DEFAULT '[]',
+    has_changes boolean NOT NULL DEFAULT false,
+    preview jsonb,
+    files jsonb NOT NULL DEFAULT '[]',
+    actor text COLLATE "C",
+    written_at timestamptz(3),
     CONSTRAINT pk_sync_runs PRIMARY KEY (id),
-    CONSTRAINT fk_sync_runs_feed_id FOREIGN KEY (feed_id) REFERENCES feeds (id)
+    CONSTRAINT ck_sync_runs_outcome CHECK (outcome IN (
+        'running', 'done', 'unchanged', 'partial', 'stale', 'held', 'approved', 'discarded', 'refused',
+        'missing', 'incomplete', 'failed', 'interrupted'
+    )),
+    CONSTRAINT fk_sync_runs_feed_id FOREIGN KEY (feed_id) REFERENCES feeds(id)
 );
+
 CREATE INDEX ix_sync_runs_feed_id ON sync_runs (feed_id);
+CREATE INDEX ix_sync_runs_running ON sync_runs (feed_id) WHERE (outcome = 'running');
 
 CREATE TABLE sync_refusals (
     run_id bigint NOT NULL,
@@ -47,20 +70,96 @@ CREATE TABLE sync_refusals (
     header text COLLATE "C",
     value text COLLATE "C",
     reason text NOT NULL COLLATE "C",
+    sourced_id text COLLATE "C",
+    cause integer,
+    is_consequence boolean NOT NULL DEFAULT false,
+    records jsonb NOT NULL DEFAULT '[]',
     CONSTRAINT pk_sync_refusals PRIMARY KEY (run_id, number),
-    CONSTRAINT fk_sync_refusals_run_id FOREIGN KEY (run_id) REFERENCES sync_runs (id) ON DELETE CASCADE
+    CONSTRAINT fk_sync_refusals_run_id FOREIGN KEY (run_id) REFERENCES sync_runs(id) ON DELETE CASCADE
 );
 
+CREATE TABLE sync_changes (
+    run_id bigint NOT NULL,
+    type text NOT NULL COLLATE "C",
+    sourced_id text NOT NULL COLLATE "C",
+    change text NOT NULL COLLATE "C",
+    previous_stamp timestamptz(3) NOT NULL,
+    fields jsonb,
+    CONSTRAINT fk_sync_changes_run_id FOREIGN KEY (run_id) REFERENCES sync_runs(id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_sync_changes_run_id ON sync_changes (run_id);
+CREATE INDEX ix_sync_changes_sourced_id ON sync_changes (sourced_id);
+
+CREATE TABLE quality_counts (
+    feed_id integer NOT NULL,
+    revision bigint NOT NULL,
+    counted_at timestamptz(3) NOT NULL DEFAULT now(),
+    totals jsonb NOT NULL,
+    schools jsonb,
+    CONSTRAINT pk_quality_counts PRIMARY KEY (feed_id, revision),
+    CONSTRAINT fk_quality_counts_feed_id_feeds FOREIGN KEY (feed_id) REFERENCES feeds(id)
+);
+
+CREATE TABLE class_terms (
+    class_id text NOT NULL COLLATE "C",
+    ordinal smallint NOT NULL,
+    session_id text NOT NULL COLLATE "C"
+);
+
+ALTER TABLE class_terms ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE user_roles (
+    user_id text NOT NULL COLLATE "C",
+    ordinal smallint NOT NULL,
+    org_id text NOT NULL COLLATE "C",
+    role text NOT NULL COLLATE "C",
+    role_type text NOT NULL COLLATE "C",
+    begin_date date,
+    end_date date,
+    profile_id text COLLATE "C",
+    origin text NOT NULL COLLATE "C",
+    row_id text COLLATE "C",
+    taken_back boolean,
+    CONSTRAINT ck_user_roles_origin CHECK (origin IN ('export', 'enrollment')),
+    CONSTRAINT ck_user_roles_role_type CHECK (role_type IN ('primary', 'secondary'))
+);
+
+ALTER TABLE user_roles ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE user_profiles (
+    user_id text NOT NULL COLLATE "C",
+    profile_id text NOT NULL COLLATE "C",
+    profile_type text NOT NULL COLLATE "C",
+    vendor_id text NOT NULL COLLATE "C",
+    application_id text COLLATE "C",
+    description text COLLATE "C",
+    credentials jsonb,
+    taken_back boolean
+);
+
+ALTER TABLE user_profiles ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE user_agents (
+    user_id text NOT NULL COLLATE "C",
+    ordinal smallint NOT NULL,
+    agent_id text NOT NULL COLLATE "C"
+);
+
+ALTER TABLE user_agents ENABLE ROW LEVEL SECURITY;
+
 CREATE TABLE roster_state (
-    singleton boolean DEFAULT true NOT NULL,
+    singleton boolean NOT NULL DEFAULT true,
     revision bigint NOT NULL,
     as_of timestamptz(3) NOT NULL,
     deletions_since timestamptz(3) NOT NULL,
-    salt uuid DEFAULT gen_random_uuid() NOT NULL,
+    salt uuid NOT NULL DEFAULT gen_random_uuid(),
     role_base text COLLATE "C",
-    generation integer DEFAULT 1 NOT NULL,
-    CONSTRAINT ck_roster_state_singleton CHECK (singleton),
-    CONSTRAINT pk_roster_state PRIMARY KEY (singleton)
+    generation integer NOT NULL DEFAULT 1,
+    server text COLLATE "C",
+    sync_channels text[] COLLATE "C",
+    CONSTRAINT pk_roster_state PRIMARY KEY (singleton),
+    CONSTRAINT ck_roster_state_singleton CHECK (singleton)
 );
 
 -- The first load makes the primary keys and the indexes of the roster, after its rows: this takes a fifth of the time
@@ -80,12 +179,13 @@ CREATE TABLE orgs (
     CONSTRAINT ck_orgs_status CHECK (status IN ('active', 'tobedeleted'))
 );
 
+ALTER TABLE orgs ENABLE ROW LEVEL SECURITY;
+
 CREATE TABLE academic_sessions (
     sourced_id text NOT NULL COLLATE "C",
     feed_id integer NOT NULL,
     status text NOT NULL COLLATE "C",
     date_last_modified timestamptz(3) NOT NULL,
-    metadata jsonb,
     title text NOT NULL COLLATE "C",
     start_date date NOT NULL,
     end_date date NOT NULL,
@@ -96,12 +196,13 @@ CREATE TABLE academic_sessions (
     CONSTRAINT ck_academic_sessions_status CHECK (status IN ('active', 'tobedeleted'))
 );
 
+ALTER TABLE academic_sessions ENABLE ROW LEVEL SECURITY;
+
 CREATE TABLE courses (
     sourced_id text NOT NULL COLLATE "C",
     feed_id integer NOT NULL,
     status text NOT NULL COLLATE "C",
     date_last_modified timestamptz(3) NOT NULL,
-    metadata jsonb,
     title text NOT NULL COLLATE "C",
     school_year_id text COLLATE "C",
     course_code text COLLATE "C",
@@ -110,15 +211,17 @@ CREATE TABLE courses (
     subjects text[] COLLATE "C",
     subject_codes text[] COLLATE "C",
     fingerprint bigint,
+    label_id integer,
     CONSTRAINT ck_courses_status CHECK (status IN ('active', 'tobedeleted'))
 );
+
+ALTER TABLE courses ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE classes (
     sourced_id text NOT NULL COLLATE "C",
     feed_id integer NOT NULL,
     status text NOT NULL COLLATE "C",
     date_last_modified timestamptz(3) NOT NULL,
-    metadata jsonb,
     title text NOT NULL COLLATE "C",
     class_code text COLLATE "C",
     class_type text COLLATE "C",
@@ -130,14 +233,12 @@ CREATE TABLE classes (
     subject_codes text[] COLLATE "C",
     periods text[] COLLATE "C",
     fingerprint bigint,
+    label_id integer,
+    teachers_changed timestamptz(3),
     CONSTRAINT ck_classes_status CHECK (status IN ('active', 'tobedeleted'))
 );
 
-CREATE TABLE class_terms (
-    class_id text NOT NULL COLLATE "C",
-    ordinal smallint NOT NULL,
-    session_id text NOT NULL COLLATE "C"
-);
+ALTER TABLE classes ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE users (
     sourced_id text NOT NULL COLLATE "C",
@@ -163,48 +264,19 @@ CREATE TABLE users (
     phone text COLLATE "C",
     grades text[] COLLATE "C",
     fingerprint bigint,
+    label_id integer,
+    parts_changed timestamptz(3),
     CONSTRAINT ck_users_status CHECK (status IN ('active', 'tobedeleted'))
 );
 
-CREATE TABLE user_roles (
-    user_id text NOT NULL COLLATE "C",
-    ordinal smallint NOT NULL,
-    org_id text NOT NULL COLLATE "C",
-    role text NOT NULL COLLATE "C",
-    role_type text NOT NULL COLLATE "C",
-    begin_date date,
-    end_date date,
-    profile_id text COLLATE "C",
-    origin text NOT NULL COLLATE "C",
-    row_id text COLLATE "C",
-    taken_back boolean,
-    CONSTRAINT ck_user_roles_origin CHECK (origin IN ('export', 'enrollment')),
-    CONSTRAINT ck_user_roles_role_type CHECK (role_type IN ('primary', 'secondary'))
-);
-
-CREATE TABLE user_profiles (
-    user_id text NOT NULL COLLATE "C",
-    profile_id text NOT NULL COLLATE "C",
-    profile_type text NOT NULL COLLATE "C",
-    vendor_id text NOT NULL COLLATE "C",
-    application_id text COLLATE "C",
-    description text COLLATE "C",
-    credentials jsonb,
-    taken_back boolean
-);
-
-CREATE TABLE user_agents (
-    user_id text NOT NULL COLLATE "C",
-    ordinal smallint NOT NULL,
-    agent_id text NOT NULL COLLATE "C"
-);
+CREATE INDEX ix_users_parts_changed ON users (parts_changed) WHERE (parts_changed IS NOT NULL);
+ALTER TABLE users ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE enrollments (
     sourced_id text NOT NULL COLLATE "C",
     feed_id integer NOT NULL,
     status text NOT NULL COLLATE "C",
     date_last_modified timestamptz(3) NOT NULL,
-    metadata jsonb,
     user_id text NOT NULL COLLATE "C",
     class_id text NOT NULL COLLATE "C",
     school_id text NOT NULL COLLATE "C",
@@ -213,12 +285,16 @@ CREATE TABLE enrollments (
     begin_date date,
     end_date date,
     fingerprint bigint,
+    label_id integer,
+    school_opens boolean,
     CONSTRAINT ck_enrollments_status CHECK (status IN ('active', 'tobedeleted'))
 );
+
 -- The estimate of distinct users: a user has about ten enrollments, however many users there are. ANALYZE samples
 -- pages; in a table that is ordered by user, a sample has few users many times, so its estimate is far too low. The
 -- setting takes effect with the next ANALYZE.
-ALTER TABLE enrollments ALTER COLUMN user_id SET (n_distinct = -0.1);
+ALTER TABLE enrollments ALTER COLUMN user_id SET (n_distinct=-0.1);
+ALTER TABLE enrollments ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE demographics (
     sourced_id text NOT NULL COLLATE "C",
@@ -240,25 +316,69 @@ CREATE TABLE demographics (
     city_of_birth text COLLATE "C",
     public_school_residence_status text COLLATE "C",
     fingerprint bigint,
+    label_id integer,
     CONSTRAINT ck_demographics_status CHECK (status IN ('active', 'tobedeleted'))
 );
+
+ALTER TABLE demographics ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE visibility_labels (
+    id integer GENERATED BY DEFAULT AS IDENTITY,
+    feed_id integer NOT NULL,
+    digest bytea NOT NULL,
+    all_orgs text[] NOT NULL COLLATE "C",
+    any_orgs text[] NOT NULL COLLATE "C",
+    guardian_orgs text[] NOT NULL COLLATE "C",
+    listed_orgs text[] NOT NULL COLLATE "C",
+    student_orgs text[] NOT NULL COLLATE "C",
+    teacher_orgs text[] NOT NULL COLLATE "C",
+    CONSTRAINT pk_visibility_labels PRIMARY KEY (id),
+    CONSTRAINT uq_visibility_labels_feed_id_digest UNIQUE (feed_id, digest)
+);
+
+ALTER TABLE visibility_labels ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE departures (
+    type text NOT NULL COLLATE "C",
+    sourced_id text NOT NULL COLLATE "C",
+    label_id integer NOT NULL,
+    feed_id integer NOT NULL,
+    person_id text COLLATE "C",
+    departed_at timestamptz(3) NOT NULL,
+    CONSTRAINT pk_departures PRIMARY KEY (type, sourced_id, label_id)
+);
+
+CREATE INDEX ix_departures_feed_id_departed_at ON departures (feed_id, departed_at);
+CREATE INDEX ix_departures_person_id ON departures (person_id);
+ALTER TABLE departures ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE vendors (
     id integer GENERATED BY DEFAULT AS IDENTITY,
     name text NOT NULL COLLATE "C",
     email text NOT NULL COLLATE "C",
-    enabled boolean DEFAULT true NOT NULL,
-    grant_version integer DEFAULT 1 NOT NULL,
-    visibility_key uuid DEFAULT gen_random_uuid() NOT NULL,
-    visible_set text DEFAULT '' NOT NULL COLLATE "C",
-    created_at timestamptz(3) DEFAULT now() NOT NULL,
+    enabled boolean NOT NULL DEFAULT true,
+    grant_version integer NOT NULL DEFAULT 1,
+    visibility_key uuid NOT NULL DEFAULT gen_random_uuid(),
+    created_at timestamptz(3) NOT NULL DEFAULT now(),
     password_hash text COLLATE "C",
-    flags text[] DEFAULT '{}' NOT NULL COLLATE "C",
+    flags text[] NOT NULL COLLATE "C" DEFAULT '{}',
     requests_per_second integer,
     burst integer,
     requests_per_day integer,
+    rostering_per_second integer,
+    rostering_burst integer,
+    rostering_at_once integer,
+    withheld text[] COLLATE "C",
+    floor timestamptz(3) NOT NULL DEFAULT 'epoch',
     CONSTRAINT pk_vendors PRIMARY KEY (id),
     CONSTRAINT uq_vendors_email UNIQUE (email)
+);
+
+CREATE TABLE vendor_defaults (
+    singleton boolean NOT NULL DEFAULT true,
+    withheld text[] NOT NULL COLLATE "C" DEFAULT '{}',
+    CONSTRAINT pk_vendor_defaults PRIMARY KEY (singleton),
+    CONSTRAINT ck_vendor_defaults_singleton CHECK (singleton)
 );
 
 CREATE TABLE vendor_grants (
@@ -267,9 +387,8 @@ CREATE TABLE vendor_grants (
     district_id text NOT NULL COLLATE "C",
     school_id text COLLATE "C",
     CONSTRAINT pk_vendor_grants PRIMARY KEY (id),
-    CONSTRAINT uq_vendor_grants_vendor_id_district_id_school_id
-        UNIQUE NULLS NOT DISTINCT (vendor_id, district_id, school_id),
-    CONSTRAINT fk_vendor_grants_vendor_id FOREIGN KEY (vendor_id) REFERENCES vendors (id) ON DELETE CASCADE
+    CONSTRAINT uq_vendor_grants_vendor_id_district_id_school_id UNIQUE NULLS NOT DISTINCT (vendor_id, district_id, school_id),
+    CONSTRAINT fk_vendor_grants_vendor_id FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
 );
 
 CREATE TABLE oauth_clients (
@@ -278,21 +397,27 @@ CREATE TABLE oauth_clients (
     name text NOT NULL COLLATE "C",
     secret_hash bytea NOT NULL,
     scopes text[] NOT NULL COLLATE "C",
-    enabled boolean DEFAULT true NOT NULL,
-    version integer DEFAULT 1 NOT NULL,
-    created_at timestamptz(3) DEFAULT now() NOT NULL,
+    enabled boolean NOT NULL DEFAULT true,
+    version integer NOT NULL DEFAULT 1,
+    created_at timestamptz(3) NOT NULL DEFAULT now(),
     previous_secret_hash bytea,
     previous_secret_ends_at timestamptz(3),
+    secret_salt bytea,
+    previous_secret_salt bytea,
+    secret_expires_at timestamptz(3),
+    floor timestamptz(3) NOT NULL DEFAULT 'epoch',
+    as_of timestamptz(3) NOT NULL DEFAULT 'epoch',
     CONSTRAINT pk_oauth_clients PRIMARY KEY (client_id),
-    CONSTRAINT fk_oauth_clients_vendor_id FOREIGN KEY (vendor_id) REFERENCES vendors (id) ON DELETE CASCADE
+    CONSTRAINT fk_oauth_clients_vendor_id FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
 );
+
 CREATE INDEX ix_oauth_clients_vendor_id ON oauth_clients (vendor_id);
 
 CREATE TABLE signing_keys (
     key_id text NOT NULL COLLATE "C",
     public_jwk jsonb NOT NULL,
     private_sealed bytea NOT NULL,
-    created_at timestamptz(3) DEFAULT now() NOT NULL,
+    created_at timestamptz(3) NOT NULL DEFAULT now(),
     retired_at timestamptz(3),
     CONSTRAINT pk_signing_keys PRIMARY KEY (key_id)
 );
@@ -301,11 +426,12 @@ CREATE TABLE api_keys (
     key_hash bytea NOT NULL,
     vendor_id integer NOT NULL,
     prefix text NOT NULL COLLATE "C",
-    created_at timestamptz(3) DEFAULT now() NOT NULL,
+    created_at timestamptz(3) NOT NULL DEFAULT now(),
     expires_at timestamptz(3),
     CONSTRAINT pk_api_keys PRIMARY KEY (key_hash),
-    CONSTRAINT fk_api_keys_vendor_id FOREIGN KEY (vendor_id) REFERENCES vendors (id) ON DELETE CASCADE
+    CONSTRAINT fk_api_keys_vendor_id FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
 );
+
 CREATE INDEX ix_api_keys_vendor_id ON api_keys (vendor_id);
 
 CREATE UNLOGGED TABLE rate_windows (
@@ -322,6 +448,13 @@ CREATE UNLOGGED TABLE rate_hits (
     CONSTRAINT pk_rate_hits PRIMARY KEY (key, slot)
 );
 
+CREATE TABLE oauth1_nonces (
+    stamp bigint NOT NULL,
+    client_id text NOT NULL COLLATE "C",
+    nonce text NOT NULL COLLATE "C",
+    CONSTRAINT pk_oauth1_nonces PRIMARY KEY (stamp, client_id, nonce)
+);
+
 CREATE TABLE usage (
     vendor_id integer NOT NULL,
     day date NOT NULL,
@@ -331,6 +464,26 @@ CREATE TABLE usage (
     records bigint NOT NULL,
     bytes bigint NOT NULL,
     CONSTRAINT pk_usage PRIMARY KEY (vendor_id, day, endpoint, status_class)
+);
+
+CREATE TABLE refused_requests (
+    vendor_id integer NOT NULL,
+    day date NOT NULL,
+    caller text NOT NULL COLLATE "C",
+    status integer NOT NULL,
+    cause text NOT NULL COLLATE "C",
+    requests bigint NOT NULL,
+    last_at timestamptz(3) NOT NULL,
+    address text COLLATE "C",
+    CONSTRAINT pk_refused_requests PRIMARY KEY (vendor_id, day, caller, status, cause)
+);
+
+CREATE TABLE last_uses (
+    vendor_id integer NOT NULL,
+    caller text NOT NULL COLLATE "C",
+    used_at timestamptz(3) NOT NULL,
+    address text COLLATE "C",
+    CONSTRAINT pk_last_uses PRIMARY KEY (vendor_id, caller)
 );
 
 CREATE TABLE audit (
@@ -343,8 +496,17 @@ CREATE TABLE audit (
     filter text COLLATE "C",
     records integer NOT NULL,
     request_id text NOT NULL COLLATE "C",
-    CONSTRAINT pk_audit PRIMARY KEY (id)
+    address text COLLATE "C",
+    scope text COLLATE "C",
+    districts text[] COLLATE "C",
+    entry_id uuid,
+    people bytea,
+    CONSTRAINT pk_audit PRIMARY KEY (id),
+    CONSTRAINT uq_audit_entry_id UNIQUE (entry_id)
 );
+
+-- A search reads the people of each row: those of a page of 1,000 stay in the row.
+ALTER TABLE audit ALTER people SET STORAGE MAIN;
 CREATE INDEX ix_audit_at ON audit (at);
 CREATE INDEX ix_audit_vendor_id_at ON audit (vendor_id, at);
 
@@ -355,51 +517,191 @@ CREATE TABLE visible_orgs (
     granted boolean NOT NULL,
     whole_district boolean NOT NULL,
     key uuid NOT NULL,
+    district_id text COLLATE "C",
     CONSTRAINT pk_visible_orgs PRIMARY KEY (vendor_id, org_id)
 );
-CREATE INDEX ix_visible_orgs_key_org_id ON visible_orgs (key, org_id);
-CREATE INDEX ix_visible_orgs_key_feed_id ON visible_orgs (key, feed_id);
-CREATE INDEX ix_visible_orgs_whole_district ON visible_orgs (key, org_id) WHERE whole_district;
 
-CREATE UNLOGGED TABLE orderings (
+CREATE INDEX ix_visible_orgs_key_feed_id ON visible_orgs (key, feed_id);
+CREATE INDEX ix_visible_orgs_key_org_id ON visible_orgs (key, org_id);
+CREATE INDEX ix_visible_orgs_whole_district ON visible_orgs (key, org_id) WHERE whole_district;
+ALTER TABLE visible_orgs ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE visible_labels (
+    vendor_id integer NOT NULL,
+    label_id integer NOT NULL,
+    without_guardians boolean NOT NULL,
+    opens_students boolean NOT NULL,
+    opens_teachers boolean NOT NULL,
+    key uuid NOT NULL,
+    CONSTRAINT pk_visible_labels PRIMARY KEY (vendor_id, label_id),
+    CONSTRAINT fk_visible_labels_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
+);
+
+ALTER TABLE visible_labels ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE visible_feeds (
+    vendor_id integer NOT NULL,
+    feed_id integer NOT NULL,
+    key uuid NOT NULL,
+    visible_set text NOT NULL COLLATE "C",
+    revision bigint NOT NULL,
+    as_of timestamptz(3) NOT NULL,
+    deletions_since timestamptz(3) NOT NULL,
+    floor timestamptz(3) NOT NULL DEFAULT 'epoch',
+    first_departure timestamptz(3),
+    CONSTRAINT pk_visible_feeds PRIMARY KEY (vendor_id, feed_id),
+    CONSTRAINT fk_visible_feeds_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_visible_feeds_key_visible_set ON visible_feeds (key, visible_set);
+ALTER TABLE visible_feeds ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE audit_people (
+    number integer GENERATED BY DEFAULT AS IDENTITY,
+    hash bytea NOT NULL,
+    last_day date NOT NULL,
+    CONSTRAINT pk_audit_people PRIMARY KEY (number),
+    CONSTRAINT uq_audit_people_hash UNIQUE (hash)
+);
+
+CREATE TABLE audit_days (
+    id bigint GENERATED BY DEFAULT AS IDENTITY,
+    vendor_id integer NOT NULL,
+    caller text NOT NULL COLLATE "C",
+    method text NOT NULL COLLATE "C",
+    path text NOT NULL COLLATE "C",
+    filter text COLLATE "C",
+    address text COLLATE "C",
+    scope text COLLATE "C",
+    districts text[] COLLATE "C",
+    hash_check bytea,
+    at timestamptz(3) NOT NULL,
+    last_at timestamptz(3) NOT NULL,
+    request_id text NOT NULL COLLATE "C",
+    last_request_id text NOT NULL COLLATE "C",
+    answers integer NOT NULL,
+    records bigint NOT NULL,
+    entries bytea NOT NULL,
+    people integer[],
+    people_bits bytea,
+    CONSTRAINT pk_audit_days PRIMARY KEY (id)
+);
+
+ALTER TABLE audit_days ALTER entries SET STORAGE EXTERNAL, ALTER people_bits SET STORAGE EXTERNAL;
+CREATE INDEX ix_audit_days_at ON audit_days (at);
+CREATE INDEX ix_audit_days_vendor_id_at ON audit_days (vendor_id, at);
+
+CREATE TABLE orderings (
     id bigint GENERATED BY DEFAULT AS IDENTITY,
     query bytea NOT NULL,
     visible_set text NOT NULL COLLATE "C",
     revision bigint NOT NULL,
     vendor_id integer NOT NULL,
     total bigint NOT NULL,
-    bytes bigint NOT NULL,
-    made_at timestamptz DEFAULT now() NOT NULL,
+    bytes bigint,
+    made_at timestamptz NOT NULL DEFAULT now(),
+    feed_id integer NOT NULL,
     CONSTRAINT pk_orderings PRIMARY KEY (id),
-    CONSTRAINT uq_orderings_query_visible_set_revision UNIQUE (query, visible_set, revision)
+    CONSTRAINT uq_orderings_query_feed_id_visible_set_revision UNIQUE (query, feed_id, visible_set, revision)
 );
 
-CREATE UNLOGGED TABLE ordering_chunks (
+ALTER TABLE orderings ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE ordering_chunks (
     ordering_id bigint NOT NULL,
     number integer NOT NULL,
     ids text[] NOT NULL COLLATE "C",
     CONSTRAINT pk_ordering_chunks PRIMARY KEY (ordering_id, number)
 );
+
 -- Ids are mostly random, so compressing them takes time and saves no space.
-ALTER TABLE ordering_chunks ALTER COLUMN ids SET STORAGE EXTERNAL;
+ALTER TABLE ordering_chunks ALTER ids SET STORAGE EXTERNAL;
+ALTER TABLE ordering_chunks ENABLE ROW LEVEL SECURITY;
 
-CREATE UNLOGGED TABLE renditions (
-    id integer GENERATED BY DEFAULT AS IDENTITY,
-    key text NOT NULL COLLATE "C",
+CREATE TABLE pulls (
+    caller text NOT NULL COLLATE "C",
+    query bytea NOT NULL,
+    revision bigint NOT NULL,
     as_of timestamptz(3) NOT NULL,
-    dependency_hash text NOT NULL COLLATE "C",
-    is_kept boolean NOT NULL,
-    bytes bigint NOT NULL,
-    CONSTRAINT pk_renditions PRIMARY KEY (id),
-    CONSTRAINT uq_renditions_key UNIQUE (key)
+    deletions_since timestamptz(3) NOT NULL,
+    begun_at timestamptz NOT NULL,
+    ends_at timestamptz NOT NULL,
+    feed_ids integer[] NOT NULL,
+    feed_revisions bigint[] NOT NULL,
+    CONSTRAINT pk_pulls PRIMARY KEY (caller, query, revision)
 );
 
-CREATE UNLOGGED TABLE rendered_records (
-    rendition_id integer NOT NULL,
-    sourced_id text NOT NULL COLLATE "C",
-    required_orgs text[] NOT NULL COLLATE "C",
-    district_id text COLLATE "C",
-    requires_guardians boolean NOT NULL,
-    body text NOT NULL COLLATE "C",
-    CONSTRAINT pk_rendered_records PRIMARY KEY (rendition_id, sourced_id)
+ALTER TABLE pulls ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE operators (
+    id integer GENERATED BY DEFAULT AS IDENTITY,
+    email text NOT NULL COLLATE "C",
+    name text NOT NULL COLLATE "C",
+    role text NOT NULL COLLATE "C",
+    enabled boolean NOT NULL DEFAULT true,
+    password_hash text COLLATE "C",
+    link uuid,
+    created_at timestamptz(3) NOT NULL DEFAULT now(),
+    code_key_sealed bytea,
+    code_step bigint,
+    directory_subject text COLLATE "C",
+    CONSTRAINT pk_operators PRIMARY KEY (id),
+    CONSTRAINT uq_operators_email UNIQUE (email),
+    CONSTRAINT ck_operators_role CHECK (role IN ('viewer', 'editor', 'owner'))
 );
+
+CREATE TABLE operator_sessions (
+    id integer GENERATED BY DEFAULT AS IDENTITY,
+    operator_id integer NOT NULL,
+    token_hash bytea NOT NULL,
+    created_at timestamptz(3) NOT NULL DEFAULT now(),
+    used_at timestamptz(3) NOT NULL DEFAULT now(),
+    address text COLLATE "C",
+    browser text COLLATE "C",
+    CONSTRAINT pk_operator_sessions PRIMARY KEY (id),
+    CONSTRAINT uq_operator_sessions_token_hash UNIQUE (token_hash),
+    CONSTRAINT fk_operator_sessions_operator_id_operators FOREIGN KEY (operator_id) REFERENCES operators(id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_operator_sessions_operator_id ON operator_sessions (operator_id);
+
+CREATE TABLE changes (
+    id bigint GENERATED BY DEFAULT AS IDENTITY,
+    at timestamptz(3) NOT NULL DEFAULT now(),
+    actor_kind text NOT NULL COLLATE "C",
+    actor text NOT NULL COLLATE "C",
+    verb text NOT NULL COLLATE "C",
+    kind text NOT NULL COLLATE "C",
+    subject text NOT NULL COLLATE "C",
+    vendor text COLLATE "C",
+    feed text COLLATE "C",
+    before jsonb,
+    after jsonb,
+    reason text COLLATE "C",
+    CONSTRAINT pk_changes PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_changes_at ON changes (at);
+
+CREATE TABLE exclusions (
+    id_hash bytea NOT NULL,
+    kind text NOT NULL COLLATE "C",
+    key_check bytea NOT NULL,
+    sourced_id text COLLATE "C",
+    at timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT pk_exclusions PRIMARY KEY (id_hash),
+    CONSTRAINT ck_exclusions_erased_id CHECK ((kind = 'hidden') OR (sourced_id IS NULL)),
+    CONSTRAINT ck_exclusions_kind CHECK (kind IN ('erased', 'hidden'))
+);
+
+-- No two rows have the same id.
+CREATE VIEW disclosures AS
+SELECT 'page' AS by, id, vendor_id, caller, method, path, filter, address, scope, districts,
+    substring(people, 1, 6) AS hash_check, at, at AS last_at, request_id, request_id AS last_request_id,
+    1 AS answers, CAST(records AS bigint) AS records, uuid_send(entry_id) AS entries,
+    CAST(NULL AS integer[]) AS people, CAST(NULL AS bytea) AS people_bits, people AS hashes
+FROM audit
+UNION ALL
+SELECT 'day', -id, vendor_id, caller, method, path, filter, address, scope, districts,
+    hash_check, at, last_at, request_id, last_request_id, answers, records, entries, people, people_bits, NULL
+FROM audit_days;
