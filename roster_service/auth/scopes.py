@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.roster.withheld import WithheldField
 
 # The bound of the cache of content rights; the tokens in use carry only a few sets of scopes and of withheld fields.
@@ -120,6 +120,7 @@ def read_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
 def make_content_rights(names: frozenset[ScopeName], withheld: frozenset[WithheldField]) -> ContentRights:
     """Returns the content rights of a token with these scopes, of a vendor from which these fields are withheld."""
     return ContentRights(
+        viewer=Viewer.ONE_VENDOR,
         guardians=ScopeName.GUARDIANS in names,
         metadata=frozenset(kind for name, kind in _METADATA_SCOPES.items() if name in names),
         withheld=withheld,

@@ -1,8 +1,7 @@
 """The whole roster, as operators read it: by the plans, filters and JSON of the interfaces, without a vendor.
 
-`connection`: as the owner of the tables, who is under no policy of row-level security. No condition of visibility
-selects the records, so an operator also finds those that no vendor can see, such as a person without a role. Inside a
-record, references ask visibility, as for every caller: here each org is visible.
+`connection`: as the owner of the tables, who is under no policy of row-level security. All orgs are visible to an
+operator, who also finds the records that no vendor can see, such as a person without a role.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
 from roster_service.explore.roster_facets import FACETS, make_facet_conditions
 from roster_service.explore.roster_search import make_search_condition
-from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.records import Record
 from roster_service.schemas.student_stamps import make_student_record
@@ -37,9 +36,7 @@ from roster_service.serving.statements import (
     make_sort_keys,
 )
 
-# The vendor id with which operators read, which no vendor has. An operator may read all there is.
-OPERATOR = 0
-RIGHTS = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+RIGHTS = ContentRights(viewer=Viewer.ALL_ORGS, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 # Beyond so many records nobody counts: the number is "more than".
 MOST_COUNTED = 1000
 MOST_OFFSET = 100_000
@@ -106,15 +103,14 @@ def find_records(connection: sa.Connection, wanted: Wanted, limits: Limits) -> F
     # of them; so it finds all of them by the indexes.
     matching = matching.cte("matching").prefix_with("MATERIALIZED") if wanted.search else matching.subquery("matching")
     own_id, order = _order(matching, wanted.descending)
-    bound = {"vendor_id": OPERATOR, "base_url": HREF_ROOT}
-    some = connection.scalars(with_all_orgs(sa.select(own_id).limit(MOST_COUNTED + 1)), bound).all()
+    some = connection.scalars(sa.select(own_id).limit(MOST_COUNTED + 1)).all()
     is_more = len(some) > MOST_COUNTED
     if not is_more:
         # All of them are known, and PostgreSQL need not find them again.
         known = sa.select(*keys).where(table.c.sourced_id == sa.any_(sa.literal(list(some), CTexts))).subquery("known")
         own_id, order = _order(known, wanted.descending)
     page = sa.select(own_id).order_by(*order).limit(wanted.limit + 1).offset(min(wanted.offset, MOST_OFFSET))
-    ids = connection.scalars(with_all_orgs(page), bound).all()
+    ids = connection.scalars(page).all()
     return Found(
         records=read_records(connection, shape.view, ids[: wanted.limit]),
         more=len(ids) > wanted.limit,
@@ -144,7 +140,7 @@ def _count_facets(connection: sa.Connection, table: Any, ids: Sequence[str]) -> 
 
 def read_records(connection: sa.Connection, view: ResourceView, ids: Sequence[str]) -> list[FoundRecord]:
     """Reads records in the order of their ids, without those that the roster does not have. Hrefs have no host."""
-    rows = connection.execute(_select_bodies(view), {"ids": list(ids), "vendor_id": OPERATOR, "base_url": HREF_ROOT})
+    rows = connection.execute(_select_bodies(view), {"ids": list(ids), "base_url": HREF_ROOT})
     found = {row.sourced_id: FoundRecord(row.sourced_id, row.feed, json.loads(put_root(row.body, ""))) for row in rows}
     return [found[key] for key in ids if key in found]
 
@@ -152,7 +148,7 @@ def read_records(connection: sa.Connection, view: ResourceView, ids: Sequence[st
 def read_body(connection: sa.Connection, record: type[Record], sourced_id: str, base_url: str) -> Any:
     """Returns the JSON of a record of a version with all its fields; None if the roster does not have it."""
     view = make_resource_view(record, RIGHTS)
-    values = {"ids": [sourced_id], "vendor_id": OPERATOR, "base_url": HREF_ROOT}
+    values = {"ids": [sourced_id], "base_url": HREF_ROOT}
     row = connection.execute(_select_bodies(view), values).one_or_none()
     return None if row is None else json.loads(put_root(row.body, base_url))
 
@@ -179,8 +175,8 @@ def read_student(connection: sa.Connection, sourced_id: str) -> Any:
     if found is None:
         return None
     body = sa.select(make_record_json(shape)).where(tables.users.c.sourced_id == sa.bindparam("student"))
-    values = {"student": sourced_id, "requested_lea": found[0], "vendor_id": OPERATOR, "base_url": HREF_ROOT}
-    text = connection.scalar(with_all_orgs(body), values)
+    values = {"student": sourced_id, "requested_lea": found[0], "base_url": HREF_ROOT}
+    text = connection.scalar(body, values)
     return None if text is None else json.loads(text)
 
 
@@ -190,45 +186,4 @@ def _select_bodies(view: ResourceView) -> sa.Select[Any]:
     table = view.record.table
     rows = sa.select(table.c.sourced_id, feeds.c.name.label("feed"), make_record_json(shape).label("body"))
     rows = rows.join(feeds, feeds.c.id == table.c.feed_id)
-    return with_all_orgs(rows.where(table.c.sourced_id == sa.any_(sa.bindparam("ids", type_=CTexts))))
-
-
-def with_all_orgs(rows: sa.Select[Any]) -> sa.Select[Any]:
-    """Returns a SELECT in which every org, label and feed is visible to vendor 0, for whom it must be bound.
-
-    In this SELECT the names `visible_orgs`, `visible_labels` and `visible_feeds` mean these rows, and not the tables,
-    which have none of vendor 0.
-    """
-    return rows.add_cte(_make_all_orgs(), _make_all_labels(), _make_all_feeds())
-
-
-@functools.cache
-def _make_all_orgs() -> sa.CTE:
-    org = tables.orgs
-    columns = (
-        sa.literal(OPERATOR).label("vendor_id"),
-        org.c.sourced_id.label("org_id"),
-        org.c.feed_id,
-        sa.literal(True).label("granted"),
-        (org.c.type == "district").label("whole_district"),
-    )
-    return sa.select(*columns).cte(tables.visible_orgs.name).prefix_with("NOT MATERIALIZED")
-
-
-@functools.cache
-def _make_all_labels() -> sa.CTE:
-    label = tables.visibility_labels
-    columns = (
-        sa.literal(OPERATOR).label("vendor_id"),
-        label.c.id.label("label_id"),
-        sa.literal(True).label("without_guardians"),
-        (sa.func.cardinality(label.c.student_orgs) > 0).label("opens_students"),
-        (sa.func.cardinality(label.c.teacher_orgs) > 0).label("opens_teachers"),
-    )
-    return sa.select(*columns).cte(tables.visible_labels.name).prefix_with("NOT MATERIALIZED")
-
-
-@functools.cache
-def _make_all_feeds() -> sa.CTE:
-    columns = (sa.literal(OPERATOR).label("vendor_id"), feeds.c.id.label("feed_id"))
-    return sa.select(*columns).cte(tables.visible_feeds.name).prefix_with("NOT MATERIALIZED")
+    return rows.where(table.c.sourced_id == sa.any_(sa.bindparam("ids", type_=CTexts)))

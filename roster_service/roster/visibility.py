@@ -1,8 +1,8 @@
 """The query filter: the first of the two layers that decide which rows a vendor sees.
 
 The table `visible_orgs` has a row for each org that a vendor's grants open, `visible_labels` one for each visibility
-label that these orgs open, and `visible_feeds` one for each feed of these; every statement binds its vendor as
-`vendor_id`. A row is visible as follows:
+label that these orgs open, and `visible_feeds` one for each feed of these; the `Viewer` says whose of these rows count.
+A row is visible as follows:
 
 - an org, if it lies in a granted district, is a granted school, or is the district of a granted school;
 - a class, if its school is granted;
@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.db import tables
-from roster_service.db.tables import CText, Stamp, visible_feeds, visible_labels, visible_orgs
+from roster_service.db.tables import CText, Stamp, vendors, visible_feeds, visible_labels, visible_orgs
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
 
@@ -42,12 +42,22 @@ class MetadataOf(Enum):
     DEMOGRAPHICS = "demographics"
 
 
+class Viewer(Enum):
+    """Whose visible orgs, labels and feeds count: of the vendor that a statement binds as `vendor_id`, as in every
+    request; of each vendor, a row of `vendors` in an enclosing query; or all that there are, for an operator."""
+
+    ONE_VENDOR = "one vendor"
+    EVERY_VENDOR = "every vendor"
+    ALL_ORGS = "all orgs"
+
+
 @dataclass(frozen=True)
 class ContentRights:
-    """The content rights of a caller: the part of its rights that changes the text of a statement. (The vendor is a
-    bound value.) `guardians`: whether the caller sees guardians; `metadata`: the kinds whose metadata it sees;
-    `withheld`: the fields that it does not see."""
+    """The content rights of a caller: the part of its rights that changes the text of a statement. `viewer`: for whom
+    the statement asks visibility; `guardians`: whether the caller sees guardians; `metadata`: the kinds whose metadata
+    it sees; `withheld`: the fields that it does not see."""
 
+    viewer: Viewer
     guardians: bool
     metadata: frozenset[MetadataOf]
     withheld: frozenset[WithheldField]
@@ -72,6 +82,14 @@ def of_each_row(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
 
 
 VENDOR: sa.BindParameter[int] = sa.bindparam("vendor_id", type_=sa.Integer)
+_VENDORS: Mapping[Viewer, sa.ColumnElement[int]] = {Viewer.ONE_VENDOR: VENDOR, Viewer.EVERY_VENDOR: vendors.c.id}
+
+
+def _is_seen(viewer: Viewer, seen: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Returns the condition that one of the viewer's rows of `seen`, an alias, fulfils the conditions."""
+    if viewer is Viewer.ALL_ORGS:
+        return sa.true()
+    return has_row(seen, seen.c.vendor_id == _VENDORS[viewer], *conditions)
 
 
 def select_granted_orgs() -> sa.Select[str]:
@@ -122,31 +140,31 @@ def read_refusal() -> sa.ColumnElement[str]:
     return sa.func.nullif(sa.func.current_setting("roster.refusal", True), "", type_=CText)
 
 
-def org_is_visible(org: sa.FromClause) -> sa.ColumnElement[bool]:
+def org_is_visible(org: sa.FromClause, viewer: Viewer) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of orgs is visible: granted, or the district above a granted school."""
-    return org_id_is_visible(org.c.sourced_id)
+    return org_id_is_visible(org.c.sourced_id, viewer)
 
 
-def org_id_is_visible(org_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+def org_id_is_visible(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
     """Returns the condition that the org with this id is visible."""
     visible = visible_orgs.alias()
-    return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id)
+    return _is_seen(viewer, visible, visible.c.org_id == org_id)
 
 
-def org_id_is_granted(org_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+def org_id_is_granted(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
     """Returns the condition that the people, classes and enrollments of the org with this id are visible.
 
     It is an EXISTS, for which PostgreSQL looks up the org of each row if there are few rows, and hashes all granted
     orgs if there are many.
     """
     visible = visible_orgs.alias()
-    return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id, visible.c.granted)
+    return _is_seen(viewer, visible, visible.c.org_id == org_id, visible.c.granted)
 
 
 def role_is_visible(role: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of user_roles is visible."""
     # A user has few roles. For a join, PostgreSQL would hash the visible orgs anew for each user of a page.
-    granted = of_each_row(org_id_is_granted(role.c.org_id))
+    granted = of_each_row(org_id_is_granted(role.c.org_id, rights.viewer))
     return granted if rights.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 
@@ -171,29 +189,27 @@ def label_is_open(
     label_id: sa.ColumnElement[int], rights: ContentRights, opened: Opened | None = None
 ) -> sa.ColumnElement[bool]:
     """Returns the condition that the label with this number opens its records; with `opened`, that it opens users with
-    this role."""
+    this role. Raises ValueError if only some labels are open to a viewer of all orgs: no rows tell which."""
     seen = visible_labels.alias()
-    return has_row(seen, seen.c.label_id == label_id, *_is_open(seen, rights, opened))
-
-
-def select_open_labels(rights: ContentRights) -> sa.Select[int]:
-    """Returns a query for the numbers of the labels that open their records."""
-    seen = visible_labels.alias()
-    return sa.select(seen.c.label_id).where(*_is_open(seen, rights, None))
+    conditions = tuple(_is_open(seen, rights, opened))
+    if conditions and rights.viewer is Viewer.ALL_ORGS:
+        raise ValueError("a viewer of all orgs sees guardians, and asks for no role")
+    return _is_seen(rights.viewer, seen, seen.c.label_id == label_id, *conditions)
 
 
 def _is_open(seen: sa.FromClause, rights: ContentRights, opened: Opened | None) -> Iterator[sa.ColumnElement[bool]]:
-    yield seen.c.vendor_id == VENDOR
     if not rights.guardians:
         yield seen.c.without_guardians
     if opened is not None:
         yield seen.c[f"opens_{opened.value}s"]
 
 
-def _session_is_visible(session: sa.FromClause, _rights: ContentRights) -> sa.ColumnElement[bool]:
+def _session_is_visible(session: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
+    if rights.viewer is Viewer.ALL_ORGS:
+        return sa.true()
     # An array, which PostgreSQL makes once a statement: a class shows several sessions.
     seen = visible_feeds.alias()
-    feeds = sa.select(seen.c.feed_id).where(seen.c.vendor_id == VENDOR).correlate_except(seen)
+    feeds = sa.select(seen.c.feed_id).where(seen.c.vendor_id == _VENDORS[rights.viewer]).correlate_except(seen)
     return session.c.feed_id == sa.any_(sa.func.array(feeds.scalar_subquery(), type_=ARRAY(sa.Integer)))
 
 
@@ -208,9 +224,9 @@ def session_id_is_visible(session_id: sa.ColumnElement[str], rights: ContentRigh
 # The tables whose rows are visible by their label.
 _BY_LABEL = frozenset({tables.courses, tables.users, tables.demographics, tables.enrollments})
 _VISIBLE: Mapping[sa.Table, Callable[[sa.FromClause, ContentRights], sa.ColumnElement[bool]]] = {
-    tables.orgs: lambda org, _rights: org_is_visible(org),
+    tables.orgs: lambda org, rights: org_is_visible(org, rights.viewer),
     tables.academic_sessions: _session_is_visible,
-    tables.classes: lambda taught, _rights: org_id_is_granted(taught.c.school_id),
+    tables.classes: lambda taught, rights: org_id_is_granted(taught.c.school_id, rights.viewer),
     **dict.fromkeys(_BY_LABEL, lambda row, rights: label_is_open(row.c.label_id, rights)),
 }
 
@@ -224,10 +240,11 @@ def row_is_visible(table: sa.Table, row: sa.FromClause, rights: ContentRights) -
 def find_visible_rows(table: sa.Table, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the same condition on a table in the form with which PostgreSQL begins: it reads the rows of each open
     label by the index. (Of a join with the labels, it expects too many rows, and reads the whole table.)"""
-    if table not in _BY_LABEL:
+    if table not in _BY_LABEL or rights.viewer is not Viewer.ONE_VENDOR:
         return row_is_visible(table, table, rights)
-    opened = sa.func.array(select_open_labels(rights).scalar_subquery(), type_=ARRAY(sa.Integer))
-    return table.c.label_id == sa.any_(opened)
+    seen = visible_labels.alias()
+    numbers = sa.select(seen.c.label_id).where(seen.c.vendor_id == VENDOR, *_is_open(seen, rights, None))
+    return table.c.label_id == sa.any_(sa.func.array(numbers.scalar_subquery(), type_=ARRAY(sa.Integer)))
 
 
 def departure_is_shown(departure: sa.FromClause) -> sa.ColumnElement[bool]:

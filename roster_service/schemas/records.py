@@ -17,7 +17,6 @@ from roster_service.roster.visibility import (
     ContentRights,
     MetadataOf,
     org_id_is_visible,
-    org_is_visible,
     row_is_visible,
     session_id_is_visible,
     user_is_visible,
@@ -93,16 +92,19 @@ class OrgRecord(Record):
     )
     name = Text(_orgs.name, "The name of the org", required=True)
     parent = Ref(
-        ORG, _orgs.parent_id, "The org above this one", visible=lambda org_id, _rights: org_id_is_visible(org_id)
+        ORG,
+        _orgs.parent_id,
+        "The org above this one",
+        visible=lambda org_id, rights: org_id_is_visible(org_id, rights.viewer),
     )
     children = RefList(
         ORG,
         _child_org.c.sourced_id,
         Rows(
-            lambda _rights: (
+            lambda rights: (
                 (_child_org.c.parent_id == _orgs.sourced_id)
                 & (_child_org.c.status == "active")
-                & org_is_visible(_child_org)
+                & row_is_visible(tables.orgs, _child_org, rights)
             ),
             (_child_org.c.sourced_id,),
         ),
@@ -169,7 +171,7 @@ class CourseRecord(Record):
         ORG,
         _courses.org_id,
         "The org that offers the course",
-        visible=lambda org_id, _rights: org_id_is_visible(org_id),
+        visible=lambda org_id, rights: org_id_is_visible(org_id, rights.viewer),
     )
     subjectCodes = TextList(_courses.subject_codes, "The codes of the subjects, in the order of `subjects`")
     resources = Unserved(RESOURCE)

@@ -151,7 +151,7 @@ class User(records.UserRecord):
         ORG,
         _users.primary_org_id,
         "The main org of the user",
-        visible=lambda org_id, _rights: org_id_is_granted(org_id),
+        visible=lambda org_id, rights: org_id_is_granted(org_id, rights.viewer),
     )
     resources = Unserved(RESOURCE)
 

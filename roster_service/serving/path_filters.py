@@ -21,7 +21,6 @@ from roster_service.roster.visibility import (
     has_row,
     label_is_open,
     of_each_row,
-    org_is_visible,
     role_is_visible,
     row_is_visible,
 )
@@ -116,14 +115,19 @@ def users_with_role(role: str) -> ListFilter:
 # --- of a parent -------------------------------------------------------------------------------------------------
 
 
-def _is_school(org_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+def _is_school(org_id: sa.ColumnElement[str], rights: ContentRights) -> sa.ColumnElement[bool]:
     """Whether the id is that of a school that the caller may see.
 
     Without this condition, a path below a hidden school would return the records that it shares with visible schools.
     """
     school = tables.orgs.alias()
     return of_each_row(
-        has_row(school, school.c.sourced_id == org_id, school.c.type == "school", org_is_visible(school))
+        has_row(
+            school,
+            school.c.sourced_id == org_id,
+            school.c.type == "school",
+            row_is_visible(tables.orgs, school, rights),
+        )
     )
 
 
@@ -149,7 +153,7 @@ def terms_of_school(rights: ContentRights, wording: Wording) -> sa.ColumnElement
     )
     parents = sa.select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
     return (
-        _is_school(SCHOOL)
+        _is_school(SCHOOL, rights)
         & terms(rights, wording)
         & sa.or_(
             _sessions.sourced_id.in_(of_school), _sessions.sourced_id.in_(parents), _sessions.parent_id.in_(of_school)
@@ -169,7 +173,7 @@ def courses_of_school(rights: ContentRights, wording: Wording) -> sa.ColumnEleme
         sa.select(offered.c.sourced_id).where(offered.c.org_id == SCHOOL),
         sa.select(taught.c.course_id).where(_is_taught_at_school(taught, rights)),
     )
-    return _is_school(SCHOOL) & _courses.sourced_id.in_(ids)
+    return _is_school(SCHOOL, rights) & _courses.sourced_id.in_(ids)
 
 
 def _is_taught_at_school(taught: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
@@ -181,9 +185,9 @@ def _is_taught_at_school(taught: sa.FromClause, rights: ContentRights) -> sa.Col
     )
 
 
-def classes_of_school(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
+def classes_of_school(rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The classes of a school."""
-    return _is_school(SCHOOL) & (_classes.school_id == SCHOOL)
+    return _is_school(SCHOOL, rights) & (_classes.school_id == SCHOOL)
 
 
 def classes_of_course(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
@@ -228,7 +232,7 @@ def users_of_school(role: str) -> PathFilter:
         at_school = sa.select(held.c.user_id).where(
             held.c.org_id == SCHOOL, held.c.role == role, of_each_row(role_is_visible(held, rights))
         )
-        return _is_school(SCHOOL) & _users.sourced_id.in_(at_school) & wording.shows_role(role, rights)
+        return _is_school(SCHOOL, rights) & _users.sourced_id.in_(at_school) & wording.shows_role(role, rights)
 
     return select_users
 
@@ -246,23 +250,23 @@ def users_of_class(role: str) -> PathFilter:
     return select_users
 
 
-def _class_is_of_school() -> sa.ColumnElement[bool]:
+def _class_is_of_school(rights: ContentRights) -> sa.ColumnElement[bool]:
     taught = tables.classes.alias()
     of_school = has_row(taught, taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
-    return _is_school(SCHOOL) & of_each_row(of_school)
+    return _is_school(SCHOOL, rights) & of_each_row(of_school)
 
 
 def users_of_class_of_school(role: str) -> PathFilter:
     """As `users_of_class`; no users where the class belongs to another school than the path's."""
     of_class = users_of_class(role)
-    return lambda rights, wording: _class_is_of_school() & of_class(rights, wording)
+    return lambda rights, wording: _class_is_of_school(rights) & of_class(rights, wording)
 
 
-def enrollments_of_school(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
+def enrollments_of_school(rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The enrollments at a school."""
-    return _is_school(SCHOOL) & (_enrollments.school_id == SCHOOL)
+    return _is_school(SCHOOL, rights) & (_enrollments.school_id == SCHOOL)
 
 
-def enrollments_of_class_of_school(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
+def enrollments_of_class_of_school(rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The enrollments of a class; none where the class belongs to another school than the path's."""
-    return _class_is_of_school() & (_enrollments.class_id == CLASS)
+    return _class_is_of_school(rights) & (_enrollments.class_id == CLASS)

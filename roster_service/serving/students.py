@@ -22,6 +22,7 @@ from roster_service.db.tables import CTexts, Stamp
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.roster.visibility import (
     ContentRights,
+    Viewer,
     has_row,
     of_each_row,
     org_id_is_granted,
@@ -149,7 +150,12 @@ def list_districts(engine: sa.Engine, holder: KeyHolder) -> list[dict[str, Any]]
 
 
 def _make_rights(params: StudentsParams, withheld: frozenset[WithheldField]) -> ContentRights:
-    return ContentRights(PermissionFlag.CONTACTS in params.include, metadata=frozenset(), withheld=withheld)
+    return ContentRights(
+        viewer=Viewer.ONE_VENDOR,
+        guardians=PermissionFlag.CONTACTS in params.include,
+        metadata=frozenset(),
+        withheld=withheld,
+    )
 
 
 def make_students_plan(params: StudentsParams, rights: ContentRights) -> Plan:
@@ -181,7 +187,7 @@ def _make_district_statement() -> sa.Select[str]:
     """
     org = tables.orgs
     named = (org.c.type == "district") & (name_district(org) == sa.bindparam("requested_lea"))
-    return sa.select(org.c.sourced_id).where(named, org_is_visible(org))
+    return sa.select(org.c.sourced_id).where(named, org_is_visible(org, Viewer.ONE_VENDOR))
 
 
 def name_district(org: sa.FromClause) -> sa.ColumnElement[str]:
@@ -195,7 +201,7 @@ def _make_districts_statement() -> sa.Select[str, str, str]:
     org = tables.orgs
     columns = (org.c.sourced_id, org.c.name, name_district(org).label("lea"))
     is_listed = (org.c.type == "district") & (org.c.status == "active")
-    return sa.select(*columns).where(is_listed, org_is_visible(org)).order_by(org.c.sourced_id)
+    return sa.select(*columns).where(is_listed, org_is_visible(org, Viewer.ONE_VENDOR)).order_by(org.c.sourced_id)
 
 
 @functools.cache
@@ -204,7 +210,11 @@ def _make_granted_schools_statement() -> sa.Select[str, str, str]:
     org = tables.orgs
     is_listed = (org.c.type == "school") & (org.c.status == "active")
     columns = (org.c.sourced_id, org.c.name, org.c.district_id)
-    return sa.select(*columns).where(is_listed, org_id_is_granted(org.c.sourced_id)).order_by(org.c.sourced_id)
+    return (
+        sa.select(*columns)
+        .where(is_listed, org_id_is_granted(org.c.sourced_id, Viewer.ONE_VENDOR))
+        .order_by(org.c.sourced_id)
+    )
 
 
 @functools.cache
@@ -215,7 +225,7 @@ def _make_schools_statement() -> sa.Select[str]:
         org.c.type == "school",
         org.c.sourced_id == sa.any_(_REQUESTED_SCHOOLS),
         org.c.district_id == sa.any_(_REQUESTED_DISTRICTS),
-        org_id_is_granted(org.c.sourced_id),
+        org_id_is_granted(org.c.sourced_id, Viewer.ONE_VENDOR),
     )
 
 

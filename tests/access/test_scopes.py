@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from roster_service.auth.scope_grants import describe_refused_scopes, grant_scopes
 from roster_service.auth.scopes import EXPLANATIONS, Scope, ScopeName, make_content_rights, read_scope, read_scopes
-from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 
 LONG = "https://purl.imsglobal.org/spec/or/v1p1/scope/"
 
@@ -122,27 +124,16 @@ def test_the_first_registered_scope_chooses_the_version() -> None:
     assert granted.split()[0].endswith("/v1p2/scope/roster-core.readonly")
 
 
+NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
 RIGHTS_OF_SCOPES = [
-    (ScopeName.GUARDIANS, ContentRights(guardians=True, metadata=frozenset(), withheld=frozenset())),
-    (
-        ScopeName.ORGS_METADATA,
-        ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}), withheld=frozenset()),
-    ),
-    (
-        ScopeName.STUDENTS_METADATA,
-        ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset()),
-    ),
-    (
-        ScopeName.GUARDIANS_METADATA,
-        ContentRights(guardians=False, metadata=frozenset({MetadataOf.GUARDIANS}), withheld=frozenset()),
-    ),
-    (
-        ScopeName.DEMOGRAPHIC_METADATA,
-        ContentRights(guardians=False, metadata=frozenset({MetadataOf.DEMOGRAPHICS}), withheld=frozenset()),
-    ),
-    (ScopeName.CORE, ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())),
-    (ScopeName.FULL, ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())),
-    (ScopeName.DEMOGRAPHICS, ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())),
+    (ScopeName.GUARDIANS, replace(NOTHING, guardians=True)),
+    (ScopeName.ORGS_METADATA, replace(NOTHING, metadata=frozenset({MetadataOf.ORGS}))),
+    (ScopeName.STUDENTS_METADATA, replace(NOTHING, metadata=frozenset({MetadataOf.STUDENTS}))),
+    (ScopeName.GUARDIANS_METADATA, replace(NOTHING, metadata=frozenset({MetadataOf.GUARDIANS}))),
+    (ScopeName.DEMOGRAPHIC_METADATA, replace(NOTHING, metadata=frozenset({MetadataOf.DEMOGRAPHICS}))),
+    (ScopeName.CORE, NOTHING),
+    (ScopeName.FULL, NOTHING),
+    (ScopeName.DEMOGRAPHICS, NOTHING),
 ]
 
 
@@ -152,9 +143,6 @@ def test_a_scope_lets_see_this_and_no_more(name: ScopeName, rights: ContentRight
 
 
 def test_scopes_add_up() -> None:
-    assert make_content_rights(frozenset(ScopeName), frozenset()) == ContentRights(
-        guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset()
-    )
-    assert make_content_rights(frozenset(), frozenset()) == ContentRights(
-        guardians=False, metadata=frozenset(), withheld=frozenset()
-    )
+    every = replace(NOTHING, guardians=True, metadata=frozenset(MetadataOf))
+    assert make_content_rights(frozenset(ScopeName), frozenset()) == every
+    assert make_content_rights(frozenset(), frozenset()) == NOTHING

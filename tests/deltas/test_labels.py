@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.roster.visibility import ContentRights, row_is_visible
+from roster_service.roster.visibility import ContentRights, Viewer, row_is_visible
 from tests.conftest import Tally
 from tests.extent import examples
 
@@ -81,7 +81,7 @@ def read_by_tables(connection: sa.Connection, table: sa.Table, caller: Caller) -
 
 def read_visible(connection: sa.Connection, table: sa.Table, caller: Caller) -> set[str]:
     """The ids of the records that the service shows a caller."""
-    rights = ContentRights(caller.guardians, metadata=frozenset(), withheld=frozenset())
+    rights = ContentRights(Viewer.ONE_VENDOR, caller.guardians, metadata=frozenset(), withheld=frozenset())
     visible = sa.select(table.c.sourced_id).where(row_is_visible(table, table, rights))
     return set(connection.scalars(visible, {"vendor_id": caller.vendor}))
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from roster_service.auth.scopes import ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.roster.visibility import ContentRights, row_is_visible
+from roster_service.roster.visibility import ContentRights, Viewer, row_is_visible
 from tests.contract.client import RosterClient
 from tests.extent import examples
 
@@ -72,7 +72,9 @@ class Watch:
     def read_tombstones(self, vendor: str) -> set[tuple[str, str]]:
         """(table, id) of the tombstones that a vendor sees. Forgets what was shown where it sees more orgs than before
         of those that there were."""
-        rights = ContentRights(ScopeName.GUARDIANS in self.world.vendors[vendor].scopes, frozenset(), frozenset())
+        rights = ContentRights(
+            Viewer.ONE_VENDOR, ScopeName.GUARDIANS in self.world.vendors[vendor].scopes, frozenset(), frozenset()
+        )
         found = set()
         with self.world.engine.connect() as connection:
             own = tables.vendors.c.email == self.world.find_email(vendor)

@@ -8,7 +8,7 @@ import pytest
 from oneroster_filter import And, Or
 
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.kinds import list_roster_fields
@@ -17,8 +17,8 @@ from roster_service.serving.params import Params
 from roster_service.serving.path_filters import everything
 from roster_service.serving.plan import Plan, make_plan
 
-NOTHING = ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())
-ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
+ALL = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 PARAMS = Params(limit=10, offset=5, filter=None, sort=None, descending=False, fields=None)
 
 
@@ -99,7 +99,9 @@ def test_fields_are_chosen(names: tuple[str, ...], chosen: tuple[str, ...] | Non
 
 
 def test_metadata_is_a_field_where_content_rights_show_it() -> None:
-    seen = ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}), withheld=frozenset())
+    seen = ContentRights(
+        Viewer.ONE_VENDOR, guardians=False, metadata=frozenset({MetadataOf.ORGS}), withheld=frozenset()
+    )
     assert "metadata" in plan(v1p1.Org, seen).shape.fields
     assert "metadata" not in plan(v1p1.Org, NOTHING).shape.fields
     assert "metadata" not in plan(v1p1.User, seen).shape.fields
@@ -107,7 +109,9 @@ def test_metadata_is_a_field_where_content_rights_show_it() -> None:
     assert plan(v1p1.Org, seen, filter="metadata.city='x'").filter is not None
 
 
-WITHHOLDING = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset(WithheldField))
+WITHHOLDING = ContentRights(
+    Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset(WithheldField)
+)
 
 
 def leave_out(record: type[Record]) -> type[Record]:

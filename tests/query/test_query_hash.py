@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db.round_trip import Call
-from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.schemas import v1p1, v1p2
 from roster_service.serving.path_filters import everything, users_with_role
 from roster_service.serving.plan import make_plan
@@ -19,7 +19,9 @@ from .test_statements import params
 STUDENTS, TEACHERS = users_with_role("student"), users_with_role("teacher")
 PLAIN: dict[str, Any] = {
     "params": {"filter": "metadata.a='b'", "limit": 10},
-    "rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset()),
+    "rights": ContentRights(
+        Viewer.ONE_VENDOR, guardians=True, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset()
+    ),
     "path_filter": STUDENTS,
     "path_ids": {"schoolId": "s"},
     "path_values": {"requested_schools": ["a", "b"], "requested_lea": "17", "requested_since": None},
@@ -66,11 +68,19 @@ def test_one_ordering(changed: dict[str, Any]) -> None:
         pytest.param({"path_values": {"requested_since": "2026-01-01"}}, id="asked-since"),
         pytest.param({"path_ids": {"schoolId": "t"}}, id="id-of-the-path"),
         pytest.param(
-            {"rights": ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset())},
+            {
+                "rights": ContentRights(
+                    Viewer.ONE_VENDOR, guardians=False, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset()
+                )
+            },
             id="guardians",
         ),
         pytest.param(
-            {"rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.GUARDIANS}), withheld=frozenset())},
+            {
+                "rights": ContentRights(
+                    Viewer.ONE_VENDOR, guardians=True, metadata=frozenset({MetadataOf.GUARDIANS}), withheld=frozenset()
+                )
+            },
             id="metadata",
         ),
         pytest.param({"path_filter": TEACHERS}, id="another-role"),

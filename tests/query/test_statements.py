@@ -11,7 +11,7 @@ from oneroster_filter import Kind
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
-from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
@@ -35,8 +35,8 @@ from roster_service.serving.statements import (
     select_ids,
 )
 
-NOTHING = ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())
-ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
+ALL = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 RECORDS = pytest.mark.parametrize(
     "record",
     [

@@ -10,7 +10,7 @@ from oneroster_filter import FieldType, Kind, field_types
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db import tables
-from roster_service.roster.visibility import ContentRights, MetadataOf
+from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.kinds import (
@@ -29,7 +29,7 @@ from roster_service.schemas.records import Record
 from roster_service.schemas.students import Student
 from roster_service.schemas.versions import VERSIONS
 
-NOTHING = ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())
+NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
 RECORDS = pytest.mark.parametrize(
     "record",
     [
@@ -103,7 +103,7 @@ def test_a_filter_knows_this_name_as_this_type(record: type[Record], name: str, 
 
 @RECORDS
 def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None:
-    rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+    rights = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
     fields = list_roster_fields(record)
     for path in field_types(record()):
         name, _, rest = path.partition(".")
@@ -112,7 +112,7 @@ def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None
 
 @RECORDS
 def test_every_field_makes_a_json_text(record: type[Record]) -> None:
-    rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+    rights = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
     for name, field in list_roster_fields(record).items():
         assert str(field.json(rights).compile(dialect=postgresql.dialect())), name
 
