@@ -22,18 +22,15 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import (
+    ROSTER_TABLES,
     CTexts,
     changes,
-    demographics,
     departures,
     enrollments,
     feeds,
     ordering_chunks,
     orderings,
     sync_runs,
-    user_agents,
-    user_profiles,
-    user_roles,
     users,
 )
 from roster_service.errors import CommandError
@@ -52,6 +49,7 @@ from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_te
 from roster_service.feeds.run_history import delete_person_values
 from roster_service.feeds.sync_lock import Say, say_later, take_sync_lock
 from roster_service.publication import publish
+from roster_service.roster.references import list_owners, list_references_to
 from roster_service.roster.stamps import make_next_stamp
 from roster_service.settings import Settings
 
@@ -216,16 +214,15 @@ def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, reference: st
 
 def _delete_records(connection: sa.Connection, sourced_id: str, stamp: Any) -> dict[str, int]:
     """Deletes a user with all that belongs to it. Other users who named it as an agent are changed at the stamp."""
-    naming = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id)
-    connection.execute(sa.update(users).where(users.c.sourced_id.in_(naming)).values(date_last_modified=stamp))
-    parts = (user_roles.c.user_id, user_profiles.c.user_id, user_agents.c.user_id, user_agents.c.agent_id)
-    for part in parts:
-        connection.execute(sa.delete(part.table).where(part == sourced_id))
+    references = list_references_to(users)
+    for named in (it for it in references if it.record is users):
+        naming = sa.select(named.own).where(named.column == sourced_id)
+        connection.execute(sa.update(users).where(users.c.sourced_id.in_(naming)).values(date_last_modified=stamp))
     counts = {
-        column.table.name: connection.execute(sa.delete(column.table).where(column == sourced_id)).rowcount
-        for column in (enrollments.c.user_id, demographics.c.sourced_id, users.c.sourced_id)
+        column.table: connection.execute(sa.delete(column.table).where(column == sourced_id)).rowcount
+        for column in (*list_owners(users), *(it.column for it in references), users.c.sourced_id)
     }
-    return {name: count for name, count in counts.items() if count}
+    return {table.name: count for table, count in counts.items() if count and table in ROSTER_TABLES}
 
 
 def _delete_orderings(connection: sa.Connection, ids: Sequence[str]) -> None:

@@ -26,11 +26,12 @@ from roster_service.feeds.run_history import TYPES
 from roster_service.publication import publish
 from roster_service.roster.feed_grants import end_grants, list_feed_grants
 from roster_service.roster.labels import delete_unused_labels
+from roster_service.roster.references import Reference, list_references_to
 from roster_service.roster.roster_engine import open_roster_engine
 from roster_service.roster.stamps import NOW
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
-from sync_scripts.applying.purge_order import PURGE_ORDER, PurgeStep, ReferringColumn
+from sync_scripts.applying.purge_order import PURGE_ORDER, delete_from
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.output import survive_lost_output
@@ -53,7 +54,7 @@ def purge(engine: sa.Engine, retention_days: int, *, wait: bool = False) -> dict
     with engine.begin() as connection:
         cutoff = connection.execute(sa.select(NOW - make_interval(retention_days))).scalar_one()
         found = _find_feeds(connection, cutoff)
-    purged = dict.fromkeys((TYPES[step.table.name] for step in PURGE_ORDER), 0)
+    purged = dict.fromkeys((TYPES[table.name] for table in PURGE_ORDER), 0)
     locked: LockedError | None = None
     for feed in found:
         try:
@@ -71,7 +72,7 @@ def purge(engine: sa.Engine, retention_days: int, *, wait: bool = False) -> dict
 def _find_feeds(connection: sa.Connection, cutoff: datetime) -> Sequence[sa.Row[int, str]]:
     """Returns (`id`, `name`) of the feeds that have a tombstone or a departure from before `cutoff`."""
     old = sa.union(
-        *(sa.select(step.table.c.feed_id).where(_is_expired(step.table, cutoff)) for step in PURGE_ORDER),
+        *(sa.select(table.c.feed_id).where(_is_expired(table, cutoff)) for table in PURGE_ORDER),
         sa.select(departures.c.feed_id).where(departures.c.departed_at < cutoff),
     )
     found = sa.select(feeds.c.id, feeds.c.name).where(feeds.c.id.in_(old)).order_by(feeds.c.name)
@@ -85,7 +86,7 @@ def _is_expired(table: sa.Table, cutoff: datetime) -> sa.ColumnElement[bool]:
 def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
     """Purges a feed, and returns the number of removed records by type."""
     grants = list_feed_grants(connection, feed_id)
-    removed = {TYPES[step.table.name]: _purge_table(connection, step, feed_id, cutoff) for step in PURGE_ORDER}
+    removed = {TYPES[table.name]: _purge_table(connection, table, feed_id, cutoff) for table in PURGE_ORDER}
     departed = sa.delete(departures).where(departures.c.feed_id == feed_id, departures.c.departed_at < cutoff)
     expired = connection.execute(departed).rowcount
     if any(removed.values()):
@@ -99,29 +100,27 @@ def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> di
     return removed
 
 
-def _purge_table(connection: sa.Connection, step: PurgeStep, feed_id: int, cutoff: datetime) -> int:
+def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutoff: datetime) -> int:
     """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number."""
-    table = step.table
     doomed = create_temporary(connection, f"doomed_{table.name}", [sa.Column("sourced_id", CText, primary_key=True)])
     old = sa.and_(table.c.feed_id == feed_id, _is_expired(table, cutoff))
     connection.execute(doomed.insert().from_select(["sourced_id"], sa.select(table.c.sourced_id).where(old)))
     analyze_temporary(connection, doomed)
     # A record to which a remaining record refers remains. Then the records it refers to remain too, and so on.
-    spare = sa.delete(doomed).where(sa.or_(sa.false(), *(_is_named(doomed, referrer) for referrer in step.referring)))
-    while step.referring and connection.execute(spare).rowcount:
+    references = list_references_to(table)
+    spare = sa.delete(doomed).where(sa.or_(sa.false(), *(_is_named(doomed, it) for it in references)))
+    while references and connection.execute(spare).rowcount:
         pass
-    ids = sa.select(doomed.c.sourced_id)
-    for owner in step.parts:
-        connection.execute(sa.delete(owner.table).where(owner.in_(ids)))
-    return connection.execute(sa.delete(table).where(table.c.sourced_id.in_(ids))).rowcount
+    return delete_from(connection, table, table.c.sourced_id.in_(sa.select(doomed.c.sourced_id)))
 
 
-def _is_named(doomed: sa.Table, referrer: ReferringColumn) -> sa.ColumnElement[bool]:
-    naming = referrer.column.table.alias()
-    conditions = [naming.c[referrer.column.name] == doomed.c.sourced_id]
-    if referrer.owner is not None:
+def _is_named(doomed: sa.Table, reference: Reference) -> sa.ColumnElement[bool]:
+    naming = reference.column.table.alias()
+    conditions = [naming.c[reference.column.name] == doomed.c.sourced_id]
+    if reference.record is reference.target:
+        # Records of one table may refer to each other, as a student and a guardian do: they go together.
         going = doomed.alias()
-        conditions.append(naming.c[referrer.owner.name].not_in(sa.select(going.c.sourced_id)))
+        conditions.append(naming.c[reference.own.name].not_in(sa.select(going.c.sourced_id)))
     return sa.exists().where(*conditions)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from roster_service.cli.terminal import make_table, to_texts
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.rejected_rows import explain_missing
+from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.run_outcomes import REFUSED
 
 # How many of the rejected rows and of the schools are printed.
@@ -25,8 +26,6 @@ FACTS = {
 }
 # What is told of a file.
 FILE = ("file", "mode", "rows", "rejected")
-# The types that are counted by school.
-AT_SCHOOL = ("courses", "classes", "users", "enrollments")
 HINT = "`roster sync approve {0}` applies it, `roster sync discard {0}` forgets it"
 
 
@@ -102,7 +101,7 @@ def _to_cause_row(number: int, cause: Mapping[str, Any]) -> dict[str, str]:
 
 def _describe_preview(preview: Mapping[str, Any]) -> Iterator[str]:
     if schools := preview["schools"]:
-        kinds = [kind for kind in AT_SCHOOL if any(kind in it["counts"] for it in schools)]
+        kinds = [kind for kind in TYPES.values() if any(kind in it["counts"] for it in schools)]
         rows = [
             {
                 "school": it["name"] or "-",

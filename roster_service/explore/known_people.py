@@ -13,12 +13,13 @@ import sqlalchemy as sa
 
 from roster_service.auth.access_log.people import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
-from roster_service.db.tables import demographics, sync_refusals, users
+from roster_service.db.tables import sync_refusals, users
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
 from roster_service.feeds.exclusions import ExclusionKind, IdHasher, list_exclusions
 from roster_service.feeds.rejected_rows import names_record
 from roster_service.feeds.run_history import TYPES
+from roster_service.roster.references import OF_PEOPLE
 
 # The people of a name to choose from.
 MOST_CHOICES = 25
@@ -110,7 +111,7 @@ def _of_roster(row: sa.Row[tuple[object, ...]]) -> KnownPerson:
 
 def _is_rejected(sourced_id: str) -> sa.ColumnElement[bool]:
     """The condition that a rejected row names a person."""
-    named = (names_record(TYPES[table.name], sourced_id) for table in (users, demographics))
+    named = (names_record(TYPES[table.name], sourced_id) for table in OF_PEOPLE)
     return sync_refusals.c.run_id.is_not(None) & sa.or_(*named)
 
 

@@ -6,7 +6,7 @@ finds all its records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from roster_service.db import tables
 from roster_service.db.folding import fold_column
 from roster_service.db.tables import CText
 from roster_service.feeds.run_history import TYPES
+from roster_service.roster.references import REFERENCES, Reference, list_references_to
 from roster_service.roster.visibility import has_row
 
 _users, _classes, _enrollments = tables.users.c, tables.classes.c, tables.enrollments.c
@@ -117,45 +118,10 @@ def _find_outside_session(feed_id: int) -> sa.Select[Any]:
     return found.join(spans, spans.c.class_id == _enrollments.class_id).where(outside)
 
 
-# Each reference: the table of the record, the school to which it belongs, the column with the other id, and the other
-# table. References from the tables of parts follow below.
-_REFERENCES: Sequence[tuple[sa.Column[Any], sa.ColumnElement[Any], sa.Table]] = (
-    (tables.orgs.c.parent_id, sa.null(), tables.orgs),
-    (tables.academic_sessions.c.parent_id, sa.null(), tables.academic_sessions),
-    (tables.courses.c.org_id, tables.courses.c.org_id, tables.orgs),
-    (tables.courses.c.school_year_id, tables.courses.c.org_id, tables.academic_sessions),
-    (_classes.course_id, _classes.school_id, tables.courses),
-    (_classes.school_id, _classes.school_id, tables.orgs),
-    (_users.primary_org_id, _users.primary_org_id, tables.orgs),
-    (_enrollments.user_id, _enrollments.school_id, tables.users),
-    (_enrollments.class_id, _enrollments.school_id, tables.classes),
-    (_enrollments.school_id, _enrollments.school_id, tables.orgs),
-    (tables.demographics.c.sourced_id, sa.null(), tables.users),
-)
-# Of parts: the column with the id of the record, its table, its school, the column with the other id, the other table.
-_PART_REFERENCES: Sequence[tuple[sa.Column[Any], sa.Table, sa.ColumnElement[Any], sa.Column[Any], sa.Table]] = (
-    (
-        tables.class_terms.c.class_id,
-        tables.classes,
-        _classes.school_id,
-        tables.class_terms.c.session_id,
-        tables.academic_sessions,
-    ),
-    (
-        tables.user_roles.c.user_id,
-        tables.users,
-        tables.user_roles.c.org_id,
-        tables.user_roles.c.org_id,
-        tables.orgs,
-    ),
-    (
-        tables.user_agents.c.user_id,
-        tables.users,
-        _users.primary_org_id,
-        tables.user_agents.c.agent_id,
-        tables.users,
-    ),
-)
+# The school to which the records or parts of a table belong.
+_SCHOOLS: Mapping[sa.Table, sa.Column[str]] = {
+    it.column.table: it.column for it in list_references_to(tables.orgs) if it.record is not tables.orgs
+}
 
 
 def _find_orphans(feed_id: int) -> sa.Select[Any]:
@@ -165,16 +131,15 @@ def _find_orphans(feed_id: int) -> sa.Select[Any]:
         other = target.alias()
         return has_row(other, other.c.sourced_id == column, other.c.status == ACTIVE)
 
-    found = [
-        _select(column.table, school, column, feed_id).where(column.is_not(None), ~is_live(column, target))
-        for column, school, target in _REFERENCES
-    ]
-    found += [
-        _select(table, school, column, feed_id)
-        .join(own.table, own == table.c.sourced_id)
-        .where(~is_live(column, target))
-        for own, table, school, column, target in _PART_REFERENCES
-    ]
+    def find(reference: Reference) -> sa.Select[Any]:
+        column, record = reference.column, reference.record
+        school = _SCHOOLS.get(column.table, _SCHOOLS.get(record))
+        found = _select(record, sa.null() if school is None else school, column, feed_id)
+        if column.table is not record:
+            found = found.join(column.table, reference.own == record.c.sourced_id)
+        return found.where(column.is_not(None), ~is_live(column, reference.target))
+
+    found = [find(it) for it in REFERENCES.values() if not it.computed]
     return sa.select(sa.union_all(*found).subquery("orphans"))
 
 

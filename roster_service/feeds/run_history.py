@@ -12,19 +12,18 @@ import sqlalchemy as sa
 from roster_service.db.tables import (
     ROSTER_TABLES,
     CTexts,
-    demographics,
     feeds,
     quality_counts,
     sync_changes,
     sync_refusals,
     sync_runs,
-    users,
 )
 from roster_service.errors import CommandError
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.rejected_rows import names_record
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
+from roster_service.roster.references import OF_PEOPLE
 
 # The steps of a run, as progress shows them. A run without changes ends after the fifth, a run of the last export after
 # the first.
@@ -231,7 +230,7 @@ def delete_person_values(connection: sa.Connection, ids: Sequence[str], naming: 
         return sa.func.strpos(sa.cast(value, sa.Text), spelled) > 0
 
     rejected, changed = sync_refusals.c, sync_changes.c
-    about = [names_record(TYPES[table.name], ids[0]) for table in (users, demographics)]
+    about = [names_record(TYPES[table.name], ids[0]) for table in OF_PEOPLE]
     values = names(rejected.value, rejected.sourced_id, rejected.records)
     connection.execute(sa.delete(sync_refusals).where(sa.or_(*about, values)))
     about = [quotes(sa.func.jsonb_extract_path(changed.fields, name)) for name in REFERRING]

@@ -25,15 +25,10 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.db import tables
 from roster_service.db.tables import LABELLED, CText, CTexts, Stamp, visibility_labels
+from roster_service.roster.references import PERSONS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 LISTS = ("all_orgs", "any_orgs", "guardian_orgs", "listed_orgs", "student_orgs", "teacher_orgs")
-# The person whose record a row is.
-_PERSONS: Mapping[sa.Table, str] = {
-    tables.users: "sourced_id",
-    tables.demographics: "sourced_id",
-    tables.enrollments: "user_id",
-}
 
 
 def find_labels(connection: sa.Connection, table: sa.Table, rows: sa.FromClause, feed_id: int) -> sa.TableClause:
@@ -101,7 +96,7 @@ def relabel(
     _drop(connection, moved.name)
     parts = {
         "table": table.name,
-        "person": _PERSONS.get(table, "NULL"),
+        "person": PERSONS[table].name if table in PERSONS else "NULL",
         "found": found.name,
         "moved": moved.name,
         "columns": ", ".join(f"{name} = n.{name}" for name in list_label_columns(table)),

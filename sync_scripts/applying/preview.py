@@ -13,11 +13,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import CText, classes, courses, demographics, enrollments, orgs, user_roles, users
+from roster_service.db.tables import CText, classes, demographics, enrollments, orgs, user_roles, users
 from roster_service.feeds.change_history import Change
 from roster_service.feeds.rejected_rows import NamedRecord
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.record_names import read_names
+from roster_service.roster.references import list_references_to
 from sync_scripts.applying.change_log import select_changes
 from sync_scripts.applying.changes import ADDED, CHANGE, CHANGED, Difference
 from sync_scripts.applying.desired_state import DesiredState
@@ -29,13 +30,8 @@ LISTED, SAMPLES = 20, 5
 Preview = dict[str, list[dict[str, Any]]]
 # By type, the number of the records that would vanish and change, and of all active ones.
 Counted = dict[str, dict[str, int]]
-# type: (its table, the column with a school, the column with the id of the record)
-AT_SCHOOL: tuple[tuple[sa.Table, sa.Column[Any], sa.Column[Any]], ...] = (
-    (courses, courses.c.org_id, courses.c.sourced_id),
-    (classes, classes.c.school_id, classes.c.sourced_id),
-    (users, user_roles.c.org_id, user_roles.c.user_id),
-    (enrollments, enrollments.c.school_id, enrollments.c.sourced_id),
-)
+# The references of records to their schools.
+TO_SCHOOLS = [it for it in list_references_to(orgs) if not it.column.nullable]
 
 
 @dataclass(frozen=True)
@@ -146,13 +142,14 @@ def _select_all(difference: Difference, desired: DesiredState) -> Any:
 def _list_schools(connection: sa.Connection, touched: Mapping[sa.Table, _Touched]) -> list[dict[str, Any]]:
     """For each school: its id and name, and by type the records that would vanish and change, and the active ones."""
     found: dict[str, Counted] = {}
-    for table, school, identifier in AT_SCHOOL:
+    for reference in TO_SCHOOLS:
+        table, school = reference.record, reference.column
         if table in touched:
             place: sa.FromClause = table
             if school.table is not table:
-                place = identifier.table.join(table, table.c.sourced_id == identifier)
+                place = school.table.join(table, table.c.sourced_id == reference.own)
             active = sa.select(school).select_from(place).where(table.c.status == ACTIVE)
-            for school_id, counts in _count_by(connection, active, identifier, touched[table]):
+            for school_id, counts in _count_by(connection, active, reference.own, touched[table]):
                 found.setdefault(school_id, {})[TYPES[table.name]] = counts
     names = dict(
         connection.execute(sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.sourced_id.in_(found))).all()

@@ -25,13 +25,14 @@ from roster_service.db.tables import (
     user_roles,
     users,
 )
+from roster_service.roster.references import REFERENCES, list_owners, list_references_to
 from sync_scripts.applying.purge_order import PURGE_ORDER
 from sync_scripts.engine.load import load
 from sync_scripts.purge import purge
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot
 
 DAYS = 7
-# Every column that names a record of a roster table, written here once more and apart from the purge's own list.
+# Every column that names a record of a roster table, written here once more and apart from the graph of references.
 REFS = (
     (orgs.c.parent_id, orgs),
     (academic_sessions.c.parent_id, academic_sessions),
@@ -199,6 +200,12 @@ def test_a_held_run_has_purged_nothing(loaded: sa.Engine) -> None:
 
 
 def test_the_list_of_mentions_is_complete() -> None:
-    listed = {(referrer.column, step.table) for step in PURGE_ORDER for referrer in step.referring}
-    parts = {(owner, step.table) for step in PURGE_ORDER for owner in step.parts}
+    listed = {(it.column, it.target) for table in PURGE_ORDER for it in list_references_to(table)}
+    parts = {(owner, table) for table in PURGE_ORDER for owner in list_owners(table)}
     assert listed | parts == set(REFS)
+
+
+def test_a_table_is_purged_after_all_that_refer_to_it() -> None:
+    order = {table: number for number, table in enumerate(PURGE_ORDER)}
+    others = [it for it in REFERENCES.values() if it.record is not it.target]
+    assert [str(it.column) for it in others if order[it.record] > order[it.target]] == []

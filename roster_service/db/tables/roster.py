@@ -1,7 +1,8 @@
 """The tables of the roster: records, their parts, and the state of the roster.
 
-They have no foreign keys: a load checks references in sets before it writes, which takes one pass instead of one lookup
-for each row, and a tombstone may exist for a night longer than the record that it refers to.
+A column with the id of another record declares it (`_refers`), and roster_service/roster/references.py has the graph of
+these references. The tables have no foreign keys: a load checks references in sets before it writes, which takes one
+pass instead of one lookup for each row, and a tombstone may exist for a night longer than the record that it refers to.
 
 The first load makes the indexes of the roster, after its rows: building an index over all rows takes a fifth of the
 time of inserting them into it one by one, and needs no lock that readers would notice. The load makes the primary keys
@@ -41,6 +42,16 @@ def _roster_table(name: str, *items: SchemaItem) -> sa.Table:
     )
 
 
+def _refers(name: str, target: str, *, computed: bool = False, **options: Any) -> sa.Column[str]:
+    """Declares a column with the id of a record of the table `target`. `computed`: it follows from other references."""
+    return sa.Column(name, CText, info={"refers": target, "computed": computed}, **options)
+
+
+def _part_of(name: str, owner: str) -> sa.Column[str]:
+    """Declares the column of a table of parts with the id of the record of the table `owner` that has the part."""
+    return sa.Column(name, CText, primary_key=True, info={"part_of": owner})
+
+
 def _label() -> sa.Column[Any]:
     """Declares the number of the record's visibility label; NULL: nobody sees the record."""
     return sa.Column("label_id", sa.Integer)
@@ -63,9 +74,9 @@ orgs = _roster_table(
     sa.Column("name", CText, nullable=False),
     sa.Column("type", CText, nullable=False),
     sa.Column("identifier", CText),
-    sa.Column("parent_id", CText, index=True),
+    _refers("parent_id", "orgs", index=True),
     # The nearest org of type district at or above this one. District grants are compared with it.
-    sa.Column("district_id", CText, index=True),
+    _refers("district_id", "orgs", computed=True, index=True),
 )
 
 academic_sessions = _roster_table(
@@ -74,7 +85,7 @@ academic_sessions = _roster_table(
     sa.Column("start_date", sa.Date, nullable=False),
     sa.Column("end_date", sa.Date, nullable=False),
     sa.Column("type", CText, nullable=False),
-    sa.Column("parent_id", CText, index=True),
+    _refers("parent_id", "academic_sessions", index=True),
     sa.Column("school_year", CText, nullable=False),
 )
 
@@ -82,10 +93,10 @@ courses = _roster_table(
     "courses",
     _label(),
     sa.Column("title", CText, nullable=False),
-    sa.Column("school_year_id", CText),
+    _refers("school_year_id", "academic_sessions"),
     sa.Column("course_code", CText),
     sa.Column("grades", CTexts),
-    sa.Column("org_id", CText, nullable=False),
+    _refers("org_id", "orgs", nullable=False),
     sa.Column("subjects", CTexts),
     sa.Column("subject_codes", CTexts),
     sa.Index(None, "org_id", "sourced_id"),
@@ -100,8 +111,8 @@ classes = _roster_table(
     sa.Column("class_type", CText),
     sa.Column("location", CText),
     sa.Column("grades", CTexts),
-    sa.Column("course_id", CText, nullable=False),
-    sa.Column("school_id", CText, nullable=False),
+    _refers("course_id", "courses", nullable=False),
+    _refers("school_id", "orgs", nullable=False),
     sa.Column("subjects", CTexts),
     sa.Column("subject_codes", CTexts),
     sa.Column("periods", CTexts),
@@ -114,9 +125,9 @@ classes = _roster_table(
 class_terms = sa.Table(
     "class_terms",
     metadata,
-    sa.Column("class_id", CText, primary_key=True),
+    _part_of("class_id", "classes"),
     sa.Column("ordinal", sa.SmallInteger, primary_key=True),
-    sa.Column("session_id", CText, nullable=False),
+    _refers("session_id", "academic_sessions", nullable=False),
     sa.Index(None, "session_id", "class_id"),
 )
 
@@ -136,7 +147,7 @@ users = _roster_table(
     sa.Column("preferred_middle_name", CText),
     sa.Column("preferred_last_name", CText),
     sa.Column("pronouns", CText),
-    sa.Column("primary_org_id", CText),
+    _refers("primary_org_id", "orgs"),
     sa.Column("identifier", CText, index=True),
     sa.Column("email", CText, index=True),
     sa.Column("sms", CText),
@@ -162,9 +173,9 @@ sa.Index("ix_users_email_folded", fold_column(users.c.email))
 user_roles = sa.Table(
     "user_roles",
     metadata,
-    sa.Column("user_id", CText, primary_key=True),
+    _part_of("user_id", "users"),
     sa.Column("ordinal", sa.SmallInteger, primary_key=True),
-    sa.Column("org_id", CText, nullable=False),
+    _refers("org_id", "orgs", nullable=False),
     sa.Column("role", CText, nullable=False),
     sa.Column("role_type", CText, nullable=False),
     sa.Column("begin_date", sa.Date),
@@ -184,7 +195,7 @@ user_roles = sa.Table(
 user_profiles = sa.Table(
     "user_profiles",
     metadata,
-    sa.Column("user_id", CText, primary_key=True),
+    _part_of("user_id", "users"),
     sa.Column("profile_id", CText, primary_key=True),
     sa.Column("profile_type", CText, nullable=False),
     sa.Column("vendor_id", CText, nullable=False),
@@ -199,17 +210,17 @@ user_profiles = sa.Table(
 user_agents = sa.Table(
     "user_agents",
     metadata,
-    sa.Column("user_id", CText, primary_key=True),
+    _part_of("user_id", "users"),
     sa.Column("ordinal", sa.SmallInteger, primary_key=True),
-    sa.Column("agent_id", CText, nullable=False, index=True),
+    _refers("agent_id", "users", nullable=False, index=True),
 )
 
 enrollments = _roster_table(
     "enrollments",
     _label(),
-    sa.Column("user_id", CText, nullable=False),
-    sa.Column("class_id", CText, nullable=False),
-    sa.Column("school_id", CText, nullable=False),
+    _refers("user_id", "users", nullable=False),
+    _refers("class_id", "classes", nullable=False),
+    _refers("school_id", "orgs", nullable=False),
     # Whether its school alone opens it: its class is of the school, and its user has a role there, other than a
     # guardian's. The policy asks the class and the roles of the user of all other enrollments.
     sa.Column("school_opens", sa.Boolean),
@@ -242,6 +253,8 @@ demographics = _roster_table(
     sa.Column("public_school_residence_status", CText),
     _label_index(),
 )
+# They have the id of their user.
+demographics.c.sourced_id.info.update(refers="users", computed=False)
 
 # A table of one row: the state of the whole roster. `revision` grows when a sync changes a record; `as_of` is the
 # newest stamp; tombstones older than `deletions_since` may have been purged. Each vendor sees the state of its own

@@ -1,0 +1,74 @@
+"""The graph of references: which columns have the ids of other records, as the tables declare it (db/tables/roster.py).
+
+The purge, the erasure of people, labels, the checks of data quality, the previews of runs, the formats of exports, the
+stamps of students, and the references and facets of the console follow this graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from roster_service.db import tables
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference from record to record. `column`: of a record or of its parts, has the id; `target`: the table of the
+    record with this id; `own`: the column beside it with the id of the record that refers; `record`: the table of that
+    record; `computed`: whether it follows from other references, and no export has it."""
+
+    column: sa.Column[str]
+    target: sa.Table
+    own: sa.Column[str]
+    record: sa.Table
+    computed: bool
+
+
+# By table of parts: the column with the id of the record that has the part, and the table of these records.
+OWNERS: Mapping[sa.Table, sa.Column[str]] = {
+    table: column for table in PART_TABLES for column in table.c if "part_of" in column.info
+}
+RECORDS = {table: tables.metadata.tables[owner.info["part_of"]] for table, owner in OWNERS.items()}
+
+
+def _list_references() -> Iterator[Reference]:
+    for table in (*ROSTER_TABLES, *PART_TABLES):
+        own = OWNERS[table] if table in OWNERS else table.c["sourced_id"]
+        for column in table.c:
+            if "refers" in column.info:
+                target = tables.metadata.tables[column.info["refers"]]
+                yield Reference(column, target, own, RECORDS.get(table, table), column.info["computed"])
+
+
+REFERENCES: Mapping[sa.Column[Any], Reference] = {it.column: it for it in _list_references()}
+
+
+def list_references_to(target: sa.Table) -> list[Reference]:
+    """Returns the references to the records of a table, without those that follow from others."""
+    return [it for it in REFERENCES.values() if it.target is target and not it.computed]
+
+
+# The column of a record with the id of the person whose record it is.
+PERSONS: Mapping[sa.Table, sa.Column[str]] = {
+    tables.users: tables.users.c.sourced_id,
+    **{it.record: it.column for it in list_references_to(tables.users) if it.record is not tables.users},
+}
+# The tables whose records have the ids of people.
+OF_PEOPLE = [table for table, person in PERSONS.items() if person is table.c.sourced_id]
+
+
+def list_owners(record: sa.Table) -> list[sa.Column[str]]:
+    """Returns the columns with the ids of the records of a table to which parts belong, one for each kind of part."""
+    return [owner for table, owner in OWNERS.items() if RECORDS[table] is record]
+
+
+def find_target(column: sa.Column[Any]) -> sa.Table | None:
+    """Returns the table of the records whose ids a column has, other than as their key; None for any other column."""
+    if column is OWNERS.get(column.table):
+        return RECORDS[column.table]
+    return REFERENCES[column].target if column in REFERENCES else None
