@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import ROSTER_TABLES, CText
+from roster_service.roster.references import OWNERS
 from sync_scripts.applying.desired_state import DesiredPart, DesiredState
 from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.retained import ACTIVE, Retention, is_active
@@ -220,7 +221,7 @@ def _list_touched_parents(table: sa.Table, desired: DesiredState, gone: sa.Table
 def _select_touched(desired: DesiredPart) -> Any:
     """The ids of the owners with a part that is only stored, only desired, or different in both."""
     table, rows = desired.part.table, desired.rows
-    owner = find_owner_column(table).name
+    owner = OWNERS[table].name
     mine = desired.owners.subquery()
     old = sa.select(table).where(table.c[owner].in_(sa.select(mine.c.sourced_id))).subquery("old")
     keys = [column.name for column in table.primary_key]
@@ -233,8 +234,3 @@ def _select_touched(desired: DesiredPart) -> Any:
     )
     both = rows.join(old, same_key, full=True)
     return sa.select(sa.func.coalesce(rows.c[owner], old.c[owner])).select_from(both).where(differs).distinct()
-
-
-def find_owner_column(part_table: sa.Table) -> sa.Column[Any]:
-    """The column of a parts table that names the record: its first."""
-    return next(iter(part_table.columns))

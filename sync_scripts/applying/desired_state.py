@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from roster_service.roster.references import OWNERS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from sync_scripts.applying.current_records import select_current
 from sync_scripts.applying.enrollment_roles import add_enrollment_roles
@@ -178,7 +179,7 @@ def _keep_parts(
     if not keepers:
         return
     kept = store_ids(connection, f"kept_{part.table.name}", sa.union(*keepers))
-    owner = next(iter(part.table.columns))
+    owner = OWNERS[part.table]
     connection.execute(sa.delete(rows).where(rows.c[owner.name].in_(sa.select(kept.c.sourced_id))))
     stored = sa.select(part.table).where(owner.in_(sa.select(kept.c.sourced_id)))
     if part.table is tables.user_roles:

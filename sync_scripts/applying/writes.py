@@ -13,7 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import CText
-from sync_scripts.applying.changes import ADDED, CHANGE, KEY, Difference, find_owner_column
+from roster_service.roster.references import OWNERS
+from sync_scripts.applying.changes import ADDED, CHANGE, KEY, Difference
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.indexes import has_key
 from sync_scripts.applying.labels import RunLabels
@@ -87,7 +88,7 @@ def _write_parts(connection: sa.Connection, difference: Difference, desired: Des
         if it.part.owner is not difference.table:
             continue
         table, rows = it.part.table, it.rows
-        owner = find_owner_column(table)
+        owner = OWNERS[table]
         if difference.counts.rewritten:
             stored = sa.select(changed.c.sourced_id).where(changed.c.change != ADDED)
             # The run did not look at the parts of other owners, so these parts stay.

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, array
 
 from roster_service.db.tables import CText
+from roster_service.roster.references import OWNERS, RECORDS
 from sync_scripts.formats.cells import Kind
 from sync_scripts.formats.tolerated import Deviation
 
@@ -64,7 +65,7 @@ class Cell:
     refers: Reference | None = None
     # Whether the cell is a list of ids; the checks look at its items one by one.
     many: bool = False
-    # The column of a parts table that stores the items of a list. The first column of such a table names the record.
+    # The column of a parts table that stores the items of a list.
     items: sa.Column[Any] | None = None
 
     @property
@@ -129,7 +130,7 @@ class CsvFile:
         """The column that names the record which a row is part of. Raises KeyError for a file that no table of parts
         stores."""
         for cell in self.cells:
-            if self.kept_in is not None and cell.column is next(iter(self.kept_in.columns)):
+            if self.kept_in is not None and cell.column is OWNERS[self.kept_in]:
                 return cell
         raise KeyError(self.name)
 
@@ -222,16 +223,19 @@ def name_metadata_column(number: int) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that belong to records of `owner`; the first column of `table` names the record. `rows` selects them from
-    the staged files named in `files`; where one of these files is absent, the stored parts stay as they are. Where
-    `table` stores the rows of a file, the sync adds the retained parts to the `rows`, and `number` then gives each row
-    its ordinal (None: the parts have no ordinals)."""
+    """Rows that belong to records. `rows` selects them from the staged files named in `files`; where one of these files
+    is absent, the stored parts stay as they are. Where `table` stores the rows of a file, the sync adds the retained
+    parts to the `rows`, and `number` then gives each row its ordinal (None: the parts have no ordinals)."""
 
     table: sa.Table
-    owner: sa.Table
     files: tuple[str, ...]
     rows: Callable[[Staged], sa.Select[Any]]
     number: Callable[[sa.FromClause, Staged], sa.Select[Any]] | None = None
+
+    @property
+    def owner(self) -> sa.Table:
+        """The table of the records."""
+        return RECORDS[self.table]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ and `userProfiles.csv`. `many` marks lists of references.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +26,9 @@ from roster_service.db.tables import (
     user_roles,
     users,
 )
+from roster_service.feeds.run_history import TYPES
 from roster_service.roster import vocabulary
+from roster_service.roster.references import find_target
 from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.cells import (
     DAY,
@@ -52,28 +55,37 @@ STATUS = make_word_kind(Vocabulary((*vocabulary.STATUS.words, "inactive")))
 
 SEX_SPELLINGS: Mapping[str, str] = MappingProxyType({"m": "male", "f": "female"})
 
-TO_ORG = Reference("orgs")
-TO_SCHOOL = Reference("orgs", types=("school",))
-TO_SCHOOL_YEAR = Reference("academicSessions", types=("schoolYear",))
-TO_SESSION = Reference("academicSessions")
-TO_USER = Reference("users")
+
+def _find_reference(column: sa.Column[Any], *types: str) -> Reference | None:
+    """The reference of a cell that fills a column; None for a column that names no record."""
+    target = find_target(column)
+    return None if target is None else Reference(TYPES[target.name], types, tree=target is column.table)
 
 
-def _list_first_cells(identifier: sa.Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
-    """The three columns that every file begins with. `names`: the file whose ids this file uses as its own."""
+def _refer(header: str, column: sa.Column[Any], *types: str) -> Cell:
+    """A cell with the id of the record that a column names, which may be empty if the column may. `types`: the allowed
+    types of that record (none: any)."""
+    return Cell(header, ID, column, required=not column.nullable, refers=_find_reference(column, *types))
+
+
+def _refer_many(header: str, column: sa.Column[Any], *, required: bool) -> Cell:
+    """A cell with a list of ids, which a column of parts stores."""
+    return Cell(header, IDS, required=required, refers=_find_reference(column), many=True, items=column)
+
+
+def _list_first_cells(identifier: sa.Column[Any]) -> tuple[Cell, ...]:
+    """The three columns that every file begins with."""
     return (
-        Cell("sourcedId", ID, identifier, required=True, refers=names),
+        Cell("sourcedId", ID, identifier, required=True, refers=_find_reference(identifier)),
         Cell("status", STATUS),
         # The served dateLastModified says when the roster changed, which only the sync knows.
         Cell("dateLastModified", UNREAD),
     )
 
 
-def _make_file(
-    name: str, table: sa.Table, *cells: Cell, required: bool = True, names: Reference | None = None
-) -> CsvFile:
+def _make_file(name: str, table: sa.Table, *cells: Cell, required: bool = True) -> CsvFile:
     """A file whose rows are records of `table`."""
-    return CsvFile(name, (*_list_first_cells(table.c.sourced_id, names), *cells), table, required)
+    return CsvFile(name, (*_list_first_cells(table.c.sourced_id), *cells), table, required)
 
 
 def _make_part_file(name: str, key: sa.Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
@@ -92,7 +104,7 @@ def _list_shared_files(
             Cell("name", TEXT, orgs.c.name, required=True),
             Cell("type", org_type, orgs.c.type, required=True),
             Cell("identifier", NAME, orgs.c.identifier),
-            Cell("parentSourcedId", ID, orgs.c.parent_id, refers=Reference("orgs", tree=True)),
+            _refer("parentSourcedId", orgs.c.parent_id),
         ),
         _make_file(
             "academicSessions",
@@ -101,22 +113,17 @@ def _list_shared_files(
             Cell("type", session_type, academic_sessions.c.type, required=True),
             Cell("startDate", DAY, academic_sessions.c.start_date, required=True),
             Cell("endDate", DAY, academic_sessions.c.end_date, required=True),
-            Cell(
-                "parentSourcedId",
-                ID,
-                academic_sessions.c.parent_id,
-                refers=Reference("academicSessions", tree=True),
-            ),
+            _refer("parentSourcedId", academic_sessions.c.parent_id),
             Cell("schoolYear", YEAR, academic_sessions.c.school_year, required=True),
         ),
         _make_file(
             "courses",
             courses,
-            Cell("schoolYearSourcedId", ID, courses.c.school_year_id, refers=TO_SCHOOL_YEAR),
+            _refer("schoolYearSourcedId", courses.c.school_year_id, "schoolYear"),
             Cell("title", TEXT, courses.c.title, required=True),
             Cell("courseCode", TEXT, courses.c.course_code),
             Cell("grades", GRADES, courses.c.grades),
-            Cell("orgSourcedId", ID, courses.c.org_id, required=True, refers=TO_ORG),
+            _refer("orgSourcedId", courses.c.org_id),
             Cell("subjects", TEXTS, courses.c.subjects),
             Cell("subjectCodes", TEXTS, courses.c.subject_codes),
         ),
@@ -125,12 +132,12 @@ def _list_shared_files(
             classes,
             Cell("title", TEXT, classes.c.title, required=True),
             Cell("grades", GRADES, classes.c.grades),
-            Cell("courseSourcedId", ID, classes.c.course_id, required=True, refers=Reference("courses")),
+            _refer("courseSourcedId", classes.c.course_id),
             Cell("classCode", TEXT, classes.c.class_code),
             Cell("classType", class_type, classes.c.class_type, required=True),
             Cell("location", TEXT, classes.c.location),
-            Cell("schoolSourcedId", ID, classes.c.school_id, required=True, refers=TO_SCHOOL),
-            Cell("termSourcedIds", IDS, required=True, refers=TO_SESSION, many=True, items=class_terms.c.session_id),
+            _refer("schoolSourcedId", classes.c.school_id, "school"),
+            _refer_many("termSourcedIds", class_terms.c.session_id, required=True),
             Cell("subjects", TEXTS, classes.c.subjects),
             Cell("subjectCodes", TEXTS, classes.c.subject_codes),
             Cell("periods", TEXTS, classes.c.periods),
@@ -138,9 +145,9 @@ def _list_shared_files(
         _make_file(
             "enrollments",
             enrollments,
-            Cell("classSourcedId", ID, enrollments.c.class_id, required=True, refers=Reference("classes")),
-            Cell("schoolSourcedId", ID, enrollments.c.school_id, required=True, refers=TO_SCHOOL),
-            Cell("userSourcedId", ID, enrollments.c.user_id, required=True, refers=TO_USER),
+            _refer("classSourcedId", enrollments.c.class_id),
+            _refer("schoolSourcedId", enrollments.c.school_id, "school"),
+            _refer("userSourcedId", enrollments.c.user_id),
             Cell("role", enrollment_role, enrollments.c.role, required=True),
             Cell("primary", FLAG, enrollments.c.primary),
             Cell("beginDate", DAY, enrollments.c.begin_date),
@@ -167,7 +174,6 @@ def _list_shared_files(
             Cell("cityOfBirth", TEXT, demographics.c.city_of_birth),
             Cell("publicSchoolResidenceStatus", TEXT, demographics.c.public_school_residence_status),
             required=False,
-            names=TO_USER,
         ),
     )
 
@@ -183,7 +189,7 @@ _USER_NAMES = (
     Cell("email", NAME, users.c.email),
     Cell("sms", TEXT, users.c.sms),
     Cell("phone", TEXT, users.c.phone),
-    Cell("agentSourcedIds", IDS, refers=TO_USER, many=True, items=user_agents.c.agent_id),
+    _refer_many("agentSourcedIds", user_agents.c.agent_id, required=False),
     Cell("grades", GRADES, users.c.grades),
     Cell("password", SECRET),
 )
@@ -192,14 +198,10 @@ _USERS_1_1 = _make_file(
     "users",
     users,
     Cell("enabledUser", FLAG, users.c.enabled_user, required=True),
-    Cell(
-        "orgSourcedIds",
-        FIRST_OF_IDS,
-        users.c.primary_org_id,
-        required=True,
-        refers=TO_ORG,
-        many=True,
-        items=user_roles.c.org_id,
+    replace(
+        _refer_many("orgSourcedIds", user_roles.c.org_id, required=True),
+        kind=FIRST_OF_IDS,
+        column=users.c.primary_org_id,
     ),
     Cell("role", make_word_kind(vocabulary.USER_ROLES_1_1), required=True),
     *_USER_NAMES,
@@ -214,26 +216,26 @@ _USERS_1_2 = _make_file(
     Cell("preferredGivenName", TEXT, users.c.preferred_first_name),
     Cell("preferredMiddleName", TEXT, users.c.preferred_middle_name),
     Cell("preferredFamilyName", TEXT, users.c.preferred_last_name),
-    Cell("primaryOrgSourcedId", ID, users.c.primary_org_id, refers=TO_ORG),
+    _refer("primaryOrgSourcedId", users.c.primary_org_id),
     Cell("pronouns", TEXT, users.c.pronouns),
 )
 
 _ROLES = _make_part_file(
     "roles",
     user_roles.c.row_id,
-    Cell("userSourcedId", ID, user_roles.c.user_id, required=True, refers=TO_USER),
+    _refer("userSourcedId", user_roles.c.user_id),
     Cell("roleType", make_word_kind(vocabulary.ROLE_TYPES), user_roles.c.role_type, required=True),
     Cell("role", make_word_kind(vocabulary.USER_ROLES), user_roles.c.role, required=True),
     Cell("beginDate", DAY, user_roles.c.begin_date),
     Cell("endDate", DAY, user_roles.c.end_date),
-    Cell("orgSourcedId", ID, user_roles.c.org_id, required=True, refers=TO_ORG),
+    _refer("orgSourcedId", user_roles.c.org_id),
     Cell("userProfileSourcedId", ID, user_roles.c.profile_id, refers=Reference("userProfiles")),
 )
 
 _USER_PROFILES = _make_part_file(
     "userProfiles",
     user_profiles.c.profile_id,
-    Cell("userSourcedId", ID, user_profiles.c.user_id, required=True, refers=TO_USER),
+    _refer("userSourcedId", user_profiles.c.user_id),
     Cell("profileType", TEXT, user_profiles.c.profile_type, required=True),
     Cell("vendorId", TEXT, user_profiles.c.vendor_id, required=True),
     Cell("applicationId", TEXT, user_profiles.c.application_id),

@@ -169,21 +169,21 @@ def breaks_own_profile(staged: Staged, retained: Staged) -> Any:
     )
 
 
-CLASS_TERMS = Part(tables.class_terms, tables.classes, ("classes",), select_class_terms)
-AGENTS = Part(tables.user_agents, tables.users, ("users",), select_agents)
+CLASS_TERMS = Part(tables.class_terms, ("classes",), select_class_terms)
+AGENTS = Part(tables.user_agents, ("users",), select_agents)
 
 PARTS_1_1 = (
     CLASS_TERMS,
-    Part(tables.user_roles, tables.users, ("users", "orgs"), select_roles_1_1),
+    Part(tables.user_roles, ("users", "orgs"), select_roles_1_1),
     AGENTS,
-    Part(tables.user_profiles, tables.users, ("users",), select_no_profiles),
+    Part(tables.user_profiles, ("users",), select_no_profiles),
 )
-ROLES = Part(tables.user_roles, tables.users, ("users", "roles"), select_roles_1_2, number_roles)
+ROLES = Part(tables.user_roles, ("users", "roles"), select_roles_1_2, number_roles)
 # The parts of formats that convert to OneRoster 1.2 and have no profiles.
 PARTS_WITHOUT_PROFILES = (CLASS_TERMS, ROLES, AGENTS)
 # Profiles come before the roles that name them.
 PARTS_1_2 = (
-    Part(tables.user_profiles, tables.users, ("users", "userProfiles"), select_profiles),
+    Part(tables.user_profiles, ("users", "userProfiles"), select_profiles),
     *PARTS_WITHOUT_PROFILES,
 )
 

@@ -18,6 +18,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import BigInteger
 
 from roster_service.db.tables import ROSTER_TABLES, CText, feeds
+from roster_service.roster.references import OWNERS
 from sync_scripts.formats.model import Cell, Format, Staged, StagedFile
 from sync_scripts.staging.retained import Absent, Retention, is_active
 from sync_scripts.staging.temporary import store_ids
@@ -120,9 +121,9 @@ def _list_referring(
         stored = cell.stored_in
         if stored is None:
             raise TypeError("lines are left out only of files whose references are stored")
-        # The first column of a table of parts names the record.
-        owner = table.c.sourced_id if stored.table is table else next(iter(stored.table.c))
-        yield sa.select(owner).where(stored.in_(sa.select(lost[cell.refers.file].c.sourced_id)))
+        yield sa.select(OWNERS.get(stored.table, table.c.sourced_id)).where(
+            stored.in_(sa.select(lost[cell.refers.file].c.sourced_id))
+        )
 
 
 # --- the fingerprints for the next run ------------------------------------------------------------------------------
