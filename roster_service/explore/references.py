@@ -12,6 +12,7 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.record_names import LABEL_COLUMNS, make_label, read_names
+from roster_service.roster.references import REFERENCES
 
 # How many references of one kind a record shows, and how many people a class; the list of the collection has all.
 SHOWN, SHOWN_PEOPLE = 10, 100
@@ -20,6 +21,7 @@ _orgs, _sessions, _courses = tables.orgs.c, tables.academic_sessions.c, tables.c
 _classes, _users, _enrollments = tables.classes.c, tables.users.c, tables.enrollments.c
 _roles, _agents, _terms = tables.user_roles.c, tables.user_agents.c, tables.class_terms.c
 
+_NOTHING = sa.literal(None, CText)
 LABELS: Mapping[sa.Table, sa.ColumnElement[str]] = {table: make_label(table, table) for table in LABEL_COLUMNS}
 
 
@@ -58,46 +60,38 @@ class References:
     more: bool
 
 
-def _to(title: str, target: sa.Table, column: sa.Column[Any]) -> Relation:
-    """The reference in a column of the record."""
-    key = column.table.c.sourced_id
-    return Relation(
-        title,
-        target,
-        lambda own: sa.select(column.label("id"), sa.literal(None, CText).label("detail")).where(
-            key == own, column.is_not(None), *(() if column is key else (column != own,))
-        ),
-        None,
-    )
+def _to(title: str, column: sa.Column[Any], detail: sa.ColumnElement[Any] = _NOTHING) -> Relation:
+    """The records whose ids the column of the record, or of its parts, has."""
+    found = REFERENCES[column]
+    # A district is its own district. Demographics have the id of their user.
+    others = () if column is found.own else (column != found.own,)
+    return _by(title, found.target, found.own, column, detail, None, column.is_not(None), *others)
 
 
-def _from(title: str, column: sa.Column[Any], facet: str | None, *more: sa.ColumnElement[bool]) -> Relation:
-    """The live records whose column has the id of the record."""
-    table = column.table
-
-    def select_ids(own: str) -> sa.Select[Any]:
-        found = sa.select(table.c.sourced_id.label("id"), sa.literal(None, CText).label("detail"))
-        return found.where(column == own, table.c.status == "active", *more).order_by(table.c.sourced_id)
-
-    return Relation(title, table, select_ids, facet)
+def _from(title: str, column: sa.Column[Any], facet: str | None, detail: sa.ColumnElement[Any] = _NOTHING) -> Relation:
+    """The records that have the id of the record in a column: the live ones, or by their parts."""
+    found = REFERENCES[column]
+    live = () if column.table is not found.record else (found.record.c.status == "active",)
+    return _by(title, found.record, column, found.own, detail, facet, *live)
 
 
 def _by(
     title: str,
     target: sa.Table,
-    own: sa.ColumnElement[Any],
-    other: sa.ColumnElement[Any],
+    own: sa.Column[Any],
+    other: sa.Column[Any],
     detail: sa.ColumnElement[Any],
     facet: str | None,
     *more: sa.ColumnElement[bool],
 ) -> Relation:
-    """By the rows of a table between: column `own` has the id of the record, `other` that of the target."""
+    """By the rows of a table: column `own` has the id of the record, `other` that of the target."""
+    # With the key of the table, each id is in one row, and PostgreSQL reads no more rows than are shown.
+    is_key = other is other.table.c.get("sourced_id")
+    first = detail if is_key else sa.func.min(detail, type_=CText)
 
     def select_ids(value: str) -> sa.Select[Any]:
-        found = sa.select(other.label("id"), sa.func.min(detail, type_=CText).label("detail")).where(
-            own == value, *more
-        )
-        return found.group_by(other).order_by(other)
+        found = sa.select(other.label("id"), first.label("detail")).where(own == value, *more).order_by(other)
+        return found if is_key else found.group_by(other)
 
     return Relation(title, target, select_ids, facet)
 
@@ -114,41 +108,40 @@ def _enrolled(title: str, has_role: sa.ColumnElement[bool]) -> Relation:
     return Relation(title, tables.users, select_ids, "class", SHOWN_PEOPLE)
 
 
-_NOTHING = sa.literal(None, CText)
 _NAMES = (_users.family_name, _users.given_name)
 RELATIONS: Mapping[sa.Table, tuple[Relation, ...]] = {
     tables.orgs: (
-        _to("Parent", tables.orgs, _orgs.parent_id),
-        _to("District", tables.orgs, _orgs.district_id),
+        _to("Parent", _orgs.parent_id),
+        _to("District", _orgs.district_id),
         _from("Children", _orgs.parent_id, "parent"),
         _from("Courses", _courses.org_id, "school"),
         _from("Classes", _classes.school_id, "school"),
         _from("Enrollments", _enrollments.school_id, "school"),
-        _by("People", tables.users, _roles.org_id, _roles.user_id, _roles.role, "school"),
+        _from("People", _roles.org_id, "school", _roles.role),
     ),
     tables.academic_sessions: (
-        _to("Parent", tables.academic_sessions, _sessions.parent_id),
+        _to("Parent", _sessions.parent_id),
         _from("Children", _sessions.parent_id, "parent"),
         _from("Courses of the year", _courses.school_year_id, "year"),
-        _by("Classes", tables.classes, _terms.session_id, _terms.class_id, _NOTHING, "term"),
+        _from("Classes", _terms.session_id, "term"),
     ),
     tables.courses: (
-        _to("Org", tables.orgs, _courses.org_id),
-        _to("School year", tables.academic_sessions, _courses.school_year_id),
+        _to("Org", _courses.org_id),
+        _to("School year", _courses.school_year_id),
         _from("Classes", _classes.course_id, "course"),
     ),
     tables.classes: (
-        _to("School", tables.orgs, _classes.school_id),
-        _to("Course", tables.courses, _classes.course_id),
-        _by("Terms", tables.academic_sessions, _terms.class_id, _terms.session_id, _NOTHING, None),
+        _to("School", _classes.school_id),
+        _to("Course", _classes.course_id),
+        _to("Terms", _terms.session_id),
         _enrolled("Teachers", _enrollments.role == "teacher"),
         _enrolled("Students", _enrollments.role == "student"),
         _enrolled("Others", _enrollments.role.not_in(("teacher", "student"))),
         _from("Enrollments", _enrollments.class_id, "class"),
     ),
     tables.users: (
-        _by("Schools", tables.orgs, _roles.user_id, _roles.org_id, _roles.role, None),
-        _to("Primary org", tables.orgs, _users.primary_org_id),
+        _to("Schools", _roles.org_id, _roles.role),
+        _to("Primary org", _users.primary_org_id),
         _by(
             "Classes",
             tables.classes,
@@ -159,16 +152,16 @@ RELATIONS: Mapping[sa.Table, tuple[Relation, ...]] = {
             _enrollments.status == "active",
         ),
         _from("Enrollments", _enrollments.user_id, "user"),
-        _by("Agents", tables.users, _agents.user_id, _agents.agent_id, _NOTHING, None),
-        _by("Agent of", tables.users, _agents.agent_id, _agents.user_id, _NOTHING, None),
+        _to("Agents", _agents.agent_id),
+        _from("Agent of", _agents.agent_id, None),
         _from("Demographics", tables.demographics.c.sourced_id, None),
     ),
     tables.enrollments: (
-        _to("User", tables.users, _enrollments.user_id),
-        _to("Class", tables.classes, _enrollments.class_id),
-        _to("School", tables.orgs, _enrollments.school_id),
+        _to("User", _enrollments.user_id),
+        _to("Class", _enrollments.class_id),
+        _to("School", _enrollments.school_id),
     ),
-    tables.demographics: (_to("User", tables.users, tables.demographics.c.sourced_id),),
+    tables.demographics: (_to("User", tables.demographics.c.sourced_id),),
 }
 
 

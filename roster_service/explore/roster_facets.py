@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.tables import feeds
+from roster_service.roster.references import REFERENCES
 from roster_service.roster.visibility import has_row
 from roster_service.roster.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, STATUS, USER_ROLES
 
@@ -29,10 +30,11 @@ class Facet:
     names: sa.Table | None
 
 
-def _of_column(column: sa.Column[Any], words: Sequence[str], names: sa.Table | None) -> Facet:
-    key = column.table.c.sourced_id
-    values = None if names is not None else sa.select(key.label("id"), column.label("value"))
-    return Facet(words, lambda value: column == value, values, names)
+def _of_column(column: sa.Column[Any], words: Sequence[str] = ()) -> Facet:
+    reference, key = REFERENCES.get(column), column.table.c.sourced_id
+    if reference is not None:
+        return Facet(words, lambda value: column == value, None, reference.target)
+    return Facet(words, lambda value: column == value, sa.select(key.label("id"), column.label("value")), None)
 
 
 def _of_list(column: sa.Column[Any]) -> Facet:
@@ -92,66 +94,45 @@ _ROLE = Facet(
 )
 
 
-def _make_facets(table: sa.Table, own: Mapping[str, Facet]) -> Mapping[str, Facet]:
-    return {**own, "feed": _of_feed(table), "status": _of_column(table.c.status, STATUS.words, None)}
-
-
+_OWN_FACETS: Mapping[sa.Table, Mapping[str, Facet]] = {
+    tables.orgs: {
+        "type": _of_column(tables.orgs.c.type, ORG_TYPES.words),
+        "district": _of_column(tables.orgs.c.district_id),
+        "parent": _of_column(tables.orgs.c.parent_id),
+    },
+    tables.users: {
+        "role": _ROLE,
+        "grade": _of_list(_users.grades),
+        "district": _of_roles(_is_in_district, tables.orgs),
+        "school": _of_roles(lambda role, value: role.org_id == value, tables.orgs),
+        "class": Facet((), _is_in_class, None, tables.classes),
+    },
+    tables.classes: {
+        "grade": _of_list(tables.classes.c.grades),
+        "school": _of_column(tables.classes.c.school_id),
+        "course": _of_column(tables.classes.c.course_id),
+        "term": Facet((), _meets_in, None, tables.academic_sessions),
+    },
+    tables.courses: {
+        "grade": _of_list(tables.courses.c.grades),
+        "school": _of_column(tables.courses.c.org_id),
+        "year": _of_column(tables.courses.c.school_year_id),
+    },
+    tables.academic_sessions: {
+        "type": _of_column(tables.academic_sessions.c.type, SESSION_TYPES.words),
+        "parent": _of_column(tables.academic_sessions.c.parent_id),
+    },
+    tables.enrollments: {
+        "role": _of_column(tables.enrollments.c.role, ENROLLMENT_ROLES.words),
+        "school": _of_column(tables.enrollments.c.school_id),
+        "class": _of_column(tables.enrollments.c.class_id),
+        "user": _of_column(tables.enrollments.c.user_id),
+    },
+    tables.demographics: {},
+}
 FACETS: Mapping[sa.Table, Mapping[str, Facet]] = {
-    table: _make_facets(table, own)
-    for table, own in (
-        (
-            tables.orgs,
-            {
-                "type": _of_column(tables.orgs.c.type, ORG_TYPES.words, None),
-                "district": _of_column(tables.orgs.c.district_id, (), tables.orgs),
-                "parent": _of_column(tables.orgs.c.parent_id, (), tables.orgs),
-            },
-        ),
-        (
-            tables.users,
-            {
-                "role": _ROLE,
-                "grade": _of_list(_users.grades),
-                "district": _of_roles(_is_in_district, tables.orgs),
-                "school": _of_roles(lambda role, value: role.org_id == value, tables.orgs),
-                "class": Facet((), _is_in_class, None, tables.classes),
-            },
-        ),
-        (
-            tables.classes,
-            {
-                "grade": _of_list(tables.classes.c.grades),
-                "school": _of_column(tables.classes.c.school_id, (), tables.orgs),
-                "course": _of_column(tables.classes.c.course_id, (), tables.courses),
-                "term": Facet((), _meets_in, None, tables.academic_sessions),
-            },
-        ),
-        (
-            tables.courses,
-            {
-                "grade": _of_list(tables.courses.c.grades),
-                "school": _of_column(tables.courses.c.org_id, (), tables.orgs),
-                "year": _of_column(tables.courses.c.school_year_id, (), tables.academic_sessions),
-            },
-        ),
-        (
-            tables.academic_sessions,
-            {
-                "type": _of_column(tables.academic_sessions.c.type, SESSION_TYPES.words, None),
-                "parent": _of_column(tables.academic_sessions.c.parent_id, (), tables.academic_sessions),
-            },
-        ),
-        (
-            tables.enrollments,
-            {
-                "role": _of_column(tables.enrollments.c.role, ENROLLMENT_ROLES.words, None),
-                "school": _of_column(tables.enrollments.c.school_id, (), tables.orgs),
-                "class": _of_column(tables.enrollments.c.class_id, (), tables.classes),
-                "user": _of_column(tables.enrollments.c.user_id, (), tables.users),
-            },
-        ),
-        (tables.demographics, {}),
-    )
+    table: {**own, "feed": _of_feed(table), "status": _of_column(table.c.status, STATUS.words)}
+    for table, own in _OWN_FACETS.items()
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from roster_service.roster.references import REFERENCES
 from roster_service.roster.visibility import ContentRights, row_is_visible
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
@@ -119,20 +120,14 @@ def select_changed_students(included: Included, since: sa.ColumnElement[Any]) ->
 
 
 def _list_changed(included: Included, since: sa.ColumnElement[Any]) -> Iterator[sa.Select[str]]:
-    user, role, org = tables.users.alias(), tables.user_roles.alias(), tables.orgs.alias()
-    yield sa.select(user.c.sourced_id).where(user.c.date_last_modified >= since)
-    yield (
-        sa.select(role.c.user_id).join(org, org.c.sourced_id == role.c.org_id).where(org.c.date_last_modified >= since)
-    )
+    yield _select_changed(_users.date_last_modified, since)
+    yield _select_naming(tables.user_roles.c.org_id, since)
     if included:
-        yield sa.select(user.c.sourced_id).where(user.c.parts_changed >= since)
+        yield _select_changed(_users.parts_changed, since)
     if PermissionFlag.DEMOGRAPHICS in included:
-        record = tables.demographics.alias()
-        yield sa.select(record.c.sourced_id).where(record.c.date_last_modified >= since)
+        yield _select_changed(tables.demographics.c.date_last_modified, since)
     if PermissionFlag.CONTACTS in included:
-        agent, other = tables.user_agents.alias(), tables.users.alias()
-        both = agent.join(other, other.c.sourced_id == agent.c.agent_id)
-        yield sa.select(agent.c.user_id).select_from(both).where(other.c.date_last_modified >= since)
+        yield _select_naming(tables.user_agents.c.agent_id, since)
     if PermissionFlag.ENROLLMENTS in included:
         yield from _list_changed_classmates(since)
 
@@ -140,23 +135,30 @@ def _list_changed(included: Included, since: sa.ColumnElement[Any]) -> Iterator[
 def _list_changed_classmates(since: sa.ColumnElement[Any]) -> Iterator[sa.Select[str]]:
     enrollment = tables.enrollments.alias()
     yield sa.select(enrollment.c.user_id).where(enrollment.c.date_last_modified >= since)
-    taught, course = tables.classes.alias(), tables.courses.alias()
-    link, session = tables.class_terms.alias(), tables.academic_sessions.alias()
     teaching, teacher = tables.enrollments.alias(), tables.users.alias()
     by_teacher = teaching.join(teacher, teacher.c.sourced_id == teaching.c.user_id)
+    taught = sa.select(teaching.c.class_id).where(teaching.c.role == "teacher")
     changed_classes = sa.union(
-        sa.select(taught.c.sourced_id).where(taught.c.date_last_modified >= since),
-        sa.select(taught.c.sourced_id).where(taught.c.teachers_changed >= since),
-        sa.select(taught.c.sourced_id)
-        .join(course, course.c.sourced_id == taught.c.course_id)
-        .where(course.c.date_last_modified >= since),
-        sa.select(link.c.class_id)
-        .join(session, session.c.sourced_id == link.c.session_id)
-        .where(session.c.date_last_modified >= since),
-        sa.select(teaching.c.class_id).where(teaching.c.role == "teacher", teaching.c.date_last_modified >= since),
-        sa.select(teaching.c.class_id)
-        .select_from(by_teacher)
-        .where(teaching.c.role == "teacher", teacher.c.date_last_modified >= since),
+        _select_changed(tables.classes.c.date_last_modified, since),
+        _select_changed(tables.classes.c.teachers_changed, since),
+        _select_naming(tables.classes.c.course_id, since),
+        _select_naming(tables.class_terms.c.session_id, since),
+        taught.where(teaching.c.date_last_modified >= since),
+        taught.select_from(by_teacher).where(teacher.c.date_last_modified >= since),
     ).subquery("changed_classes")
     mate = tables.enrollments.alias()
     yield sa.select(mate.c.user_id).where(mate.c.class_id.in_(sa.select(changed_classes.c[0])))
+
+
+def _select_changed(stamp: sa.Column[Any], since: sa.ColumnElement[Any]) -> sa.Select[str]:
+    """Selects the ids of the records with a stamp since an instant."""
+    record = stamp.table.alias()
+    return sa.select(record.c.sourced_id).where(record.c[stamp.name] >= since)
+
+
+def _select_naming(column: sa.Column[str], since: sa.ColumnElement[Any]) -> sa.Select[str]:
+    """Selects the ids of the records that refer by a column to a record that was changed since an instant."""
+    reference = REFERENCES[column]
+    naming, named = column.table.alias(), reference.target.alias()
+    both = naming.join(named, named.c.sourced_id == naming.c[column.name])
+    return sa.select(naming.c[reference.own.name]).select_from(both).where(named.c.date_last_modified >= since)
