@@ -2,7 +2,8 @@
 fields together.
 
 Whatever states what a vendor gets asks `list_received`: the console, `roster access` and `roster vendor show`. A test
-compares it with the answers of both interfaces. Which schools' people these are, the grants decide (`access_list.py`).
+compares it with the answers of both interfaces. The grants decide which schools' people these are
+(`explore/who_sees.py`).
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ import click
 from roster_service.accounts.org_list import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, read_settings, show
-from roster_service.explore.access_list import Access, list_access
 from roster_service.explore.known_people import choose_person
-from roster_service.explore.record_access import explain_unseen
+from roster_service.explore.who_sees import Access, explain_unseen, list_access
 from roster_service.feeds.private_files import write_private_csv
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Access))

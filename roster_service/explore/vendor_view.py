@@ -1,4 +1,5 @@
-"""A record as a vendor gets it: an operator looks with the rights of the vendor's clients, and the look is recorded.
+"""What a vendor sees: an operator looks at a record or a collection with the rights of a vendor's clients, and the look
+is recorded.
 
 The answer is made by the stages of a request after its token, with both layers of visibility. It counts no request, and
 leaves no row in the access log, because the vendor gets nothing.
@@ -8,28 +9,31 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import sqlalchemy as sa
 
-from roster_service.accounts.clients import Client, list_clients
+from roster_service.accounts.clients import Client, find_listed_client, list_clients
 from roster_service.accounts.vendors import Vendor, find_vendor
+from roster_service.auth.access_log.entries import mask_filter
 from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.api_keys import find_holder_of
-from roster_service.auth.registered_client import find_client
+from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips
-from roster_service.db.tables import orgs, user_roles, users, visible_orgs
+from roster_service.db.tables import orgs, user_roles, users
 from roster_service.errors import CommandError, Problem, RefusedRequestError
-from roster_service.explore.record_access import OF_PEOPLE, explain_hidden, find_endpoints, read_places
+from roster_service.explore.who_sees import explain_hidden, find_endpoints
 from roster_service.feeds.exclusions import IdHasher
-from roster_service.rostering.endpoints import Endpoint
-from roster_service.rostering.operations import Address, Operation, show_record
+from roster_service.roster.references import OF_PEOPLE
+from roster_service.roster.visibility import VENDOR, Viewer, org_id_is_granted
+from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
+from roster_service.rostering.operations import Address, Operation, PlannedRequest, show_page, show_record
 from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.serving.orderings import Orderings
 from roster_service.serving.params import Limits
@@ -38,8 +42,12 @@ from roster_service.serving.students import StudentsParams, find_student, name_d
 from roster_service.settings import Settings
 
 STUDENT = "student"
-_SECONDS = 60
 VENDOR_INTERFACE, STUDENTS_PATH = "v1", "/v1/students"
+# The caller of a look. It begins no pull, so the pages of a client's own pulls stay as they are.
+_CALLER = "an operator who looks"
+_SECONDS = 60
+# Orderings that a look may make, in megabytes.
+_NO_ORDERINGS = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,19 @@ class VendorView:
     method: str
     path: str
     body: Any
+    refusal: str | None
+
+
+@dataclass(frozen=True)
+class CollectionView:
+    """A page that a client gets. `path`: with its query, as the client asks for it; `records`: their JSON; `total`: on
+    all pages; `refusal`: why there are none, else None."""
+
+    vendor: str
+    client: str
+    path: str
+    records: Sequence[Mapping[str, Any]]
+    total: int
     refusal: str | None
 
 
@@ -76,7 +97,7 @@ def show_as(
     vendor = find_vendor(connection, email)
     clients = [item for item in list_clients(connection) if item.vendor == vendor.email]
     endpoints = find_endpoints(connection, sourced_id)
-    is_student = connection.scalar(sa.select(_has_student_role(sourced_id)))
+    is_student = connection.scalar(sa.select(sa.exists().where(_is_student(sourced_id))))
     if not clients and not is_student:
         raise CommandError(f"the vendor {vendor.email} has no client, and so gets nothing from the rostering interface")
     # The change log names people by a keyed hash.
@@ -84,110 +105,169 @@ def show_as(
     name = IdHasher(settings.read_secret_key()).name_id(sourced_id) if is_person else sourced_id
     kind = "person" if is_person else endpoints[0][1].resource.singular
     with recorded(connection, actor, Verb.SHOW, Subject(kind, name, vendor=vendor.email), dict):
-        look = _Look(connection, serving, vendor, settings)
+        look = _Look(connection, serving, settings)
         views = [
             view
             for client in clients
             for wanted in VERSIONS
             if version in (None, wanted.prefix)
-            for _, endpoint in endpoints
-            for view in look.show(client, wanted, endpoint, sourced_id)
+            for table, endpoint in endpoints
+            for view in look.show_record(vendor, client, wanted, endpoint, table, sourced_id)
         ]
         if is_student and version in (None, VENDOR_INTERFACE):
-            views.append(look.show_student(sourced_id))
+            views.append(look.show_student(vendor, sourced_id))
         return views
 
 
-def _has_student_role(sourced_id: str) -> sa.ColumnElement[bool]:
-    return sa.exists().where(user_roles.c.user_id == sourced_id, user_roles.c.role == STUDENT)
+def show_collection_as(
+    connection: sa.Connection,
+    serving: sa.Engine,
+    actor: Actor,
+    client_id: str,
+    version: str,
+    collection: str,
+    filter_: str | None,
+    window: tuple[int, int],
+    settings: Settings,
+) -> CollectionView:
+    """Shows a page of a collection as a client gets it. `serving`: logs in as the serving role; `window`: (records to
+    skip, records to read).
+
+    Raises CommandError for an unknown client, a disabled one, and an unknown version or collection.
+    """
+    client = find_listed_client(connection, client_id)
+    found = next((it for it in ENDPOINTS if it.path == f"/{collection}" and not it.ids), None)
+    wanted = next((it for it in VERSIONS if it.prefix == version), None)
+    if found is None or wanted is None:
+        raise CommandError("choose a version and a collection")
+    registered = find_client(connection, client_id)
+    if registered is None:
+        raise CommandError(f"the client {client.name} or its vendor {client.vendor} is disabled, and gets nothing")
+    token = _make_token(registered, wanted)
+    if token is None:
+        raise CommandError(f"the client {client.name} has no scope of {wanted.title}")
+    asked = {"filter": filter_, "limit": str(window[1]), "offset": str(window[0])}
+    query = urlencode({name: value for name, value in asked.items() if value}, quote_via=quote)
+    path = wanted.root + found.path
+    shown = (client.vendor, client.name, f"{path}?{query}")
+    look = _Look(connection, serving, settings)
+    try:
+        planned = look.plan(token, wanted, found, path, query, {})
+    except RefusedRequestError as error:
+        return CollectionView(*shown, (), 0, str(error))
+    # A value of the filter can be the name of a child.
+    name = " ".join(filter(None, (path, mask_filter(filter_))))
+    with recorded(connection, actor, Verb.SHOW, Subject(found.resource.plural, name, vendor=client.vendor), dict):
+        try:
+            with look.open_reader() as reader:
+                read = reader.read_aside(replace(planned.authorized_request, caller=_CALLER))
+        except RefusedRequestError as error:
+            return CollectionView(*shown, (), 0, str(error))
+    body = json.loads(show_page(planned, read.page, read.state.revision).body)
+    return CollectionView(*shown, body[found.resource.plural], read.page.total, None)
+
+
+def _make_token(client: RegisteredClient, version: Version) -> AccessToken | None:
+    """Returns a token with all scopes of a client of a version; None if it has none."""
+    held = [scope for scope in client.scopes if scope.version == version.prefix]
+    return client.make_token(held, time.time() + _SECONDS) if held else None
+
+
+def _is_student(sourced_id: str) -> sa.ColumnElement[bool]:
+    return sa.and_(user_roles.c.user_id == sourced_id, user_roles.c.role == STUDENT)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """The look of an operator at the records of a vendor."""
+    """A look of an operator: what it reads with."""
 
     connection: sa.Connection
     serving: sa.Engine
-    vendor: Vendor
     settings: Settings
 
-    def show(self, client: Client, version: Version, endpoint: Endpoint, sourced_id: str) -> Iterator[VendorView]:
+    @contextmanager
+    def open_reader(self) -> Iterator[Reader]:
+        round_trips = RoundTrips(self.serving)
+        try:
+            yield Reader(round_trips, Orderings(self.serving, _NO_ORDERINGS), self.settings.pull_minutes)
+        finally:
+            round_trips.close()
+
+    def plan(
+        self,
+        token: AccessToken,
+        version: Version,
+        endpoint: Endpoint,
+        path: str,
+        query: str,
+        path_ids: Mapping[str, str],
+    ) -> PlannedRequest:
+        """Plans the request of a client. Raises RefusedRequestError."""
+        settings = self.settings
+        limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
+        address = Address(settings.public_url or f"http://{settings.host_and_port}", path, query)
+        operation = Operation(endpoint, version, limits, settings.v1p2_errors)
+        return operation.plan(token, token.admission, address, path_ids)
+
+    def show_record(
+        self,
+        vendor: Vendor,
+        client: Client,
+        version: Version,
+        endpoint: Endpoint,
+        table: sa.Table,
+        sourced_id: str,
+    ) -> Iterator[VendorView]:
         """Yields the view of a client; nothing if it has no scope of the version."""
-        registered = find_client(self.connection, client.client_id)
-        held = () if registered is None else tuple(it for it in registered.scopes if it.version == version.prefix)
         path = version.root + endpoint.path.replace("{sourcedId}", quote(sourced_id, safe=""))
         shown = (client.client_id, client.name, version.prefix, "GET", path)
+        registered = find_client(self.connection, client.client_id)
         if registered is None:
             if any(text.startswith(f"{version.prefix}/") for text in client.scopes):
-                which = "client" if self.vendor.enabled else "vendor"
-                yield VendorView(*shown, None, f"the {which} is disabled")
-        elif held:
-            token = registered.make_token(held, time.time() + _SECONDS)
-            try:
-                yield VendorView(*shown, self._read(token, version, endpoint, path, sourced_id), None)
-            except RefusedRequestError as error:
-                hidden = error.problem is Problem.UNKNOWN_RECORD
-                yield VendorView(*shown, None, self._explain(token, endpoint, sourced_id) if hidden else str(error))
+                yield VendorView(*shown, None, f"the {'client' if vendor.enabled else 'vendor'} is disabled")
+            return
+        token = _make_token(registered, version)
+        if token is None:
+            return
+        body = refusal = None
+        try:
+            planned = self.plan(token, version, endpoint, path, "", {"sourcedId": sourced_id})
+            with self.open_reader() as reader:
+                record = reader.read_record(planned.authorized_request)
+            body = json.loads(show_record(planned, record.text, record.person).body)
+        except RefusedRequestError as error:
+            hidden, guardians = error.problem is Problem.UNKNOWN_RECORD, token.rights.guardians
+            refusal = self._explain(vendor, table, sourced_id, guardians=guardians) if hidden else str(error)
+        yield VendorView(*shown, body, refusal)
 
-    def show_student(self, sourced_id: str) -> VendorView:
+    def show_student(self, vendor: Vendor, sourced_id: str) -> VendorView:
         """Returns the view of the vendor interface."""
-        holder = find_holder_of(self.connection, self.vendor.id)
+        holder = find_holder_of(self.connection, vendor.id)
         shown = ("-" if holder is None else holder.key_prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH)
-        if not self.vendor.enabled:
+        if not vendor.enabled:
             return VendorView(*shown, None, "the vendor is disabled")
         if holder is None:
             return VendorView(*shown, None, "the vendor has no valid API key")
-        district = self.connection.execute(self._select_student_district(sourced_id)).first()
-        if district is None:
-            return VendorView(*shown, None, self._explain_table(users, sourced_id, guardians=True))
-        params = StudentsParams(districtlea=district.lea, limit=1, offset=0, include=sorted(holder.flags))
+        lea = self.connection.scalar(_select_student_district(sourced_id), {VENDOR.key: vendor.id})
+        if lea is None:
+            return VendorView(*shown, None, self._explain(vendor, users, sourced_id, guardians=True))
+        params = StudentsParams(districtlea=lea, limit=1, offset=0, include=sorted(holder.flags))
         try:
-            with self._open_reader() as reader:
+            with self.open_reader() as reader:
                 text = find_student(reader, self.serving, holder, params, sourced_id)
         except RefusedRequestError as error:
             return VendorView(*shown, None, str(error))
         return VendorView(*shown, text and json.loads(text), None if text else "no page has the student")
 
-    def _select_student_district(self, sourced_id: str) -> sa.Select[str]:
-        """Selects the `districtlea` of a district in which the vendor sees the user as a student."""
-        own, district = orgs.alias(), orgs.alias()
-        seen = user_roles.join(own, own.c.sourced_id == user_roles.c.org_id)
-        seen = seen.join(visible_orgs, visible_orgs.c.org_id == own.c.sourced_id)
-        seen = seen.join(district, district.c.sourced_id == own.c.district_id)
-        is_own = (user_roles.c.user_id == sourced_id) & (user_roles.c.role == STUDENT)
-        is_seen = (visible_orgs.c.vendor_id == self.vendor.id) & visible_orgs.c.granted
-        lea = name_district(district)
-        return sa.select(lea.label("lea")).select_from(seen).where(is_own, is_seen).order_by(lea).limit(1)
+    def _explain(self, vendor: Vendor, table: sa.Table, sourced_id: str, *, guardians: bool) -> str:
+        return explain_hidden(self.connection, table, sourced_id, vendor.id, guardians=guardians)
 
-    @contextmanager
-    def _open_reader(self) -> Iterator[Reader]:
-        round_trips = RoundTrips(self.serving)
-        try:
-            yield Reader(round_trips, Orderings(self.serving, 0), self.settings.pull_minutes)
-        finally:
-            round_trips.close()
 
-    def _read(self, token: AccessToken, version: Version, endpoint: Endpoint, path: str, sourced_id: str) -> Any:
-        settings = self.settings
-        limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
-        operation = Operation(endpoint, version, limits, settings.v1p2_errors)
-        address = Address(settings.public_url or f"http://{settings.host_and_port}", path, "")
-        planned = operation.plan(token, token.admission, address, {"sourcedId": sourced_id})
-        with self._open_reader() as reader:
-            record = reader.read_record(planned.authorized_request)
-            return json.loads(show_record(planned, record.text, record.person).body)
-
-    def _explain(self, token: AccessToken, endpoint: Endpoint, sourced_id: str) -> str:
-        """Why the client does not see a record that the roster has."""
-        return self._explain_table(
-            VERSIONS[0].records[endpoint.resource].table, sourced_id, guardians=token.rights.guardians
-        )
-
-    def _explain_table(self, table: sa.Table, sourced_id: str, *, guardians: bool) -> str:
-        """Why the vendor does not see a record of a table. `guardians`: whether it sees guardians."""
-        places = read_places(self.connection, table, sourced_id)
-        opened = sa.select(visible_orgs.c.org_id).where(
-            visible_orgs.c.vendor_id == self.vendor.id, visible_orgs.c.granted
-        )
-        granted = self.connection.scalars(opened.where(visible_orgs.c.org_id.in_([it.org_id for it in places]))).all()
-        return explain_hidden(table, places, granted, guardians=guardians)
+def _select_student_district(sourced_id: str) -> sa.Select[str]:
+    """Selects the `districtlea` of a district in which the bound vendor sees the user as a student."""
+    own, district = orgs.alias(), orgs.alias()
+    seen = user_roles.join(own, own.c.sourced_id == user_roles.c.org_id)
+    lea = name_district(district)
+    is_seen = org_id_is_granted(own.c.sourced_id, Viewer.ONE_VENDOR)
+    found = sa.select(lea).select_from(seen.join(district, district.c.sourced_id == own.c.district_id))
+    return found.where(_is_student(sourced_id), is_seen).order_by(lea).limit(1)

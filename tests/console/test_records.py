@@ -21,8 +21,8 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_segment
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.tables import ROSTER_TABLES, changes, courses, sync_runs
-from roster_service.explore.record_access import STUDENTS, list_verdicts
 from roster_service.explore.vendor_view import show_as
+from roster_service.explore.who_sees import STUDENTS, list_verdicts
 from roster_service.feeds.run_history import TYPES
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.settings import Settings

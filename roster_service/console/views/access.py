@@ -15,8 +15,7 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.views.roster import search_roster
 from roster_service.console.visit import Visit
 from roster_service.errors import CommandError
-from roster_service.explore.access_list import Access, list_access
-from roster_service.explore.record_access import explain_unseen
+from roster_service.explore.who_sees import Access, explain_unseen, list_access
 from roster_service.schemas.versions import ORGS, USERS, Resource
 
 # What may be looked for: its collection, and the facets of the search.

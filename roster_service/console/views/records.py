@@ -18,10 +18,10 @@ from roster_service.console.visit import Outcome, Shown, Submission, Visit
 from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import find_person
-from roster_service.explore.record_access import Verdict, list_verdicts
 from roster_service.explore.references import References, read_references
 from roster_service.explore.rejected_rows import Explanation, explain_record
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, show_as
+from roster_service.explore.who_sees import Verdict, list_verdicts
 from roster_service.explore.whole_roster import RIGHTS, read_body, read_records, read_student
 from roster_service.feeds.change_history import RecordChange, read_record_history
 from roster_service.schemas.versions import CLASSES, COURSES, USERS, V1P2, VERSIONS, Resource

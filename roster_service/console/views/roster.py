@@ -23,7 +23,7 @@ from roster_service.errors import CommandError, RefusedRequestError
 from roster_service.explore.references import read_labels
 from roster_service.explore.roster_facets import FACETS
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
-from roster_service.explore.vendor_collection import CollectionView, show_collection_as
+from roster_service.explore.vendor_view import CollectionView, show_collection_as
 from roster_service.explore.whole_roster import MOST_OFFSET, RIGHTS, Found, Wanted, find_records
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import list_feeds

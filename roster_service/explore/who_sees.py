@@ -1,43 +1,47 @@
-"""Which vendors see a record, and why, without the contents of the record: the look of nobody, so nothing is recorded.
+"""Who sees what: the schools that each vendor sees, the vendors that see a person or another record, and why not.
 
-The query filter (roster/visibility.py) decides; a test compares the answers with those of the interfaces.
+The query filter (roster/visibility.py) decides; a test compares the answers with those of the interfaces. No answer has
+the contents of a record, so the access log and the change log have no row of it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.sql import visitors
 
 from roster_service.accounts.clients import Client, list_clients
-from roster_service.accounts.parts import PARTS, list_received
-from roster_service.auth.scopes import ScopeName, make_content_rights, read_scopes
+from roster_service.accounts.org_list import SCHOOL, find_org
+from roster_service.accounts.parts import PARTS, list_received, require_part
+from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.scopes import Scope, ScopeName, read_scopes
 from roster_service.change_log.email_address import normalize_email
 from roster_service.db.tables import (
+    CText,
     CTexts,
     api_keys,
     classes,
-    demographics,
     enrollments,
     orgs,
     user_roles,
     users,
+    vendor_grants,
     vendors,
     visible_orgs,
 )
 from roster_service.errors import CommandError
-from roster_service.roster.visibility import VENDOR, Opened, label_is_open, row_is_visible
+from roster_service.roster.references import OF_PEOPLE
+from roster_service.roster.visibility import ContentRights, Opened, Viewer, label_is_open, row_is_visible
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.withheld import read_list
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
+from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.versions import DEMOGRAPHICS, VERSIONS
 from roster_service.serving.path_filters import everything
 
-# The records of people.
-OF_PEOPLE = (users, demographics)
 # The orgs on which it depends whether a vendor sees a record.
 _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
     orgs: orgs.c.sourced_id,
@@ -47,6 +51,111 @@ _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
 STUDENTS = "POST /v1/students"
 # Orgs that a reason names.
 _NAMED = 5
+_IS_VALID = sa.or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > sa.func.now())
+_KEYS = (
+    sa.select(sa.func.count()).where(sa.and_(api_keys.c.vendor_id == vendors.c.id, _IS_VALID)).scalar_subquery()
+).label("keys")
+
+
+@dataclass(frozen=True)
+class Access:
+    """A school that a vendor sees, or a role by which it sees a person. `grant`: `district` or `school`; `role`: None
+    without a person; `scopes`: of its enabled clients, in short spelling; `keys`: the number of its valid API keys;
+    `flags`: its permission flags; `withheld_fields`: the fields of people's records that are withheld from it; `parts`
+    and `withheld`: what it gets of people, and what it does not get, as names of `PARTS`; `by`: if a part is asked for,
+    what gets it."""
+
+    vendor: str
+    enabled: bool
+    district: str | None
+    school: str
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    role: str | None
+    grant: str
+    scopes: tuple[str, ...]
+    keys: int
+    flags: tuple[str, ...]
+    withheld_fields: tuple[str, ...]
+    parts: tuple[str, ...]
+    withheld: tuple[str, ...]
+    by: tuple[str, ...]
+
+
+def list_access(
+    connection: sa.Connection, *, vendor: str | None, school: str | None, person: str | None, part: str | None = None
+) -> list[Access]:
+    """Lists the schools that vendors see, by vendor and school; with `person`, the roles by which they see this user.
+
+    `vendor` (an e-mail) and `school` (a sourcedId, identifier or unique name) leave only their own, and `part` only the
+    vendors that get this part of people. A disabled vendor is listed with its grants, and sees nothing. Raises
+    CommandError for an unknown vendor, school, person or part.
+    """
+    received = list_received(connection)
+    if part is not None:
+        require_part(part)
+    conditions: list[sa.ColumnElement[bool]] = [visible_orgs.c.granted]
+    if vendor is not None:
+        conditions.append(vendors.c.email == find_vendor(connection, vendor).email)
+    if school is not None:
+        conditions.append(orgs.c.sourced_id == find_org(connection, school, SCHOOL, None))
+    scopes: defaultdict[str, set[Scope]] = defaultdict(set)
+    for client in list_clients(connection):
+        if client.enabled:
+            scopes[client.vendor].update(read_scopes(client.scopes))
+    role: sa.ColumnElement[str | None] = sa.literal(None, CText)
+    seen = visible_orgs.join(vendors, vendors.c.id == visible_orgs.c.vendor_id)
+    seen = seen.join(orgs, orgs.c.sourced_id == visible_orgs.c.org_id)
+    if person is None:
+        conditions.append(orgs.c.type == SCHOOL)
+    else:
+        if connection.scalar(sa.select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
+            raise CommandError(f"there is no person {person}; an erased or hidden one is not in the roster")
+        seeing = [email for email, held in scopes.items() if any(it.name is ScopeName.GUARDIANS for it in held)]
+        role = user_roles.c.role
+        seen = seen.join(user_roles, user_roles.c.org_id == orgs.c.sourced_id)
+        conditions += [
+            user_roles.c.user_id == person,
+            sa.or_(role.not_in(GUARDIAN_ROLES), vendors.c.email.in_(seeing)),
+        ]
+    district = orgs.alias()
+    whole = sa.exists().where(
+        vendor_grants.c.vendor_id == vendors.c.id,
+        vendor_grants.c.district_id == orgs.c.district_id,
+        vendor_grants.c.school_id.is_(None),
+    )
+    found = sa.select(
+        vendors.c.email,
+        vendors.c.enabled,
+        vendors.c.flags,
+        read_list().label("listed"),
+        district.c.name.label("district"),
+        orgs.c.name.label("school"),
+        orgs.c.sourced_id,
+        role.label("role"),
+        whole.label("whole"),
+        _KEYS,
+    ).select_from(seen.outerjoin(district, district.c.sourced_id == orgs.c.district_id))
+    ordered = found.where(*conditions).distinct().order_by(vendors.c.email, "district", "school", "role")
+    return [
+        Access(
+            vendor=row.email,
+            enabled=row.enabled,
+            district=row.district,
+            school=row.school,
+            sourcedId=row.sourced_id,
+            role=row.role,
+            grant="district" if row.whole else "school",
+            scopes=tuple(scope.short for scope in sorted(scopes[row.email])),
+            keys=row.keys,
+            flags=tuple(row.flags),
+            withheld_fields=tuple(sorted(find_withheld(row.listed, row.flags))),
+            parts=tuple(received[row.email]),
+            withheld=tuple(name for name in PARTS if name not in received[row.email]),
+            by=() if part is None else received[row.email][part],
+        )
+        for row in connection.execute(ordered)
+        if part is None or part in received[row.email]
+    ]
 
 
 @dataclass(frozen=True)
@@ -64,17 +173,12 @@ class Verdict:
 def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.Table, Endpoint]]:
     """Returns the single-record endpoints whose resource has a record with this id, with the tables of the records.
     Raises CommandError if there is none."""
-    records = VERSIONS[0].records
     found = [
-        (records[endpoint.resource].table, endpoint)
+        (table, endpoint)
         for endpoint in ENDPOINTS
         if endpoint.cardinality is Cardinality.SINGLE and endpoint.path_filter is everything
-        if connection.scalar(
-            sa.select(records[endpoint.resource].table.c.sourced_id).where(
-                records[endpoint.resource].table.c.sourced_id == sourced_id
-            )
-        )
-        is not None
+        for table in (VERSIONS[0].records[endpoint.resource].table,)
+        if connection.scalar(sa.select(sa.exists().where(table.c.sourced_id == sourced_id)))
     ]
     if not found:
         raise CommandError(f"the roster has no record {sourced_id}")
@@ -99,8 +203,8 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
         clients[client.vendor].append(client)
     found: list[Verdict] = []
     for table, endpoint in find_endpoints(connection, sourced_id):
-        places = read_places(connection, table, sourced_id)
-        for vendor in connection.execute(_select_vendors(table, sourced_id)):
+        places = _read_places(connection, table, sourced_id)
+        for vendor in connection.execute(_select_vendors(table, sourced_id, places)):
             granted = [place for place in places if place.org_id in vendor.granted]
             for client in clients[vendor.email]:
                 shown, reason = _judge(vendor, client, endpoint, table, places, granted)
@@ -144,19 +248,28 @@ def _judge(
         return False, f"the client lacks {' and '.join(endpoint.access.value)}"
     if vendor.with_guardians if guardians else vendor.without:
         return True, _name(granted)
-    return False, explain_hidden(table, places, {place.org_id for place in granted}, guardians=guardians)
+    return False, _explain_hidden(table, places, granted, guardians=guardians)
 
 
-def explain_hidden(table: sa.Table, places: Sequence[_Place], granted: Collection[str], *, guardians: bool) -> str:
-    """Returns why a client does not see a record that the roster has. `granted`: the ids of the places that the grants
-    of its vendor open; `guardians`: whether it sees guardians."""
+def explain_hidden(
+    connection: sa.Connection, table: sa.Table, sourced_id: str, vendor_id: int, *, guardians: bool
+) -> str:
+    """Returns why a client of a vendor does not see a record that the roster has. `guardians`: whether it sees
+    guardians."""
+    places = _read_places(connection, table, sourced_id)
+    [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
+    granted = [place for place in places if place.org_id in vendor.granted]
+    return _explain_hidden(table, places, granted, guardians=guardians)
+
+
+def _explain_hidden(table: sa.Table, places: Sequence[_Place], granted: Sequence[_Place], *, guardians: bool) -> str:
     if table not in OF_PEOPLE:
         return "no grant of the vendor opens it"
     if not places:
         return "the person has no role at any org"
-    if any(it.org_id in granted and (guardians or it.role not in GUARDIAN_ROLES) for it in places):
+    if any(guardians or it.role not in GUARDIAN_ROLES for it in granted):
         return "the path does not have it"
-    if any(it.org_id in granted for it in places):
+    if granted:
         return "the person is a guardian, and the client lacks guardians.readonly"
     named = sorted({f"{it.role} at {it.name}" for it in places})
     return f"no grant of the vendor opens an org of the person: {', '.join(named)}"
@@ -170,7 +283,7 @@ def _name(granted: Sequence[_Place]) -> str:
     return f"a grant opens {', '.join(named[:_NAMED])}{more}"
 
 
-def read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> list[_Place]:
+def _read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> list[_Place]:
     """Reads the orgs on which it depends whether a vendor sees a record; none for a record that follows others."""
     role: sa.ColumnElement[Any]
     if table in OF_PEOPLE:
@@ -185,51 +298,30 @@ def read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> 
     return [_Place(row.role, row.org_id, row.name or row.org_id) for row in connection.execute(rows)]
 
 
-def _select_vendors(table: sa.Table, sourced_id: str) -> sa.Select[Any]:
+def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) -> sa.Select[Any]:
     """Selects the vendors, each with whether it sees a record, with guardians and without, and as a student of the
     vendor interface; the number of its valid keys; and the places of the record that its grants open."""
     key = table.c.sourced_id
 
     def ask(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
-        return _of_each_vendor(sa.select(key).where(key == sourced_id, condition).exists()).label(name)
+        return sa.select(key).where(key == sourced_id, condition).correlate(vendors).exists().label(name)
 
-    valid = sa.or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > sa.func.now())
-    keys = sa.select(sa.func.count()).where(api_keys.c.vendor_id == vendors.c.id, valid).scalar_subquery()
-    # Withheld fields do not decide which records a vendor sees.
     with_guardians, without = (
-        make_content_rights(frozenset(names), frozenset()) for names in ((ScopeName.GUARDIANS,), ())
+        ContentRights(viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset())
+        for guardians in (True, False)
     )
     student = label_is_open(users.c.label_id, without, Opened.STUDENT) if table is users else sa.false()
-    opened = _select_places(table, sourced_id)
     granted = sa.select(visible_orgs.c.org_id).where(
-        visible_orgs.c.vendor_id == vendors.c.id, visible_orgs.c.granted, visible_orgs.c.org_id.in_(opened)
+        visible_orgs.c.vendor_id == vendors.c.id,
+        visible_orgs.c.granted,
+        visible_orgs.c.org_id == sa.any_(sa.literal([place.org_id for place in places], CTexts)),
     )
     return sa.select(
-        vendors.c.id,
         vendors.c.email,
         vendors.c.enabled,
-        keys.label("keys"),
+        _KEYS,
         sa.func.array(granted.correlate(vendors).scalar_subquery(), type_=CTexts).label("granted"),
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),
         ask(student, "student"),
     ).order_by(vendors.c.email)
-
-
-def _select_places(table: sa.Table, sourced_id: str) -> sa.Select[Any]:
-    if table in OF_PEOPLE:
-        return sa.select(user_roles.c.org_id).where(user_roles.c.user_id == sourced_id)
-    if table in _ORG_OF:
-        return sa.select(_ORG_OF[table]).where(table.c.sourced_id == sourced_id)
-    return sa.select(orgs.c.sourced_id).where(sa.false())
-
-
-def _of_each_vendor(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
-    """Returns a condition of visibility for the vendor of a row of `vendors`, in place of the bound one."""
-
-    def replace(element: Any, **_: Any) -> Any:
-        is_vendor = isinstance(element, sa.BindParameter) and element.key == VENDOR.key
-        return vendors.c.id if is_vendor else None
-
-    replaced: sa.ColumnElement[bool] = visitors.replacement_traverse(condition, {}, replace)
-    return replaced
