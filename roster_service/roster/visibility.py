@@ -92,19 +92,10 @@ def _is_seen(viewer: Viewer, seen: sa.FromClause, *conditions: sa.ColumnElement[
     return has_row(seen, seen.c.vendor_id == _VENDORS[viewer], *conditions)
 
 
-def select_granted_orgs() -> sa.Select[str]:
-    """Returns a query for the ids of the orgs whose people, classes and enrollments are visible."""
-    return _select_visible(lambda visible: visible.granted)
-
-
 def select_whole_districts() -> sa.Select[str]:
-    """Returns a query for the ids of the districts that are granted with all their orgs."""
-    return _select_visible(lambda visible: visible.whole_district)
-
-
-def _select_visible(condition: Callable[[Any], sa.ColumnElement[bool]]) -> sa.Select[str]:
+    """Returns a query for the ids of the districts that are granted to the bound vendor with all their orgs."""
     visible = visible_orgs.alias()
-    return sa.select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, condition(visible.c))
+    return sa.select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, visible.c.whole_district)
 
 
 def read_admission() -> sa.ColumnElement[str]:
@@ -140,13 +131,8 @@ def read_refusal() -> sa.ColumnElement[str]:
     return sa.func.nullif(sa.func.current_setting("roster.refusal", True), "", type_=CText)
 
 
-def org_is_visible(org: sa.FromClause, viewer: Viewer) -> sa.ColumnElement[bool]:
-    """Returns the condition that a row of orgs is visible: granted, or the district above a granted school."""
-    return org_id_is_visible(org.c.sourced_id, viewer)
-
-
 def org_id_is_visible(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
-    """Returns the condition that the org with this id is visible."""
+    """Returns the condition that the org with this id is visible: granted, or the district above a granted school."""
     visible = visible_orgs.alias()
     return _is_seen(viewer, visible, visible.c.org_id == org_id)
 
@@ -224,7 +210,7 @@ def session_id_is_visible(session_id: sa.ColumnElement[str], rights: ContentRigh
 # The tables whose rows are visible by their label.
 _BY_LABEL = frozenset({tables.courses, tables.users, tables.demographics, tables.enrollments})
 _VISIBLE: Mapping[sa.Table, Callable[[sa.FromClause, ContentRights], sa.ColumnElement[bool]]] = {
-    tables.orgs: lambda org, rights: org_is_visible(org, rights.viewer),
+    tables.orgs: lambda org, rights: org_id_is_visible(org.c.sourced_id, rights.viewer),
     tables.academic_sessions: _session_is_visible,
     tables.classes: lambda taught, rights: org_id_is_granted(taught.c.school_id, rights.viewer),
     **dict.fromkeys(_BY_LABEL, lambda row, rights: label_is_open(row.c.label_id, rights)),

@@ -26,9 +26,8 @@ from roster_service.roster.visibility import (
     has_row,
     of_each_row,
     org_id_is_granted,
-    org_is_visible,
+    org_id_is_visible,
     role_is_visible,
-    select_granted_orgs,
 )
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
@@ -187,7 +186,7 @@ def _make_district_statement() -> sa.Select[str]:
     """
     org = tables.orgs
     named = (org.c.type == "district") & (name_district(org) == sa.bindparam("requested_lea"))
-    return sa.select(org.c.sourced_id).where(named, org_is_visible(org, Viewer.ONE_VENDOR))
+    return sa.select(org.c.sourced_id).where(named, org_id_is_visible(org.c.sourced_id, Viewer.ONE_VENDOR))
 
 
 def name_district(org: sa.FromClause) -> sa.ColumnElement[str]:
@@ -201,7 +200,8 @@ def _make_districts_statement() -> sa.Select[str, str, str]:
     org = tables.orgs
     columns = (org.c.sourced_id, org.c.name, name_district(org).label("lea"))
     is_listed = (org.c.type == "district") & (org.c.status == "active")
-    return sa.select(*columns).where(is_listed, org_is_visible(org, Viewer.ONE_VENDOR)).order_by(org.c.sourced_id)
+    is_visible = org_id_is_visible(org.c.sourced_id, Viewer.ONE_VENDOR)
+    return sa.select(*columns).where(is_listed, is_visible).order_by(org.c.sourced_id)
 
 
 @functools.cache
@@ -250,10 +250,10 @@ def _is_requested_student(rights: ContentRights, _wording: Wording) -> sa.Column
     )
 
 
-def _opens_requested_students(label_id: sa.ColumnElement[int], _rights: ContentRights) -> sa.ColumnElement[bool]:
+def _opens_requested_students(label_id: sa.ColumnElement[int], rights: ContentRights) -> sa.ColumnElement[bool]:
     """The condition that a label opens students at a requested org."""
     label, requested = tables.visibility_labels.alias(), _select_requested_orgs()
-    granted = requested.where(requested.selected_columns[0].in_(select_granted_orgs()))
+    granted = requested.where(org_id_is_granted(requested.selected_columns[0], rights.viewer))
     is_open = label.c.student_orgs.overlap(sa.func.array(granted.scalar_subquery(), type_=CTexts))
     return has_row(label, label.c.id == label_id, is_open)
 

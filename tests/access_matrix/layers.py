@@ -76,12 +76,9 @@ def open_query_filter(patch: pytest.MonkeyPatch) -> None:
 
     always = {
         "row_is_visible": lambda _table, _row, _rights: sa.true(),
-        "org_is_visible": lambda _org, _viewer: sa.true(),
         "org_id_is_visible": is_anyones,
         "org_id_is_granted": is_anyones,
         "role_is_visible": lambda _role, _rights: sa.true(),
-        "select_granted_orgs": lambda: every_org,
-        "_select_visible": lambda _condition: every_org,
         "label_is_open": has_label,
         "find_visible_rows": lambda _table, _rights: sa.true(),
         "departure_is_shown": lambda _departure: sa.true(),
