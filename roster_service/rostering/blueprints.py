@@ -13,7 +13,7 @@ from roster_service.http.request_facts import add_rate_headers, get_request_fact
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import STATUS_PATH, describe_endpoint, describe_status, make_api
 from roster_service.rostering.operations import Operation
-from roster_service.rostering.pipeline import Services, answer, answer_status, describe_this_request
+from roster_service.rostering.pipeline import Services, answer_operation, answer_status, describe_this_request
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.schemas.versions import V1P2, VERSIONS, Version
 
@@ -78,7 +78,7 @@ def make_rostering_view(operation: Operation, services: Services) -> Callable[..
     """Returns the Flask view function of an operation; it takes the ids of the path as keyword arguments."""
 
     def view(**path_ids: str) -> Response:
-        return answer(operation, services, path_ids)
+        return answer_operation(operation, services, path_ids)
 
     view.__doc__ = operation.endpoint.summary
     return view

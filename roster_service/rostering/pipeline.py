@@ -1,10 +1,11 @@
-"""The stages of a rostering request, from its token to its response."""
+"""The stages of a rostering request, from its token to its response: what `answer` of `http/stages.py` calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from flask import Response, request
 
@@ -18,7 +19,7 @@ from roster_service.feeds.roster_state import RosterState, make_state_headers
 from roster_service.http.disclosures import Disclosures
 from roster_service.http.host_header import find_root_url
 from roster_service.http.json_responses import make_json
-from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
+from roster_service.http.stages import Disclosed, Planned, answer
 from roster_service.rostering.operations import (
     Address,
     AnswerBody,
@@ -53,9 +54,8 @@ class Services:
     public_url: str | None
 
 
-def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]) -> Response:
-    """Answers Flask's current request. The stages: authenticate, throttle, parse and plan, condition, read, respond,
-    record.
+def answer_operation(operation: Operation, services: Services, path_ids: Mapping[str, str]) -> Response:
+    """Answers Flask's current request for records.
 
     Raises RefusedRequestError for the token or signature (401), the vendor's rate (429), the token's version (400), its
     scopes (403), the parameters (400), a vendor without a grant (403), the vendor's requests at the same time (429),
@@ -64,46 +64,38 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     Another method than GET was refused before. One round trip admits the client and reads, in one transaction, so a
     token that has ended reads nothing.
     """
-    token = authenticate(operation.version, services)
-    facts = get_request_facts()
-    facts.vendor = vendor = RequestingVendor(token.vendor_id, token.client_id)
-    require_rate(services.throttle.count(token.vendor_id))
-    admission = token.admit(services.throttle.find_slots(token.vendor_id))
-    with _refuse_token_first(services, token):
+
+    def plan(token: AccessToken) -> Planned:
+        admission = token.admit(services.throttle.find_slots(token.vendor_id))
         planned = operation.plan(token, admission, read_address(services), path_ids)
-    facts.describe_shape = planned.describe_shape
-    if _has_tag():
-        state = _read_state(services, planned)
-        known = None if state is None else planned.find_known_headers(state, _list_tags())
-        if known is not None:
-            return Response(status=304, headers=known)
-    state, records = _read(services, planned)
-    response = _respond(planned, state, records)
-    if response.status_code == 200:
-        services.disclosures.record(
-            vendor,
-            records=records.number,
-            people=records.people,
-            scope=token.short_scopes,
-            grant_version=token.grant_version,
-            masked_filter=mask_filter(planned.filter),
-        )
-    return response
+        return Planned(partial(_respond, services, planned), planned.describe_shape)
+
+    return _answer(operation.version, services, plan)
 
 
 def answer_status(version: Version, services: Services) -> Response:
-    """Answers Flask's current request for the states of the feeds. Raises RefusedRequestError as `answer`, for the
-    token (401), the rate (429), the version (400), a parameter (400), and a vendor without a grant (403)."""
-    token = authenticate(version, services)
-    get_request_facts().vendor = RequestingVendor(token.vendor_id, token.client_id)
-    require_rate(services.throttle.count(token.vendor_id))
-    with _refuse_token_first(services, token):
+    """Answers Flask's current request for the states of the feeds. Raises RefusedRequestError as `answer_operation`,
+    for the token (401), the rate (429), the version (400), a parameter (400), and a vendor without a grant (403)."""
+
+    def plan(token: AccessToken) -> Planned:
         require_version(token, version)
         require_no_parameter(read_address(services), services.limits)
-    state = services.reader.admit(token.admission, token.vendor_id)
-    response = make_json(services.status.read(token.admission, token.vendor_id, state), 200)
-    response.headers.update(make_state_headers(state))
-    return response
+        return Planned(lambda: (_respond_status(services, token), None))
+
+    return _answer(version, services, plan)
+
+
+def _answer(version: Version, services: Services, plan: Callable[[AccessToken], Planned]) -> Response:
+    def plan_for(token: AccessToken) -> Planned:
+        with _refuse_token_first(services, token):
+            return plan(token)
+
+    return answer(
+        lambda: authenticate(version, services),
+        lambda token: services.throttle.count(token.vendor_id),
+        plan_for,
+        services.disclosures,
+    )
 
 
 def authenticate(version: Version, services: Services) -> AccessToken:
@@ -158,6 +150,21 @@ def _list_tags() -> Iterable[str]:
     return filter(None, request.if_none_match.as_set(include_weak=True))
 
 
+def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Disclosed | None]:
+    if _has_tag():
+        known_state = _read_state(services, planned)
+        known = None if known_state is None else planned.find_known_headers(known_state, _list_tags())
+        if known is not None:
+            return Response(status=304, headers=known), None
+    state, records = _read(services, planned)
+    headers = planned.make_headers(state, records.total)
+    # `*` matches any record.
+    if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
+        return Response(status=304, headers=headers), None
+    made = Response(records.body, headers={"Content-Type": "application/json", **records.headers, **headers})
+    return made, Disclosed(records.number, records.people, mask_filter(planned.filter))
+
+
 def _read_state(services: Services, planned: PlannedRequest) -> RosterState | None:
     """Returns the state of the roster from which the records would be read; None for a first page whose pull is not
     remembered: reading the page begins it."""
@@ -176,12 +183,11 @@ def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, Ans
     return record.state, show_record(planned, record.text, record.person)
 
 
-def _respond(planned: PlannedRequest, state: RosterState, records: AnswerBody) -> Response:
-    headers = planned.make_headers(state, records.total)
-    # `*` matches any record.
-    if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
-        return Response(status=304, headers=headers)
-    return Response(records.body, headers={"Content-Type": "application/json", **records.headers, **headers})
+def _respond_status(services: Services, token: AccessToken) -> Response:
+    state = services.reader.admit(token.admission, token.vendor_id)
+    response = make_json(services.status.read(token.admission, token.vendor_id, state), 200)
+    response.headers.update(make_state_headers(state))
+    return response
 
 
 def describe_this_request() -> str:

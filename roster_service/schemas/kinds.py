@@ -21,6 +21,7 @@ from typing import Any
 import sqlalchemy as sa
 from marshmallow import Schema, fields, validate
 from oneroster_filter import FieldType, Kind, Through
+from oneroster_filter.typing import TypedClause
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.roster import json_text
@@ -81,6 +82,11 @@ class RosterField(fields.Field[Any]):
     def source(self, path: str, rights: ContentRights) -> Source:
         """Returns the expression that a filter compares for `path`, a name of `filter_types`."""
         raise NotImplementedError
+
+    def preselect(self, clause: TypedClause) -> sa.ColumnElement[bool] | None:
+        """Returns a condition that all records of a clause on this field satisfy and that indexes answer, where the
+        clause itself has to be evaluated for each row; else None."""
+        return None
 
 
 class _Plain(RosterField):

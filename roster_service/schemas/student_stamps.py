@@ -11,8 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
+from oneroster_filter import Operator
+from oneroster_filter.sqlalchemy import FilterValue
+from oneroster_filter.typing import Span, TypedClause
 
 from roster_service.db import tables
+from roster_service.db.tables import Stamp
 from roster_service.roster.references import REFERENCES
 from roster_service.roster.visibility import ContentRights, row_is_visible
 from roster_service.roster.withheld import WithheldField
@@ -43,17 +47,27 @@ _teacher = tables.users.alias("stamped_teacher")
 
 @functools.cache
 def make_student_record(included: Included) -> type[Record]:
-    """Returns the student record whose stamp counts the parts that an answer with `included` shows."""
-
-    def stamp(rights: ContentRights) -> sa.ColumnElement[Any]:
-        return make_stamp(included, rights)
-
-    return type("StampedStudent", (Student,), {"dateLastModified": Instant(stamp, STAMP, required=True)})
+    """Returns the student record of an answer with `included`: its stamp counts the parts that the answer shows."""
+    # The hash of an ordering has the name of its record.
+    name = "_".join(("Student", *sorted(included)))
+    return type(name, (Student,), {"dateLastModified": StudentStamp(included)})
 
 
-def make_stamp(included: Included, rights: ContentRights) -> sa.ColumnElement[Any]:
-    """Returns the stamp of a row of users. (GREATEST passes over NULL, the stamp of what is not there.)"""
-    return sa.func.greatest(_users.date_last_modified, *_list_stamps(included, rights))
+class StudentStamp(Instant):
+    """The stamp of a student. (GREATEST passes over NULL, the stamp of what is not there.)"""
+
+    def __init__(self, included: Included) -> None:
+        def make_stamp(rights: ContentRights) -> sa.ColumnElement[Any]:
+            return sa.func.greatest(_users.date_last_modified, *_list_stamps(included, rights))
+
+        super().__init__(make_stamp, STAMP, required=True)
+        self.included = included
+
+    def preselect(self, clause: TypedClause) -> sa.ColumnElement[bool] | None:
+        if clause.operator is not Operator.GREATER_OR_EQUAL or not isinstance(clause.value, Span):
+            return None
+        since = FilterValue(None, clause.value.first, type_=Stamp, unique=True)
+        return _users.sourced_id.in_(_select_changed_students(self.included, since))
 
 
 def _list_stamps(included: Included, rights: ContentRights) -> Iterator[sa.ColumnElement[Any]]:
@@ -112,9 +126,9 @@ def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
     return _latest(latest, shown, is_enrollment_of_student(rights))
 
 
-def select_changed_students(included: Included, since: sa.ColumnElement[Any]) -> sa.Select[str]:
-    """Selects the ids of the students whose stamp may be `since` or later, from the indexes of the stamps: a set that
-    `make_stamp` then narrows. It has further ids, of parts that the caller does not see."""
+def _select_changed_students(included: Included, since: sa.ColumnElement[Any]) -> sa.Select[str]:
+    """Selects the ids of the students whose stamp may be `since` or later, from the indexes of the stamps. It has
+    further ids, of parts that the caller does not see."""
     ids = sa.union(*_list_changed(included, since)).subquery("changed_students")
     return sa.select(ids.c[0])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
@@ -35,7 +35,8 @@ def make_text(**options: Any) -> fields.String:
 
 
 class RequestInstant(fields.AwareDateTime):
-    """An instant with a time zone, converted to UTC, because PostgreSQL does not accept every valid offset."""
+    """An instant with a time zone, converted to UTC, because PostgreSQL does not accept every valid offset, and to the
+    next whole millisecond: what changed later than any part of one changed in the next."""
 
     default_error_messages = dict.fromkeys(
         ("invalid", "invalid_awareness"),
@@ -45,9 +46,9 @@ class RequestInstant(fields.AwareDateTime):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> datetime:
         moment = super()._deserialize(value, attr, data, **options)
         try:
-            return moment.astimezone(UTC)
+            return moment.astimezone(UTC) + timedelta(microseconds=-moment.microsecond % 1000)
         except OverflowError:
-            # In UTC, the instant is before the first or after the last that Python can represent.
+            # The instant is before the first or after the last that Python can represent.
             return EARLIEST if moment.year == 1 else LATEST
 
 

@@ -45,7 +45,6 @@ def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) ->
         raise TypeError("the list shows no departures")
     left, record = tables.departures, table.alias("present_record")
     is_there = has_row(record, record.c.sourced_id == left.c.sourced_id, listed.opens(record.c.label_id, rights))
-    since = () if listed.since is None else (left.c.departed_at >= listed.since,)
     return (
         sa.select(
             left.c.sourced_id,
@@ -58,7 +57,6 @@ def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) ->
             listed.opens(left.c.label_id, rights),
             departure_is_shown(left),
             ~is_there,
-            *since,
             *conditions,
         )
         .group_by(left.c.sourced_id, left.c.feed_id)

@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from oneroster_filter import Operator, Or, clauses
-from oneroster_filter.sqlalchemy import FilterValue, sqlalchemy_where
+from oneroster_filter.sqlalchemy import FilterValue
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.sql import visitors
 
@@ -28,9 +28,9 @@ from roster_service.serving.statements import (
     STATEMENT_CACHE_SIZE,
     Driver,
     choose_collection_condition,
+    compile_clause,
     compile_filter,
     find_driver,
-    find_source,
     get_key_column,
     has_dotted_sort,
     make_collection_condition,
@@ -127,9 +127,9 @@ def _make_binder(plan: Plan) -> Callable[[int, sa.ColumnElement[bool]], sa.Colum
     @functools.cache
     def list_starts() -> list[int]:
         # Few filters match a departure, so the clauses of the others are not compiled a second time.
-        find = functools.partial(find_source, plan.shape.view)
         parts = () if plan.filter is None else clauses(plan.filter)
-        return list(itertools.accumulate((_count_values(sqlalchemy_where(it, find)) for it in parts), initial=0))
+        compiled = (compile_clause(plan.shape.view, part) for part in parts)
+        return list(itertools.accumulate(map(_count_values, compiled), initial=0))
 
     def bind(number: int, clause: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
         names = itertools.count(list_starts()[number])

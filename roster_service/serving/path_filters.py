@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -37,12 +36,10 @@ LabelCondition = Callable[[sa.ColumnElement[int], ContentRights], sa.ColumnEleme
 @dataclass(frozen=True)
 class ListFilter:
     """The path filter of a list that shows departures: of the records that a former label opened in it, and that the
-    present label does not. `condition`: selects the records; `opens`: whether a label opens records in the list;
-    `since`: the instant before which a departure is not asked for, None for no bound."""
+    present label does not. `condition`: selects the records; `opens`: whether a label opens records in the list."""
 
     condition: PathFilter
     opens: LabelCondition
-    since: sa.ColumnElement[Any] | None = None
 
     def __call__(self, rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
         """Returns the condition that selects the records."""

@@ -110,5 +110,5 @@ def _describe_filter(plan: Plan) -> object:
     if plan.filter is None:
         return None
     view = plan.shape.view
-    metadata = sorted(kind.value for kind in view.rights.metadata)
-    return plan.filter, view.record.__module__, view.record.__qualname__, view.rights.guardians, metadata
+    metadata, withheld = sorted(kind.value for kind in view.rights.metadata), sorted(view.rights.withheld)
+    return plan.filter, view.record.__module__, view.record.__qualname__, view.rights.guardians, metadata, withheld

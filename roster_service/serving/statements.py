@@ -141,10 +141,18 @@ def compile_filter(plan: Plan) -> sa.ColumnElement[bool]:
     """Returns the filter of a plan as a condition with bound values. Raises TypeError where the plan has no filter."""
     if plan.filter is None:
         raise TypeError("the plan has no filter")
-    find = functools.partial(find_source, plan.shape.view)
+    compile_one = functools.partial(compile_clause, plan.shape.view)
+    whole = fold_tree(plan.filter, compile_one, lambda parts: sa.and_(*parts), lambda parts: sa.or_(*parts))
+    return whole.self_group()
+
+
+def compile_clause(view: ResourceView, clause: TypedClause) -> sa.ColumnElement[bool]:
+    """Returns a clause of a filter as a condition with bound values."""
     # `contains_folded` (db/sql) can be leakproof: PostgreSQL may then evaluate it before the policies of row-level
     # security.
-    return sqlalchemy_where(plan.filter, find, contains=sa.func.contains_folded).self_group()
+    condition = sqlalchemy_where(clause, functools.partial(find_source, view), contains=sa.func.contains_folded)
+    preselected = view.fields[clause.path[0]].preselect(clause)
+    return condition if preselected is None else preselected & of_each_row(condition)
 
 
 def make_sort_keys(shape: QueryShape) -> list[sa.ColumnElement[Any]]:

@@ -1,4 +1,5 @@
-"""The students query of the vendor interface, with the plan and statements of a rostering collection.
+"""The students query of the vendor interface: its parameters become those of a rostering collection. `modifiedSince` is
+a filter; `districtlea` and `schools` select the list, as the path does there.
 
 The query first checks the requested district and schools against the vendor's grants. The error is the same for an org
 that does not exist and one that is not granted, so it does not reveal which orgs exist.
@@ -14,29 +15,29 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from oneroster_filter import F, to_text
 
 from roster_service.auth.credentials.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.round_trip import Call
-from roster_service.db.tables import CTexts, Stamp
+from roster_service.db.tables import CTexts
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.roster.visibility import (
     ContentRights,
     Viewer,
     has_row,
-    of_each_row,
     org_id_is_granted,
     org_id_is_visible,
     role_is_visible,
 )
-from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.student_stamps import Included, make_stamp, make_student_record, select_changed_students
+from roster_service.schemas.student_stamps import make_student_record
 from roster_service.schemas.students import PLAIN_FIELDS
 from roster_service.schemas.version_words import Wording
+from roster_service.serving.params import Params
 from roster_service.serving.path_filters import ListFilter
-from roster_service.serving.plan import Plan, QueryShape, make_resource_view
-from roster_service.serving.reader import Reader, ReadPage
+from roster_service.serving.plan import Plan, make_plan, make_resource_view
+from roster_service.serving.reader import Reader
 from roster_service.serving.request import AuthorizedRequest
 
 
@@ -45,7 +46,8 @@ class StudentsParams:
     """The parameters of a students query, with the names of the request body.
 
     `limit` and `offset` count students. `revision`: of the pull that a later page belongs to, or None. `schools`:
-    sourcedIds, or None for the whole district. `include`: values of `PermissionFlag`."""
+    sourcedIds, or None for the whole district. `modified_since`: in whole milliseconds, as stamps are. `include`:
+    values of `PermissionFlag`."""
 
     districtlea: str
     limit: int
@@ -58,7 +60,6 @@ class StudentsParams:
 
 _REQUESTED_DISTRICTS = sa.cast(sa.bindparam("requested_districts"), CTexts)
 _REQUESTED_SCHOOLS = sa.cast(sa.bindparam("requested_schools"), CTexts)
-_REQUESTED_SINCE = sa.cast(sa.bindparam("requested_since"), Stamp)
 _WHERE_LISTED = "; the answer of the login lists your districts and schools"
 _UNKNOWN_DISTRICT = (
     "the district of `districtlea` is not granted to you. A district is named by its identifier, or by its sourcedId "
@@ -71,38 +72,35 @@ _UNKNOWN_SCHOOL = (
 )
 
 
-def find_students(reader: Reader, engine: sa.Engine, holder: KeyHolder, params: StudentsParams) -> ReadPage:
-    """Reads the page of students. `engine`: of the serving role.
-
-    Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request.
-    """
-    return reader.read_page(_authorize(engine, holder, params))
-
-
 def find_student(
     reader: Reader, engine: sa.Engine, holder: KeyHolder, params: StudentsParams, sourced_id: str
 ) -> str | None:
     """Returns the JSON text of one student, as a page of these parameters would have it; None if no page would have the
-    student. Raises as `find_students`."""
-    request = _authorize(engine, holder, params)
+    student, whenever it changed. Raises as `authorize_students`."""
+    request = authorize_students(engine, holder, params)
     plan = dataclasses.replace(request.plan, path_ids=(("sourcedId", sourced_id),))
     return reader.read_record(dataclasses.replace(request, plan=plan)).text
 
 
-def _authorize(engine: sa.Engine, holder: KeyHolder, params: StudentsParams) -> AuthorizedRequest:
+def authorize_students(engine: sa.Engine, holder: KeyHolder, params: StudentsParams) -> AuthorizedRequest:
+    """Returns the authorized request of a students query. `engine`: of the serving role.
+
+    Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request.
+    """
     _require_flags(holder, params)
-    rights = _make_rights(params, holder.withheld)
+    rights = ContentRights(
+        viewer=Viewer.ONE_VENDOR,
+        guardians=PermissionFlag.CONTACTS in params.include,
+        metadata=frozenset(),
+        withheld=holder.withheld,
+    )
     admission = holder.admit(guardians=rights.guardians)
-    path_values: dict[str, Any] = {
-        "requested_lea": params.districtlea,
-        "requested_schools": params.schools,
-        "requested_since": params.modified_since,
-    }
+    path_values: dict[str, Any] = {"requested_lea": params.districtlea, "requested_schools": params.schools}
     path_values["requested_districts"] = _find_districts(
         engine, admission, {**path_values, "vendor_id": holder.vendor_id}
     )
-    plan = make_students_plan(params, rights)
-    return AuthorizedRequest(plan, holder.vendor_id, holder.key_prefix, admission, path_values)
+    plan = _make_students_plan(params, rights)
+    return AuthorizedRequest(plan, holder.vendor_id, holder.caller, admission, path_values)
 
 
 def _find_districts(engine: sa.Engine, admission: Call, values: dict[str, Any]) -> list[str]:
@@ -148,24 +146,20 @@ def list_districts(engine: sa.Engine, holder: KeyHolder) -> list[dict[str, Any]]
     ]
 
 
-def _make_rights(params: StudentsParams, withheld: frozenset[WithheldField]) -> ContentRights:
-    return ContentRights(
-        viewer=Viewer.ONE_VENDOR,
-        guardians=PermissionFlag.CONTACTS in params.include,
-        metadata=frozenset(),
-        withheld=withheld,
-    )
-
-
-def make_students_plan(params: StudentsParams, rights: ContentRights) -> Plan:
-    """Returns the plan of a students query that the vendor is allowed to make, with these content rights."""
+def _make_students_plan(params: StudentsParams, rights: ContentRights) -> Plan:
     included = frozenset(flag for flag in PermissionFlag if flag in params.include)
-    view = make_resource_view(make_student_record(included), rights)
-    fields = tuple(name for name in view.fields if name in PLAIN_FIELDS or name in included)
-    is_requested = _EVERY_STUDENT if params.modified_since is None else _make_since_filter(included)
-    shape = QueryShape(view, is_requested, None, False, fields)
-    revision = params.revision if params.offset else None
-    return Plan(shape, (), filter=None, limit=params.limit, offset=params.offset, revision=revision, notices=())
+    record, since = make_student_record(included), params.modified_since
+    shown = make_resource_view(record, rights).fields
+    asked = Params(
+        limit=params.limit,
+        offset=params.offset,
+        filter=None if since is None else to_text(F("dateLastModified") >= since),
+        sort=None,
+        descending=False,
+        fields=tuple(name for name in shown if name in PLAIN_FIELDS or name in included),
+        revision=params.revision,
+    )
+    return make_plan(asked, record, rights, _REQUESTED_STUDENTS, {})
 
 
 def _require_flags(holder: KeyHolder, params: StudentsParams) -> None:
@@ -258,16 +252,4 @@ def _opens_requested_students(label_id: sa.ColumnElement[int], rights: ContentRi
     return has_row(label, label.c.id == label_id, is_open)
 
 
-_EVERY_STUDENT = ListFilter(_is_requested_student, _opens_requested_students)
-
-
-@functools.cache
-def _make_since_filter(included: Included) -> ListFilter:
-    """The path filter of a request with `modifiedSince`: the requested students whose stamp is not older."""
-
-    def is_requested(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
-        changed = tables.users.c.sourced_id.in_(select_changed_students(included, _REQUESTED_SINCE))
-        is_new = make_stamp(included, rights) >= _REQUESTED_SINCE
-        return _is_requested_student(rights, wording) & changed & of_each_row(is_new)
-
-    return ListFilter(is_requested, _opens_requested_students, _REQUESTED_SINCE)
+_REQUESTED_STUDENTS = ListFilter(_is_requested_student, _opens_requested_students)

@@ -15,12 +15,12 @@ from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, Stud
 from roster_service.vendor.openapi import document, make_api
 from roster_service.vendor.responses import ROOT
 from roster_service.vendor.views import (
-    RequestHandler,
+    RequestPlanner,
     VendorServices,
-    answer_login,
-    answer_status,
-    answer_students,
     make_vendor_view,
+    plan_login,
+    plan_status,
+    plan_students,
 )
 
 
@@ -34,7 +34,7 @@ class Path:
     request: type[Schema] | None
     response: type[Schema] | dict[str, Any]
     permission_token: bool
-    handler: RequestHandler
+    plan: RequestPlanner
 
 
 PATHS = (
@@ -44,7 +44,7 @@ PATHS = (
         LoginRequest,
         LoginAnswer,
         permission_token=False,
-        handler=answer_login,
+        plan=plan_login,
     ),
     Path(
         "students",
@@ -52,9 +52,9 @@ PATHS = (
         StudentsRequest,
         StudentsAnswer,
         permission_token=True,
-        handler=answer_students,
+        plan=plan_students,
     ),
-    Path("status", "The last run of each feed", None, RosterStatus, permission_token=True, handler=answer_status),
+    Path("status", "The last run of each feed", None, RosterStatus, permission_token=True, plan=plan_status),
 )
 
 
@@ -66,7 +66,7 @@ def register_vendor(app: Flask, services: VendorServices, public_url: str | None
         operation = document(
             path.name, path.summary, path.request, path.response, permission_token=path.permission_token
         )
-        view = blueprint.doc(**operation)(make_vendor_view(services, path.handler))
+        view = blueprint.doc(**operation)(make_vendor_view(services, path.plan))
         # Flask would answer OPTIONS by itself, but the interface refuses every method except POST.
         vars(view)["provide_automatic_options"] = False
         method = "GET" if path.request is None else "POST"

@@ -1,4 +1,4 @@
-"""The views of the vendor interface.
+"""The stages of the vendor interface: what `answer` of `http/stages.py` calls.
 
 They check, in this order: the API key (403), the throttle (429), the permission token (401), the body (400), the
 privilege (403). The login needs no permission token; it checks the e-mail and the password last (401).
@@ -29,13 +29,13 @@ from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.feeds.roster_state import make_state_headers
 from roster_service.http.disclosures import Disclosures
-from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
+from roster_service.http.stages import Disclosed, Planned, answer
 from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.serving.page import Page
 from roster_service.serving.reader import Reader
 from roster_service.serving.roster_status import RosterStatusReader
-from roster_service.serving.students import StudentsParams, find_students, list_districts
+from roster_service.serving.students import StudentsParams, authorize_students, list_districts
 from roster_service.vendor.bodies import read_body, require_no_parameter
 from roster_service.vendor.responses import make_response
 
@@ -60,65 +60,70 @@ class VendorServices:
     status: RosterStatusReader
 
 
-# Answers a request whose API key is valid.
-RequestHandler = Callable[[VendorServices, KeyHolder], Response]
+# Checks a request whose API key is valid.
+RequestPlanner = Callable[[VendorServices, KeyHolder], Planned]
 
 
-def make_vendor_view(services: VendorServices, handler: RequestHandler) -> Callable[[], Response]:
-    """Returns the view function that checks the API key and the throttle, and then calls `handler`."""
+def make_vendor_view(services: VendorServices, plan: RequestPlanner) -> Callable[[], Response]:
+    """Returns the view function that checks the API key and the throttle, and then calls `plan`."""
 
     def view() -> Response:
-        # The connection goes back to the pool before the throttle, which may wait for a counter.
-        with services.engine.connect() as connection:
-            holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
-        if holder is None:
-            raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
-        get_request_facts().vendor = _name_vendor(holder)
-        require_rate(services.throttle.count(holder.vendor_id, holder.allowance))
-        return handler(services, holder)
+        return answer(
+            lambda: _authenticate(services),
+            lambda holder: services.throttle.count(holder.vendor_id, holder.allowance),
+            lambda holder: plan(services, holder),
+            services.disclosures,
+        )
 
     return view
 
 
-def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
-    """Answers a request for students. Raises RefusedRequestError for the permission token, the body and the
+def _authenticate(services: VendorServices) -> KeyHolder:
+    # The connection goes back to the pool before the throttle, which may wait for a counter.
+    with services.engine.connect() as connection:
+        holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
+    if holder is None:
+        raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
+    return holder
+
+
+def plan_students(services: VendorServices, holder: KeyHolder) -> Planned:
+    """Checks a request for students. Raises RefusedRequestError for the permission token, the body and the
     privilege."""
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     body = read_body(STUDENTS_BODY)
     params = StudentsParams(**body)
-    get_request_facts().describe_shape = partial(_mask_body, body)
-    read = find_students(services.reader, services.engine, holder, params)
-    page = read.page
+
+    def respond() -> tuple[Response, Disclosed]:
+        read = services.reader.read_page(authorize_students(services.engine, holder, params))
+        response = make_response(_make_students_text(read.page, params))
+        response.headers.update(make_state_headers(read.state))
+        return response, Disclosed(read.page.records, _list_people(read.page, params.include), _mask_body(body))
+
+    return Planned(respond, partial(_mask_body, body))
+
+
+def _make_students_text(page: Page, params: StudentsParams) -> str:
     members = {"total": page.total, "limit": params.limit, "offset": params.offset}
     end = params.offset + page.records
     if page.records and end < page.total:
         members["nextOffset"] = end
-    response = make_response(f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}')
-    response.headers.update(make_state_headers(read.state))
-    services.disclosures.record(
-        _name_vendor(holder),
-        records=page.records,
-        people=_list_people(page, params.include),
-        scope=" ".join(sorted(holder.flags)),
-        grant_version=holder.grant_version,
-        masked_filter=_mask_body(body),
-    )
-    return response
+    return f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}'
 
 
-def answer_status(services: VendorServices, holder: KeyHolder) -> Response:
-    """Answers a request for the states of the feeds. Raises RefusedRequestError for the permission token, and for a
+def plan_status(services: VendorServices, holder: KeyHolder) -> Planned:
+    """Checks a request for the states of the feeds. Raises RefusedRequestError for the permission token, and for a
     query parameter."""
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     require_no_parameter()
-    body = services.status.read(holder.admit(guardians=False), holder.vendor_id, holder.state)
-    response = make_response(json.dumps(body, ensure_ascii=False))
-    response.headers.update(make_state_headers(holder.state))
-    return response
 
+    def respond() -> tuple[Response, None]:
+        body = services.status.read(holder.admit(guardians=False), holder.vendor_id, holder.state)
+        response = make_response(json.dumps(body, ensure_ascii=False))
+        response.headers.update(make_state_headers(holder.state))
+        return response, None
 
-def _name_vendor(holder: KeyHolder) -> RequestingVendor:
-    return RequestingVendor(holder.vendor_id, holder.key_prefix)
+    return Planned(respond)
 
 
 def _list_people(page: Page, include: Sequence[str]) -> Iterator[str]:
@@ -151,16 +156,21 @@ def _read_bearer() -> str:
     return token.strip()
 
 
-def answer_login(services: VendorServices, holder: KeyHolder) -> Response:
-    """Answers a login: with a permission token for the right e-mail and password of the key's vendor. Raises
-    RefusedRequestError for the body and the credentials, and ThrottledRequestError after too many failures."""
+def plan_login(services: VendorServices, holder: KeyHolder) -> Planned:
+    """Checks the body of a login. Its response has a permission token for the right e-mail and password of the key's
+    vendor. Raises RefusedRequestError for the body and the credentials, and ThrottledRequestError after too many
+    failures."""
     body = read_body(LOGIN_BODY)
-    attempt = LoginAttempt.of_vendor(holder.vendor_id, body["email"])
+    return Planned(lambda: (_log_in(services, holder, body["email"], body["password"]), None))
+
+
+def _log_in(services: VendorServices, holder: KeyHolder, email: str, password: str) -> Response:
+    attempt = LoginAttempt.of_vendor(holder.vendor_id, email)
     wait = services.login_throttle.find_wait(attempt)
     if wait:
         raise ThrottledRequestError("too many failed logins; `Retry-After` says when to try again", wait)
     with services.accounts.connect() as connection:
-        matches = verify_password(connection, holder.vendor_id, body["email"], body["password"])
+        matches = verify_password(connection, holder.vendor_id, email, password)
     if not matches:
         services.login_throttle.count_failure(attempt)
         raise RefusedRequestError(Problem.CREDENTIALS, "the e-mail or the password is wrong")

@@ -47,7 +47,6 @@ REQUEST_ID = "0123456789abcdef"
 # In place of the parts of the service that fail.
 FAULT, OUTAGE = RuntimeError(), OperationalError("", {}, Exception())
 PAGE_OF_RECORDS = "roster_service.serving.reader.Reader.read_page"
-STUDENTS_QUERY = "roster_service.vendor.views.find_students"
 FORM = {"grant_type": "client_credentials"}
 
 Body = Mapping[str, Any]
@@ -224,9 +223,9 @@ class ExampleReader:
         found["410"] = {"pull": refuse(410, {**body, "offset": 100, "revision": 0}, headers)}
         self.use_up("POST", "/v1/students", limited)
         found["429"] = {"rate": refuse(429, body, limited)}
-        with patch(STUDENTS_QUERY, side_effect=FAULT):
+        with patch(PAGE_OF_RECORDS, side_effect=FAULT):
             found["500"] = {"fault": refuse(500, body, headers)}
-        with patch(STUDENTS_QUERY, side_effect=OUTAGE):
+        with patch(PAGE_OF_RECORDS, side_effect=OUTAGE):
             found["503"] = {"database": refuse(503, body, headers)}
         return found
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from roster_service.auth.credentials import passwords
-from roster_service.vendor import views
+from roster_service.serving.reader import Reader
 from roster_service.vendor.responses import FAILURES
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
@@ -46,7 +46,7 @@ def test_trouble_of_our_own(
         raise trouble
 
     token = client.token(account)
-    monkeypatch.setattr(views, "find_students", fail)
+    monkeypatch.setattr(Reader, "read_page", fail)
     answer = client.students(account, token, {"districtlea": "17-0042"})
     assert answer.outcome == outcome
     assert SECRET not in answer.body.decode() + caplog.text

@@ -44,6 +44,11 @@ class AccessToken:
     expires_at: float
 
     @property
+    def caller(self) -> str:
+        """The client, as logs name it."""
+        return self.client_id
+
+    @property
     def version(self) -> str:
         """The OneRoster version of the scopes, `v1p1` or `v1p2`. A token has scopes of one version only."""
         return self.scopes[0].version

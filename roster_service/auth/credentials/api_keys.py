@@ -61,6 +61,16 @@ class KeyHolder:
     live_keys: frozenset[str]
     state: RosterState
 
+    @property
+    def caller(self) -> str:
+        """The key, as logs name it."""
+        return self.key_prefix
+
+    @property
+    def short_scopes(self) -> str:
+        """The permission flags, separated by spaces."""
+        return " ".join(sorted(self.flags))
+
     def admit(self, *, guardians: bool) -> Call:
         """Returns the call that admits the vendor for one transaction: row-level security then shows that transaction
         the rows of the vendor's grants, and no others. `guardians`: whether it shows guardians too."""
