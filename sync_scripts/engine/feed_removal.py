@@ -18,6 +18,7 @@ from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
 from roster_service.feeds.held_runs import drop_export
 from roster_service.feeds.run_history import TYPES, delete_run_values
+from roster_service.feeds.run_outcomes import DONE
 from roster_service.publication import publish
 from roster_service.roster.feed_grants import end_grants, list_feed_grants
 from roster_service.settings import Settings
@@ -102,7 +103,7 @@ def _compare(connection: sa.Connection, feed: sa.Row[Any], *, at_once: bool) -> 
         feed=feed.name,
         format=feed.format,
         source=REMOVAL,
-        outcome="done",
+        outcome=DONE,
         stamp=None,
         revision=None,
         counts={TYPES[it.table.name]: it.counts for it in differences},

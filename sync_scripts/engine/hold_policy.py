@@ -135,6 +135,27 @@ def find_older(connection: sa.Connection, feed_id: int, report: Report, limits: 
     return f"the export was written on {this}, before the one that was loaded last, of {that}"
 
 
+def list_reasons(
+    connection: sa.Connection,
+    feed_id: int,
+    report: Report,
+    held: HeldRun | None,
+    differences: Collection[Difference],
+    limits: Limits,
+) -> list[str]:
+    """The reasons to hold a run, one sentence each; none for a run that may go on. `held`: the held run that an
+    operator has approved."""
+    if held is None:
+        older = find_older(connection, feed_id, report, limits)
+        excess = [*([] if older is None else [older]), *find_excess(report.counts, report.files, limits)]
+    else:
+        excess = list(held.find_excess(report.counts))
+    if held is None or OTHER_IDS not in held.message:
+        return [*find_other_ids(connection, differences), *excess]
+    # The operator approved this reason, and the next approval needs to know of it.
+    return [held.message.split("; ")[0], *excess] if excess else []
+
+
 @dataclass(frozen=True)
 class HeldRun:
     """A held run as its report showed it to the operator: the digest of its export, the counts of each type, and the

@@ -18,7 +18,8 @@ from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.roster.roster_engine import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, choose_exit_code, exit_on_error
-from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.load import load
+from sync_scripts.engine.options import Options
 from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.package_log import write_package_log
 from sync_scripts.engine.progress import Notify, notify_steps, show_load_steps

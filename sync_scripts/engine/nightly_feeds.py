@@ -30,7 +30,8 @@ from sync_scripts.engine.exit_codes import (
     describe_error,
     print_fault,
 )
-from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.load import load
+from sync_scripts.engine.options import Options
 from sync_scripts.engine.progress import Notify, notify_steps
 from sync_scripts.engine.run_record import name_error_outcome, record_run
 from sync_scripts.engine.runs import LockedError

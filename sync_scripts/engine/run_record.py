@@ -18,7 +18,7 @@ from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
 from roster_service.feeds.feed_states import FeedState, read_added_feed
 from roster_service.feeds.held_runs import drop_export, keep_export, read_outcome
-from roster_service.feeds.run_outcomes import FAILED, INCOMPLETE, MISSING, REFUSED
+from roster_service.feeds.run_outcomes import DONE, FAILED, INCOMPLETE, MISSING, REFUSED
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.runs import approve, begin_run, end_run, find_or_add_feed, supersede
 from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError, refuse_changed
@@ -128,7 +128,7 @@ def record_end(
     held runs that are no longer needed. `actor`: of the change log, for a feed that the run adds, and for changes that
     `allow_mass_delete` exempts from holding."""
     approved = [] if approval is None else _approve(connection, run, report, approval)
-    is_exempt = allow_mass_delete and report.outcome == "done"
+    is_exempt = allow_mass_delete and report.outcome == DONE
     with _record_exemption(connection, actor, run, report) if is_exempt else contextlib.nullcontext():
         end_run(connection, run.number, report.findings, **report.to_row())
     if run.is_new:

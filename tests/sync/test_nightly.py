@@ -101,7 +101,7 @@ def test_a_crash_ends_the_run_of_one_feed_and_quotes_no_row(
             raise ValueError(cell)
         return add_district(connection, feed_name, retention)
 
-    monkeypatch.setattr("sync_scripts.engine.load.add_district", fail)
+    monkeypatch.setattr("sync_scripts.engine.steps.add_district", fail)
     code, lines = load_run()
     assert code == ExitCode.FAILED
     ends = {line.get("feed"): line for line in lines if "exit" in line}

@@ -101,7 +101,7 @@ def test_a_database_that_gives_up(engine: sa.Engine, springfield: Path, monkeypa
         return 0
 
     with monkeypatch.context() as patch:
-        patch.setattr("sync_scripts.engine.load.publish", die)
+        patch.setattr("sync_scripts.engine.steps.publish", die)
         with pytest.raises(DatabaseUnavailableError, match="the database gave up"):
             load(engine, "feed", springfield)
     assert (state(engine), read_state(engine)) == (before, roster)

@@ -110,7 +110,7 @@ def test_a_run_that_breaks_off_says_why(
     words: str,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sync_scripts.engine.load.publish", fail)
+        patch.setattr("sync_scripts.engine.steps.publish", fail)
         with pytest.raises(error):
             load(engine, "feed", springfield)
     [run] = read_runs(engine)
