@@ -8,14 +8,13 @@ import sqlalchemy as sa
 
 from sync_scripts.checking.check import Check, select_rows
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.model import Cell, StagedFile
-from sync_scripts.staging.retained import Retention
+from sync_scripts.formats.model import Cell, Staged, StagedFile
 
 
-def may_have_bad_cells(connection: sa.Connection, file: StagedFile, retention: Retention) -> bool:
+def may_have_bad_cells(connection: sa.Connection, file: StagedFile, staged: Staged) -> bool:
     """Whether a cell of the file may be bad, given that every reference of all files finds its target."""
     # A cell that names a row is then as good as the checked id of that row; it is bad only if it must not be empty.
-    naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, retention)]
+    naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, staged)]
     alike = [cell for cell in file.file.cells if cell.kind.few_values]
     others = [cell for cell in file.file.cells if cell not in naming and cell not in alike]
     bad = [
@@ -32,10 +31,10 @@ def may_have_bad_cells(connection: sa.Connection, file: StagedFile, retention: R
     return connection.scalar(sa.select(sa.or_(*asked))) is True
 
 
-def _is_as_good_as_named(cell: Cell, file: StagedFile, retention: Retention) -> bool:
-    if cell.refers is None or cell.many or cell.header == file.file.key or cell.refers.file not in retention.staged:
+def _is_as_good_as_named(cell: Cell, file: StagedFile, staged: Staged) -> bool:
+    if cell.refers is None or cell.many or cell.header == file.file.key or cell.refers.file not in staged:
         return False
-    named = retention.staged[cell.refers.file].file
+    named = staged[cell.refers.file].file
     return named.find_cell(named.key).kind is cell.kind
 
 

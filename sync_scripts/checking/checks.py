@@ -11,7 +11,7 @@ retained record, and so on until no row fails.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.quarantine import delete_quarantined, quarantine_rows
-from sync_scripts.staging.retained import Retention
+from sync_scripts.staging.retained import Retention, Target, Targets
 
 # The key of a row -> the id of the record that it describes.
 Identify = Callable[[sa.ColumnElement[str]], sa.ColumnElement[str]]
@@ -73,12 +73,14 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
         return leave_out_orphans(connection, form, replace(retention, rejected=quarantines))
 
     # Rows with too few or too many cells go first: the other checks cannot tell which cell is which.
-    if failing := _run_fault_checks(retention, failures):
+    if failing := _run_fault_checks(staged, failures):
         retention = reject(failing)
-    failing = _run_first(connection, form, retention, failures, dropped, follow)
+    owner = _Owner(retention.feed_id, retention.feed_name)
+    failing = _run_first(connection, form, retention.list_targets(), owner, failures, dropped, follow)
     while failing:
         retention = reject(failing)
-        failing = _run_again(connection, form, retention, failures, dropped, failing)
+        lost = {*failing, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
+        failing = _run_again(connection, form, retention.list_targets(), failing, lost, failures, dropped)
     quarantines = {name: retention.rejected[name] for name in staged if name in retention.rejected}
     findings = failures.read_findings(quarantines, form, retention.feed_name)
     return CheckResult(findings, rejected, retention, (*notices, *dropped.list_notices()))
@@ -104,10 +106,18 @@ def _delete_repeated(connection: sa.Connection, form: Format, retention: Retenti
     refuse_if(failures.read_findings(failing, form, retention.feed_name))
 
 
-def _run_fault_checks(retention: Retention, failures: Failures) -> list[str]:
+@dataclass(frozen=True)
+class _Owner:
+    """The feed that must own the records of an export. `name`: part of some of their ids."""
+
+    feed_id: int
+    name: str
+
+
+def _run_fault_checks(staged: Staged, failures: Failures) -> list[str]:
     """Returns the names of the files with rows that have too few or too many cells."""
     failures.begin_round()
-    faulty = [file for file in retention.staged.values() if file.has_faults]
+    faulty = [file for file in staged.values() if file.has_faults]
     return [file.file.name for file in faulty if failures.run(file, [_check_fault(file)])]
 
 
@@ -116,12 +126,12 @@ def _check_fault(file: StagedFile) -> Check:
     return Check(file.file.key, select_rows(file, "sourcedId", fault, fault.is_not(None)))
 
 
-def _list_cell_targets(retention: Retention, name: sa.ColumnElement[str], cell: Cell) -> list[sa.ColumnElement[bool]]:
+def _list_cell_targets(targets: Targets, name: sa.ColumnElement[str], cell: Cell) -> list[sa.ColumnElement[bool]]:
     """The conditions of which one holds if a name in a cell has a target; none for a reference to an absent file."""
     refers = cell.refers
-    if refers is None or refers.file not in retention.staged:
+    if refers is None or refers.file not in targets:
         return []
-    return list(_list_targets(name, refers, retention))
+    return list(_list_found(name, refers, targets[refers.file]))
 
 
 def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retention) -> None:
@@ -132,7 +142,7 @@ def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retenti
         if described is not orgs or file.file.name in retention.deltas:
             continue
         count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
-        for check in _list_owner_checks(file, retention):
+        for check in _list_owner_checks(file, _Owner(retention.feed_id, retention.feed_name)):
             foreign = check.failing.subquery()
             by_reason = sa.select(foreign.c[REASON], sa.func.count()).group_by(foreign.c[REASON])
             found: dict[str, int] = dict(connection.execute(by_reason).all())
@@ -143,22 +153,30 @@ def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retenti
 def _run_first(
     connection: sa.Connection,
     form: Format,
-    retention: Retention,
+    targets: Targets,
+    owner: _Owner,
     failures: Failures,
     dropped: DroppedReferences,
     follow: Follow,
 ) -> list[str]:
     """Runs all checks, but those of cells only if a cell may be bad. Returns the names of the files with failing
     rows."""
-    staged = retention.staged
+    staged = {name: target.staged for name, target in targets.items()}
     failures.begin_round()
-    dropped.drop(connection, retention, partial(_list_cell_targets, retention), None)
+    dropped.drop(connection, staged, partial(_list_cell_targets, targets), None)
     failing = {
         name
         for name, file in follow(staged.items())
-        if failures.run(file, _list_set_checks(file, form, retention, failures))
+        if failures.run(
+            file,
+            (
+                *_list_reference_checks(file, targets, targets, failures),
+                *_list_rule_checks(file, form, targets, targets),
+                *_list_owner_checks(file, owner),
+            ),
+        )
     }
-    if failing or any(may_have_bad_cells(connection, file, retention) for file in staged.values()):
+    if failing or any(may_have_bad_cells(connection, file, staged) for file in staged.values()):
         failing |= {
             name for name, file in staged.items() if failures.run(file, list_failing_cell_checks(connection, file))
         }
@@ -168,35 +186,29 @@ def _run_first(
 def _run_again(
     connection: sa.Connection,
     form: Format,
-    retention: Retention,
+    targets: Targets,
+    failed: Collection[str],
+    lost: Collection[str],
     failures: Failures,
     dropped: DroppedReferences,
-    failed: Collection[str],
 ) -> list[str]:
-    """Runs the checks that may fail because rows of the files `failed` are rejected: a row that refers to a rejected
-    one is rejected too, unless the record that it names is retained. Returns the names of the files with failing
-    rows."""
-    staged = retention.staged
+    """Runs the checks that may fail because rows of the files `failed` are rejected, and records of the files `lost`
+    are gone: a row that refers to one is rejected too, unless the record that it names is retained. Returns the names
+    of the files with failing rows."""
+    staged = {name: target.staged for name, target in targets.items()}
     failures.begin_round()
-    targets = {*failed, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
-    dropped.drop(connection, retention, partial(_list_cell_targets, retention), targets)
+    dropped.drop(connection, staged, partial(_list_cell_targets, targets), lost)
     return [
         name
         for name, file in staged.items()
         if failures.run(
             file,
             (
-                *_list_reference_checks(file, retention, targets, failures),
-                *_list_rule_checks(file, form, retention, failed),
+                *_list_reference_checks(file, targets, lost, failures),
+                *_list_rule_checks(file, form, targets, failed),
             ),
         )
     ]
-
-
-def _list_set_checks(file: StagedFile, form: Format, retention: Retention, failures: Failures) -> Iterator[Check]:
-    yield from _list_reference_checks(file, retention, retention.staged, failures)
-    yield from _list_rule_checks(file, form, retention, retention.staged)
-    yield from _list_owner_checks(file, retention)
 
 
 # --- sets -------------------------------------------------------------------------------------------------------
@@ -221,21 +233,21 @@ def _check_duplicates(file: StagedFile) -> Check:
 
 
 def _list_reference_checks(
-    file: StagedFile, retention: Retention, targets: Collection[str] | Staged, failures: Failures
+    file: StagedFile, targets: Targets, lost: Collection[str], failures: Failures
 ) -> Iterator[Check]:
-    """The checks of the file's references to rows of `targets`; in the first round (`targets` is the staged files),
-    also of references to absent files. The checks of trees come with them."""
+    """The checks of the file's references to rows of the files `lost`; in the first round (all `targets`), also of
+    references to absent files. The checks of trees come with them."""
     for cell in file.file.cells:
         refers = cell.refers
-        if refers is not None and (refers.file in targets or (targets is retention.staged)):
+        if refers is not None and (refers.file in lost or lost is targets):
             if not is_optional(file, cell):
-                yield _check_reference(file, cell, refers, retention, failures)
-            if refers.tree and refers.file in retention.staged:
-                yield _check_tree(file, cell.header, retention)
+                yield _check_reference(file, cell, refers, targets.get(refers.file), failures)
+            if refers.tree and refers.file in targets:
+                yield _check_tree(file, cell.header, targets[file.file.name].join_rows())
 
 
 def _check_reference(
-    file: StagedFile, cell: Cell, refers: Reference, retention: Retention, failures: Failures
+    file: StagedFile, cell: Cell, refers: Reference, target: Target | None, failures: Failures
 ) -> Check:
     name: sa.ColumnElement[str] = file[cell.header]
     rows: sa.FromClause = file.table
@@ -246,53 +258,51 @@ def _check_reference(
     conditions = [file.live, file[cell.header].is_not(None), name != ""]
     reason: sa.ColumnElement[str] = sa.literal(f"names a row of {refers.file_name}, which is absent", CText)
     cause: sa.ColumnElement[Any] = sa.cast(sa.null(), sa.Integer)
-    if refers.file in retention.staged:
-        conditions += [~found for found in _list_targets(name, refers, retention)]
-        reason = _explain_reference(name, refers, retention)
-        if refers.file in retention.rejected:
-            causes = failures.select_causes(retention.rejected[refers.file])
+    if target is not None:
+        conditions += [~found for found in _list_found(name, refers, target)]
+        reason = _explain_reference(name, refers, target.staged)
+        if target.rejected is not None:
+            causes = failures.select_causes(target.rejected)
             rows = rows.outerjoin(causes, causes.c.sourcedId == name)
-            is_consequence = sa.and_(causes.c.cause.is_not(None), ~_is_staged(name, refers, retention))
+            is_consequence = sa.and_(causes.c.cause.is_not(None), ~_is_staged(name, target.staged))
             cause = sa.case((is_consequence, causes.c.cause))
             reason = sa.case((is_consequence, f"names a row of {refers.file_name} that is rejected"), else_=reason)
     columns = (file.line.label(LINE), name.label(VALUE), reason.label(REASON), cause.label(CAUSE))
     return Check(cell.header, sa.select(*columns).select_from(rows).where(*conditions))
 
 
-def _is_staged(name: sa.ColumnElement[str], refers: Reference, retention: Retention) -> sa.ColumnElement[bool]:
-    target = retention.staged[refers.file].alias()
-    return sa.exists().where(target["sourcedId"] == name)
+def _is_staged(name: sa.ColumnElement[str], staged: StagedFile) -> sa.ColumnElement[bool]:
+    return sa.exists().where(staged.alias()["sourcedId"] == name)
 
 
-def _list_targets(
-    name: sa.ColumnElement[str], refers: Reference, retention: Retention
-) -> Iterator[sa.ColumnElement[bool]]:
+def _list_found(name: sa.ColumnElement[str], refers: Reference, target: Target) -> Iterator[sa.ColumnElement[bool]]:
     """The conditions that a name has a target: a live row of the export, or a stored record that stays active."""
-    for target in (retention.staged[refers.file].alias(), retention.find_retained(retention.staged[refers.file].file)):
-        if target is not None:
-            conditions = [target["sourcedId"] == name, target.live]
+    for named in (target.staged, target.retained):
+        if named is not None:
+            rows = named.alias()
+            conditions = [rows["sourcedId"] == name, rows.live]
             if refers.types:
-                conditions.append(target["type"].in_(refers.types))
+                conditions.append(rows["type"].in_(refers.types))
             yield sa.exists().where(*conditions)
 
 
-def _explain_reference(name: sa.ColumnElement[str], refers: Reference, retention: Retention) -> sa.ColumnElement[str]:
+def _explain_reference(name: sa.ColumnElement[str], refers: Reference, staged: StagedFile) -> sa.ColumnElement[str]:
     """The reason for a reference without a target: to a row that is marked as gone, of a wrong type, or to none."""
-    gone = retention.staged[refers.file].alias()
+    gone = staged.alias()
     marked = sa.exists().where(gone["sourcedId"] == name, ~gone.live)
     # The reason does not quote the wrong type, because it is a text of the export.
     wrong = f"must name a row of {refers.file_name} of type {' or '.join(refers.types)}"
     return sa.case(
         (marked, f"names a row of {refers.file_name} that is marked as gone"),
-        (_is_staged(name, refers, retention), wrong),
+        (_is_staged(name, staged), wrong),
         else_=sa.literal(f"names no row of {refers.file_name}", CText),
     )
 
 
-def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
-    """The check for rows that are their own ancestors, also through retained records. UNION drops rows that the
-    recursion has already found, so the recursion ends in a circle too."""
-    first, more = file.alias(), retention.include_retained(file).alias()
+def _check_tree(file: StagedFile, header: str, every: StagedFile) -> Check:
+    """The check for rows that are their own ancestors, through any row of `every`: of the file, or retained. UNION
+    drops rows that the recursion has already found, so the recursion ends in a circle too."""
+    first, more = file.alias(), every.alias()
     chain = (
         sa.select(first["sourcedId"].label("start"), first[header].label("above"))
         .where(first.live, first[header].is_not(None))
@@ -308,28 +318,26 @@ def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
     return Check(header, select_rows(file, header, "leads back to the row itself", file.live, in_circle))
 
 
-def _list_rule_checks(
-    file: StagedFile, form: Format, retention: Retention, looked_at: Iterable[str]
-) -> Iterator[Check]:
+def _list_rule_checks(file: StagedFile, form: Format, targets: Targets, looked_at: Collection[str]) -> Iterator[Check]:
     """The checks of the file's rules that read one of the files `looked_at`. After a rejection the stored record is
     retained, and another row may break a rule together with it, so the rules run again."""
     for rule in form.rules:
         names = (rule.file, *rule.needs)
-        if rule.file != file.file.name or not all(name in retention.staged for name in names):
+        if rule.file != file.file.name or not all(name in targets for name in names):
             continue
         if any(name in looked_at for name in names):
-            found = {name: retention.find_retained(retention.staged[name].file) for name in names}
-            retained = {name: it for name, it in found.items() if it is not None}
-            breaks = rule.breaks(retention.staged, retained)
+            staged = {name: target.staged for name, target in targets.items()}
+            retained = {name: rows for name in names if (rows := targets[name].retained) is not None}
+            breaks = rule.breaks(staged, retained)
             yield Check(rule.header, select_rows(file, rule.header, rule.reason, file.live, breaks))
 
 
-def _list_owner_checks(file: StagedFile, retention: Retention) -> Iterator[Check]:
+def _list_owner_checks(file: StagedFile, owner: _Owner) -> Iterator[Check]:
     if file.file.table is not None:
-        yield _check_owner(file, file.file.table, retention.feed_id, lambda key: key)
+        yield _check_owner(file, file.file.table, owner.feed_id, lambda key: key)
     subject = file.file.subject
     if subject is not None and subject.identify is not None:
-        yield _check_owner(file, subject.table, retention.feed_id, partial(subject.identify, retention.feed_name))
+        yield _check_owner(file, subject.table, owner.feed_id, partial(subject.identify, owner.name))
 
 
 def _check_owner(file: StagedFile, table: sa.Table, feed_id: int, identify: Identify) -> Check:

@@ -16,9 +16,8 @@ from sqlalchemy.schema import DropTable
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import HASH, LINE, Cell, StagedFile
+from sync_scripts.formats.model import HASH, LINE, Cell, Staged, StagedFile
 from sync_scripts.formats.tolerated import NO_TARGET, Tolerated
-from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 # (a name, the reference's cell) -> the conditions of which one holds if the name has a target
@@ -32,11 +31,11 @@ class DroppedReferences:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def drop(
-        self, connection: sa.Connection, retention: Retention, list_targets: ListTargets, failed: Collection[str] | None
+        self, connection: sa.Connection, staged: Staged, list_targets: ListTargets, failed: Collection[str] | None
     ) -> None:
         """Empties the optional references of the staged rows that have no target; of a list, the items without one.
         `failed`: the names of the files whose rows may have gone; None: of any file, and of absent ones."""
-        for file in retention.staged.values():
+        for file in staged.values():
             for cell in file.file.cells:
                 refers = cell.refers
                 if refers is not None and is_optional(file, cell) and (failed is None or refers.file in failed):

@@ -150,7 +150,28 @@ class Retention:
 
     def include_retained(self, file: StagedFile) -> StagedFile:
         """The live rows of a file together with the rows of `find_retained`, in the columns of the latter."""
-        retained = self.find_retained(file.file)
+        return Target(file, self.find_retained(file.file), None).join_rows()
+
+    def list_targets(self) -> Targets:
+        """The rows that references to the staged files may name."""
+        return {
+            name: Target(file, self.find_retained(file.file), self.rejected.get(name))
+            for name, file in self.staged.items()
+        }
+
+
+@dataclass(frozen=True)
+class Target:
+    """The rows of a file that a reference may name: its staged rows; the stored ones that are active after the run
+    without a staged row, and the rejected ones, None for none of them."""
+
+    staged: StagedFile
+    retained: StagedFile | None
+    rejected: StagedFile | None
+
+    def join_rows(self) -> StagedFile:
+        """The live staged rows together with the retained ones, in the columns of the latter."""
+        file, retained = self.staged, self.retained
         if retained is None:
             return file
         headers = [column.name for column in retained.table.c]
@@ -159,6 +180,10 @@ class Retention:
             sa.select(*(retained[header].label(header) for header in headers)),
         )
         return StagedFile(file.file, rows.subquery(), ())
+
+
+# The targets of references, by the name of their file.
+Targets = Mapping[str, Target]
 
 
 def _find_stored_column(column: sa.Column[Any] | None, stored: sa.FromClause) -> sa.ColumnElement[Any]:
