@@ -88,13 +88,14 @@ def _list_orgs(
 def list_district_names(connection: sa.Connection) -> list[tuple[str, str]]:
     """Lists the active districts by name: sourcedId and name."""
     rows = sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.type == DISTRICT, orgs.c.status == ACTIVE)
-    return [(row[0], row[1]) for row in connection.execute(rows.order_by(orgs.c.name, orgs.c.sourced_id))]
+    return [(key, name) for key, name in connection.execute(rows.order_by(orgs.c.name, orgs.c.sourced_id))]
 
 
 def count_schools(connection: sa.Connection) -> dict[str, int]:
     """Returns the number of active schools of each district."""
     counted = sa.select(orgs.c.district_id, sa.func.count()).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)
-    return {row[0]: row[1] for row in connection.execute(counted.group_by(orgs.c.district_id))}
+    schools: dict[str, int] = dict(connection.execute(counted.group_by(orgs.c.district_id)).all())
+    return schools
 
 
 def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple[str, str, int]]:
@@ -108,7 +109,7 @@ def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple
         .where(orgs.c.type == SCHOOL, orgs.c.district_id == district_id, orgs.c.status == ACTIVE)
         .order_by(orgs.c.name, orgs.c.sourced_id)
     )
-    return [(row[0], row[1], row[2]) for row in connection.execute(rows)]
+    return [(key, name, number) for key, name, number in connection.execute(rows)]
 
 
 def count_students(connection: sa.Connection, district_id: str, schools: Sequence[str] | None) -> int:
@@ -142,7 +143,8 @@ def _count(
     counted = rows.with_only_columns(key, number).group_by(key)
     if place.table is not orgs:
         counted = counted.join(orgs, orgs.c.sourced_id == place)
-    return {row[0]: row[1] for row in connection.execute(counted)}
+    found: dict[str, int] = dict(connection.execute(counted).all())
+    return found
 
 
 def find_org(connection: sa.Connection, name: str, kind: str, district_id: str | None) -> str:

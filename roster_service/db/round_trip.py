@@ -15,6 +15,7 @@ from typing import Any
 import psycopg2
 import sqlalchemy as sa
 from psycopg2.errors import FeatureNotSupported
+from psycopg2.extras import NamedTupleCursor
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.deadline import limit_statement
@@ -65,8 +66,8 @@ class RoundTrips:
         self._prepared = may_prepare(engine)
         self._own = threading.local()
 
-    def fetch_last(self, *calls: Call) -> Sequence[tuple[Any, ...]]:
-        """Sends the calls as one batch, in one round trip, and returns the rows of the last call.
+    def fetch_last(self, *calls: Call) -> Sequence[Any]:
+        """Sends the calls as one batch, in one round trip, and returns the rows of the last call, as named tuples.
 
         If the connection is dead, or its plans were made for tables or functions of another version, the database has
         returned nothing: then it sends the batch once more, on a new connection. Raises DBAPIError for any other
@@ -108,7 +109,7 @@ class RoundTrips:
             self._own.__dict__.clear()
             driver.close()
 
-    def _send(self, calls: Sequence[Call]) -> Sequence[tuple[Any, ...]]:
+    def _send(self, calls: Sequence[Call]) -> Sequence[Any]:
         own = self._own
         if not hasattr(own, "driver"):
             pooled = self._engine.raw_connection()
@@ -116,7 +117,7 @@ class RoundTrips:
             # for one of the pool would wait for ever.
             pooled.detach()
             own.driver, own.info = pooled.dbapi_connection, pooled.info
-        with own.driver.cursor() as cursor:
+        with own.driver.cursor(cursor_factory=NamedTupleCursor) as cursor:
 
             def send(batch: str) -> None:
                 cursor.execute(f"{self._start} {limit_statement(self._timeout_seconds)}{batch}")
@@ -125,7 +126,7 @@ class RoundTrips:
                 for call in calls:
                     ensure_prepared(prepare(call.statement), own.info, send)
             send("; ".join([call.make_text(cursor, self._prepared) for call in calls]))
-            rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+            rows: Sequence[Any] = cursor.fetchall()
         return rows
 
 

@@ -66,8 +66,8 @@ def read_sync_channels(connection: sa.Connection) -> Sequence[str] | None:
 def read_server(connection: sa.Connection) -> tuple[str, int]:
     """Returns the version of PostgreSQL, and the bytes that the database takes."""
     size = sa.func.pg_database_size(sa.func.current_database())
-    row = connection.execute(sa.select(sa.func.current_setting("server_version"), size)).one()
-    return row[0], row[1]
+    version, found = connection.execute(sa.select(sa.func.current_setting("server_version"), size)).one()
+    return version, found
 
 
 def _read_size(connection: sa.Connection, *tables: sa.Table) -> int:

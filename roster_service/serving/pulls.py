@@ -62,7 +62,8 @@ def make_pull_cte() -> sa.CTE:
 
 def list_pull_columns(pull: sa.CTE) -> tuple[Any, ...]:
     """Returns the columns that `read_pull` takes."""
-    return (pull.c.revision, pull.c.as_of, pull.c.deletions_since, pull.c.seconds_left)
+    names = ("revision", "as_of", "deletions_since", "seconds_left")
+    return tuple(pull.c[name].label(f"pull_{name}") for name in names)
 
 
 def select_asked_parts(pull: sa.CTE) -> sa.CompoundSelect[Any]:
@@ -85,16 +86,16 @@ def select_asked_parts(pull: sa.CTE) -> sa.CompoundSelect[Any]:
     return sa.union_all(select_parts().where(~goes_on), of_pull)
 
 
-def read_pull(columns: tuple[Any, ...], request: AuthorizedRequest, present: RosterState) -> Pull | None:
-    """Returns the pull of these columns of `make_pull_cte`. Raises RefusedRequestError (PULL_ENDED) if the request
-    names a revision that is neither the present one nor of a pull."""
-    revision, as_of, deletions_since, seconds_left = columns
-    if revision is None:
+def read_pull(row: Any, request: AuthorizedRequest, present: RosterState) -> Pull | None:
+    """Returns the pull of a row with the columns of `list_pull_columns`. Raises RefusedRequestError (PULL_ENDED) if the
+    request names a revision that is neither the present one nor of a pull."""
+    if row.pull_revision is None:
         if request.plan.revision not in (None, present.revision):
             raise refuse_ended(TIME_IS_OVER)
         return None
-    later = None if revision == present.revision else present.revision
-    return Pull(RosterState(revision, as_of, deletions_since, later), float(seconds_left))
+    later = None if row.pull_revision == present.revision else present.revision
+    state = RosterState(row.pull_revision, row.pull_as_of, row.pull_deletions_since, later)
+    return Pull(state, float(row.pull_seconds_left))
 
 
 def refuse_ended(reason: str) -> RefusedRequestError:

@@ -1,8 +1,8 @@
 """The statements that read for an admitted caller: each gives the state of the roster together with the records.
 
-They run in the same round trip as the admission, so they always give at least one row. The first column is
-NULL where the database refused the admission, `NO_SLOT` where the vendor has no free slot, and `NO_GRANT` where it has
-no grant: then the others mean nothing.
+They run in the same round trip as the admission, so they always give at least one row. The columns of the state are
+`visible_set`, `revision`, `as_of` and `deletions_since`. The first is NULL where the database refused the admission,
+`NO_SLOT` where the vendor has no free slot, and `NO_GRANT` where it has no grant: then the others mean nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ STATE_STATEMENT = sa.select(*_make_state_cte().c)
 
 @functools.cache
 def make_collection_state_statement() -> sa.Select[*tuple[Any, ...]]:
-    """Returns the statement that reads the state of the roster (4) and the pull that a request belongs to (4)."""
+    """Returns the statement that reads the state of the roster and the pull that a request belongs to."""
     state, pull = _make_state_cte(), make_pull_cte()
     return sa.select(*state.c, *list_pull_columns(pull)).select_from(state.outerjoin(pull, sa.true()))
 
@@ -67,10 +67,10 @@ def make_collection_state_statement() -> sa.Select[*tuple[Any, ...]]:
 def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads a page from the orderings whose hash is bound as `query`.
 
-    Columns: the state (4), the pull (4), total, whether the caller sees whole districts, JSON text, number of records
-    in it, people whose records they are. There is one row for each text, in the order of the page. `total` is NULL
-    where one of the orderings is not stored (with a limit of 0: not even counted); only then does the next column have
-    a value. `shape`: without its sort, which the statement does not depend on.
+    Columns: the state, the pull, `total`, `sees_districts` (whether the caller sees whole districts), and those of
+    `select_texts`. There is one row for each text, in the order of the page. `total` is NULL where one of the orderings
+    is not stored (with a limit of 0: not even counted); only then does `sees_districts` have a value. `shape`: without
+    its sort, which the statement does not depend on.
 
     The path filter decides the ordering, and not the texts: a page of a pull also has the records that a sync has taken
     out of the collection since, as departures where they are ones.
@@ -92,8 +92,8 @@ def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]
     # 0 where an ordering is missing: LEAST ignores NULL, so the numbers of chunks would follow from any offset.
     total = sa.select(sa.func.coalesce(collection.c.total, 0)).scalar_subquery()
     ids = select_page_ids(parts, total, descending=shape.descending)
-    sees_districts = sa.case((collection.c.total.is_(None), sa.exists(select_whole_districts())))
-    head = (*state.c, *list_pull_columns(pull), collection.c.total, sees_districts)
+    asks_districts = sa.case((collection.c.total.is_(None), sa.exists(select_whole_districts())))
+    head = (*state.c, *list_pull_columns(pull), collection.c.total, asks_districts.label("sees_districts"))
     texts = select_texts(_remove_path(shape, everything), ids, backwards=shape.descending)
     return _put_beside(head, state.outerjoin(pull, sa.true()).join(collection, sa.true()), texts)
 
@@ -108,8 +108,8 @@ def _remove_path(shape: QueryShape, nested: PathFilter) -> QueryShape:
 def make_found_page_statement(shape: QueryShape, found: sa.CTE) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the page whose ids and total are in `found`.
 
-    Columns: the state (4), total, JSON text, number of records in it, people whose records they are. There is one row
-    for each text, in the order of the page. `shape`: as for `make_ordered_page_statement`.
+    Columns: the state, `total`, and those of `select_texts`. There is one row for each text, in the order of the page.
+    `shape`: as for `make_ordered_page_statement`.
     """
     state = _make_state_cte()
     ids = sa.select(found.c.ids).scalar_subquery()
@@ -136,7 +136,7 @@ def _put_beside(
 def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`.
 
-    It gives one row: the state (4), the JSON text or NULL, and the person whose record it is or NULL.
+    It gives one row: the state, `body` (the JSON text or NULL), and `person` (whose record it is, or NULL).
     """
     state = _make_state_cte()
     table = shape.view.record.table

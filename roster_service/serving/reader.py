@@ -112,69 +112,70 @@ class Reader:
     def read_admitted(self, admission: Call, vendor_id: int) -> Admitted:
         """Admits the caller. Raises as `admit`."""
         (row,) = self._round_trips.fetch_last(admission, Call(STATE_STATEMENT, {"vendor_id": vendor_id}))
-        return Admitted(_read_state(row), row[0])
+        return Admitted(_read_state(row), row.visible_set)
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """Reads the record that the path of the request names. Raises as `admit`."""
         (row,) = self._fetch(request, Call(make_record_statement(request.plan.shape), request.values))
-        return ReadRecord(_read_state(row), row[4], row[5], row[0])
+        return ReadRecord(_read_state(row), row.body, row.person, row.visible_set)
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
         """Admits the caller and returns the state of the roster from which the page would be read. Raises as
         `read_page`."""
         (row,) = self._fetch(request, Call(make_collection_state_statement(), request.values))
-        return self._read_collection_state(request, row)
+        return _read_collection_state(request, row)
 
     def read_page(self, request: AuthorizedRequest) -> ReadPage:
         """Reads the requested page. Raises as `admit`, and RefusedRequestError (PULL_ENDED) where the page belongs to a
         pull that cannot go on."""
-        plan = request.plan
-        if plan.offset == 0 and (plan.limit == 0 or is_narrow(plan)):
-            found = self._read_first(request)
-            if plan.limit == 0 or found.page.records == found.page.total:
-                return found
-        found_by = "ordering"
-        for _ in range(ATTEMPTS):
-            stored = self._read_ordered(request)
-            if stored.page is not None and self._keep_pull(request, stored.state, stored.page):
-                PAGES.labels(found_by).inc()
-                return stored.make_page(stored.page)
-            if stored.page is None:
-                found_by = "new ordering"
-                if self._orderings.make(request) is Made.REFUSED:
-                    break
-        # The database refuses writes, or the roster changes all the time.
-        return self._find_page(request, sees_districts=stored.sees_districts)
+        return self._read_small(request) or self._read_count(request) or self._read_in_order(request)
 
     def read_present_page(self, request: AuthorizedRequest) -> ReadPage | None:
         """Reads the page if that needs no write: None where its ordering, or its count, is not stored. It begins and
         prolongs no pull. Raises as `read_page`."""
-        if request.plan.offset == 0 and is_narrow(request.plan):
-            found = self._find_page(request, sees_districts=False)
-            if request.plan.limit == 0 or found.page.records == found.page.total:
-                return found
-        stored = self._read_ordered(request)
-        return None if stored.page is None else stored.make_page(stored.page)
+        return self._read_small(request) or self._read_stored(request).found
 
     def read_aside(self, request: AuthorizedRequest) -> ReadPage:
         """Reads the page of the present roster, and writes nothing: it makes no ordering, and begins no pull. Raises as
         `read_page`."""
         return self.read_present_page(request) or self._find_page(request, sees_districts=True)
 
-    def _read_first(self, request: AuthorizedRequest) -> ReadPage:
-        """Reads a first page without making an ordering. Stores the count of a collection that is not narrow."""
-        if is_narrow(request.plan):
-            # Finding few records costs less than looking for their ordering.
-            return self._find_page(request, sees_districts=False)
-        stored = self._read_ordered(request)
-        if stored.page is not None:
+    def _read_small(self, request: AuthorizedRequest) -> ReadPage | None:
+        """Reads the first page or the count of a narrow collection: to find few records costs less than to look for
+        their ordering. None for any other page, and where further pages follow."""
+        if request.plan.offset or not is_narrow(request.plan):
+            return None
+        found = self._find_page(request, sees_districts=False)
+        return found if request.plan.limit == 0 or found.page.records == found.page.total else None
+
+    def _read_count(self, request: AuthorizedRequest) -> ReadPage | None:
+        """Counts a collection, and stores the count. None for a page with records, and for a later one."""
+        if request.plan.offset or request.plan.limit:
+            return None
+        stored = self._read_stored(request)
+        if stored.found is not None:
             PAGES.labels("ordering").inc()
-            return stored.make_page(stored.page)
+            return stored.found
         self._orderings.require_room(request)
         with self._orderings.measure(request):
             found = self._find_page(request, sees_districts=stored.sees_districts)
         self._orderings.store_total(request, found.page.total)
         return found
+
+    def _read_in_order(self, request: AuthorizedRequest) -> ReadPage:
+        """Reads the page from its ordering, which it makes where none is stored."""
+        found_by = "ordering"
+        for _ in range(ATTEMPTS):
+            stored = self._read_stored(request)
+            if stored.found is None:
+                found_by = "new ordering"
+                if self._orderings.make(request) is Made.REFUSED:
+                    break
+            elif self._keep_pull(request, stored.state, stored.found.page):
+                PAGES.labels(found_by).inc()
+                return stored.found
+        # The database refuses writes, or the roster changes all the time.
+        return self._find_page(request, sees_districts=stored.sees_districts)
 
     def _keep_pull(self, request: AuthorizedRequest, state: CollectionState, page: Page) -> bool:
         """Remembers the pull if further pages follow. Returns whether its ordering is still stored."""
@@ -186,25 +187,19 @@ class Reader:
         pull = state.find_shown_pull() if plan.offset else None
         return self._orderings.keep(request, state.shown, pull, self.pull_minutes)
 
-    def _read_ordered(self, request: AuthorizedRequest) -> _StoredCollection:
+    def _read_stored(self, request: AuthorizedRequest) -> _StoredPage:
         """Reads the page from its ordering. Raises RefusedRequestError (PULL_ENDED) where that is not stored any more,
         or has records that the caller does not see any more, and the roster is of a later revision."""
         plan = request.plan
         rows = self._fetch(request, Call(make_ordered_page_statement(_remove_sort(plan.shape)), request.values))
-        state = self._read_collection_state(request, rows[0])
-        total, sees_districts = rows[0][8:10]
-        if total is not None:
-            page = _join(rows, 10, total)
-            if page.records == _count_expected(plan, total):
-                return _StoredCollection(state, page, sees_districts=False)
+        state, first = _read_collection_state(request, rows[0]), rows[0]
+        if first.total is not None:
+            page = _join(rows)
+            if page.records == _count_expected(plan, first.total):
+                return _StoredPage(state, ReadPage(state.shown, page, state.visible_set), sees_districts=False)
         if state.shown.later_revision is not None:
-            raise refuse_ended(ORDER_IS_GONE if total is None else RECORD_IS_GONE)
-        return _StoredCollection(state, None, bool(sees_districts))
-
-    def _read_collection_state(self, request: AuthorizedRequest, row: tuple[Any, ...]) -> CollectionState:
-        present = _read_state(row)
-        pull = read_pull(row[4:8], request, present)
-        return CollectionState(present if pull is None or not request.plan.offset else pull.state, pull, row[0])
+            raise refuse_ended(ORDER_IS_GONE if first.total is None else RECORD_IS_GONE)
+        return _StoredPage(state, None, bool(first.sees_districts))
 
     def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
         """Reads the page without an ordering."""
@@ -217,24 +212,20 @@ class Reader:
             statement = make_found_page_statement(shape, first.found)
             rows = self._round_trips.fetch_once(request.admission, statement, values)
         PAGES.labels("no ordering").inc()
-        return ReadPage(_read_state(rows[0]), _join(rows, 5, rows[0][4]), rows[0][0])
+        return ReadPage(_read_state(rows[0]), _join(rows), rows[0].visible_set)
 
-    def _fetch(self, request: AuthorizedRequest, call: Call) -> Sequence[tuple[Any, ...]]:
+    def _fetch(self, request: AuthorizedRequest, call: Call) -> Sequence[Any]:
         return self._round_trips.fetch_last(request.admission, call)
 
 
 @dataclass(frozen=True)
-class _StoredCollection:
-    """The stored facts of a collection. `page`: None where the order is not stored. `sees_districts`: whether the
-    caller sees whole districts; it is only set where nothing is stored."""
+class _StoredPage:
+    """A page as its ordering has it. `found`: None where the order is not stored; `sees_districts`: whether the caller
+    sees whole districts; it is only set where nothing is stored."""
 
     state: CollectionState
-    page: Page | None
+    found: ReadPage | None
     sees_districts: bool
-
-    def make_page(self, page: Page) -> ReadPage:
-        """Returns the page as it was read from this collection."""
-        return ReadPage(self.state.shown, page, self.state.visible_set)
 
 
 def _remove_sort(shape: QueryShape) -> QueryShape:
@@ -246,23 +237,28 @@ def _count_expected(plan: Plan, total: int) -> int:
     return max(0, min(plan.limit, total - plan.offset))
 
 
-def _join(rows: Sequence[tuple[Any, ...]], text: int, total: int) -> Page:
-    """Returns the page of these rows. Column `text` is a JSON text or NULL; the next ones are its number of records,
-    and the people whose records they are."""
-    shown = [row[text : text + 3] for row in rows if row[text] is not None]
-    people = [person for _, _, some in shown for person in some or ()]
-    return Page([body for body, _, _ in shown], sum(records for _, records, _ in shown), people, total)
+def _join(rows: Sequence[Any]) -> Page:
+    """Returns the page of rows with a JSON text or NULL each."""
+    shown = [row for row in rows if row.body is not None]
+    people = [person for row in shown for person in row.people or ()]
+    return Page([row.body for row in shown], sum(row.records for row in shown), people, rows[0].total)
 
 
-def _read_state(row: tuple[Any, ...]) -> RosterState:
-    if row[0] == NO_SLOT:
+def _read_collection_state(request: AuthorizedRequest, row: Any) -> CollectionState:
+    present = _read_state(row)
+    pull = read_pull(row, request, present)
+    return CollectionState(present if pull is None or not request.plan.offset else pull.state, pull, row.visible_set)
+
+
+def _read_state(row: Any) -> RosterState:
+    if row.visible_set == NO_SLOT:
         raise make_slot_refusal()
-    if row[0] == NO_GRANT:
+    if row.visible_set == NO_GRANT:
         raise RefusedRequestError(
             Problem.NO_GRANT,
             "no district or school is granted to you; this is not an empty roster, and says nothing of the records "
             "that you have",
         )
-    if row[0] is None:
+    if row.visible_set is None:
         raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; request a new one")
-    return RosterState(*row[1:4])
+    return RosterState(row.revision, row.as_of, row.deletions_since)

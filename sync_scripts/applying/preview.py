@@ -187,8 +187,9 @@ def _count_by(
     vanishing, changing = identifier.in_(touched.vanishing), identifier.in_(touched.changing)
     number = sa.func.count(sa.distinct(identifier))
     counted = active.add_columns(number.filter(vanishing), number.filter(changing), number).group_by(key)
-    for row in connection.execute(counted.having(sa.func.count().filter(sa.or_(vanishing, changing)) > 0)):
-        yield row[0], {"vanishing": row[1], "changing": row[2], "active": row[3]}
+    rows = connection.execute(counted.having(sa.func.count().filter(sa.or_(vanishing, changing)) > 0))
+    for found, vanished, changed, every in rows:
+        yield found, {"vanishing": vanished, "changing": changed, "active": every}
 
 
 def _rank(listed: Mapping[str, Any]) -> tuple[int, int]:

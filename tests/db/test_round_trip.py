@@ -17,8 +17,9 @@ from tests.conditions import wait_for
 
 KEY = 7
 SETTINGS = (
-    "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only'), "
-    "current_setting('statement_timeout'), current_setting('jit'), current_setting('roster.visibility_key', true)"
+    "SELECT current_setting('transaction_isolation') AS level, current_setting('transaction_read_only') AS reading, "
+    "current_setting('statement_timeout') AS timeout, current_setting('jit') AS jit, "
+    "current_setting('roster.visibility_key', true) AS key"
 )
 INSIDE = ("repeatable read", "on", "30s", "off", "a key")
 KEEP = Call(sa.text("SELECT set_config('roster.visibility_key', 'a key', true)"), {})
@@ -44,9 +45,11 @@ def reader(reading: sa.Engine) -> Iterator[RoundTrips]:
 
 def test_the_rows_are_those_of_the_last_call(reader: RoundTrips) -> None:
     first = Call(sa.text("SELECT CAST(:a AS text)").bindparams(sa.bindparam("a", type_=sa.Text)), {"a": "first"})
-    last = Call(sa.text("SELECT CAST(:a AS text), 7 % 4, '50 %'"), {"a": "it's 50 % \\ of :b $1", "unasked": 1})
+    text = "SELECT CAST(:a AS text) AS bound, 7 % 4 AS rest, '50 %' AS half"
+    last = Call(sa.text(text), {"a": "it's 50 % \\ of :b $1", "unasked": 1})
     for _ in range(7):
-        assert reader.fetch_last(first, last) == [("it's 50 % \\ of :b $1", 3, "50 %")]
+        (row,) = reader.fetch_last(first, last)
+        assert (row.bound, row.rest, row.half) == ("it's 50 % \\ of :b $1", 3, "50 %")
 
 
 def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(

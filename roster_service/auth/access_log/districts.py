@@ -34,6 +34,7 @@ class GrantedDistricts:
         districts = sa.select(vendor_grants.c.district_id).where(vendor_grants.c.vendor_id == vendors.c.id)
         ordered = districts.distinct().order_by(vendor_grants.c.district_id)
         with self._accounts.connect() as connection:
-            columns = (vendors.c.grant_version, sa.func.array(ordered.scalar_subquery(), type_=CTexts))
+            granted = sa.func.array(ordered.scalar_subquery(), type_=CTexts).label("districts")
+            columns = (vendors.c.grant_version, granted)
             row = connection.execute(sa.select(*columns).where(vendors.c.id == vendor_id)).one_or_none()
-        return None if row is None else (row[0], tuple(row[1]))
+        return None if row is None else (row.grant_version, tuple(row.districts))
