@@ -87,14 +87,14 @@ def list_credentials(connection: sa.Connection) -> list[ListedCredential]:
     )
     return [
         ListedCredential(
-            CredentialKind(row.kind),
-            row.name,
-            row.email,
-            row.is_enabled,
-            _format(row.created_at),
-            row.expires_at and _format(row.expires_at),
-            row.used_at and _format(row.used_at),
-            row.address,
+            kind=CredentialKind(row.kind),
+            name=row.name,
+            vendor=row.email,
+            enabled=row.is_enabled,
+            created_at=_format(row.created_at),
+            expires_at=row.expires_at and _format(row.expires_at),
+            used_at=row.used_at and _format(row.used_at),
+            used_from=row.address,
         )
         for row in connection.execute(rows)
     ]

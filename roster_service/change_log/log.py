@@ -71,16 +71,16 @@ def find_last_change(connection: sa.Connection, subject: Subject, verbs: Collect
 
 def _read_change(row: sa.Row[Any]) -> Change:
     return Change(
-        row.id,
-        format_instant(row.at),
-        row.actor_kind,
-        row.actor,
-        row.verb,
-        row.kind,
-        row.subject,
-        row.vendor,
-        row.feed,
-        row.before,
-        row.after,
-        row.reason,
+        id=row.id,
+        at=format_instant(row.at),
+        actor_kind=row.actor_kind,
+        actor=row.actor,
+        verb=row.verb,
+        kind=row.kind,
+        subject=row.subject,
+        vendor=row.vendor,
+        feed=row.feed,
+        before=row.before,
+        after=row.after,
+        reason=row.reason,
     )

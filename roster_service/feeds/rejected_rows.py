@@ -77,15 +77,15 @@ def read_rejected_rows(
     rows = sa.select(sync_refusals).where(sync_refusals.c.run_id == run, *conditions).order_by(sync_refusals.c.number)
     for row in connection.execute(rows.limit(count).offset(offset)):
         yield RejectedRow(
-            row.file,
-            row.line,
-            row.header,
-            row.value,
-            row.reason,
-            row.sourced_id,
-            "consequence" if row.is_consequence else "cause",
-            None if row.cause is None else row.cause + 1,
-            tuple(NamedRecord(it["type"], it["sourcedId"], it["own"], it.get("label")) for it in row.records),
+            file=row.file,
+            line=row.line,
+            column=row.header,
+            value=row.value,
+            reason=row.reason,
+            sourcedId=row.sourced_id,
+            kind="consequence" if row.is_consequence else "cause",
+            cause=None if row.cause is None else row.cause + 1,
+            records=tuple(NamedRecord(it["type"], it["sourcedId"], it["own"], it.get("label")) for it in row.records),
         )
 
 
@@ -122,7 +122,7 @@ def list_rejecting_runs(connection: sa.Connection) -> list[tuple[str, int]]:
     latest = sa.select(sa.func.max(sync_runs.c.id)).where(sync_runs.c.outcome.in_(LOADED_OUTCOMES))
     rows = sa.select(feeds.c.name, sync_runs.c.id).join(feeds, feeds.c.id == sync_runs.c.feed_id)
     rows = rows.where(sync_runs.c.id.in_(latest.group_by(sync_runs.c.feed_id)), sync_runs.c.refused > 0)
-    return [(row[0], row[1]) for row in connection.execute(rows.order_by(feeds.c.name).limit(MOST_FEEDS))]
+    return [(feed, run) for feed, run in connection.execute(rows.order_by(feeds.c.name).limit(MOST_FEEDS))]
 
 
 def _select_latest(feed: str, outcomes: Collection[str]) -> sa.Select[Any]:

@@ -94,16 +94,16 @@ def list_students(district: District) -> Iterator[Person]:
             seat = district.find_seat(student)
             dice = district.make_dice("student", student)
             yield Person(
-                make_student_id(district, student),
-                "student",
-                "student",
-                (district.make_id("school", seat.school),),
-                dice.pick(naming.given),
-                name,
-                f"s{student}",
-                dice,
-                guardians,
-                district.find_level(seat.school).grades[seat.grade],
+                id=make_student_id(district, student),
+                role_1_1="student",
+                role_1_2="student",
+                orgs=(district.make_id("school", seat.school),),
+                given=dice.pick(naming.given),
+                family=name,
+                label=f"s{student}",
+                dice=dice,
+                agents=guardians,
+                grade=district.find_level(seat.school).grades[seat.grade],
                 child=True,
             )
 
@@ -118,15 +118,15 @@ def list_guardians(district: District) -> Iterator[Person]:
             dice = district.make_dice("guardian", family.start, number)
             role = dice.pick(GUARDIAN_ROLES)
             yield Person(
-                _make_guardian_id(district, family, number),
-                role,
-                role,
-                tuple(schools),
-                dice.pick(naming.given),
-                name,
-                f"g{family.start}-{number}",
-                dice,
-                children,
+                id=_make_guardian_id(district, family, number),
+                role_1_1=role,
+                role_1_2=role,
+                orgs=tuple(schools),
+                given=dice.pick(naming.given),
+                family=name,
+                label=f"g{family.start}-{number}",
+                dice=dice,
+                agents=children,
             )
 
 
@@ -166,7 +166,14 @@ def _make_adult(
     dice = district.make_dice("adult", identifier)
     naming = pick_naming(dice)
     return Person(
-        identifier, role_1_1, role_1_2, orgs, dice.pick(naming.given), dice.pick(naming.family), f"t{number}", dice
+        id=identifier,
+        role_1_1=role_1_1,
+        role_1_2=role_1_2,
+        orgs=orgs,
+        given=dice.pick(naming.given),
+        family=dice.pick(naming.family),
+        label=f"t{number}",
+        dice=dice,
     )
 
 

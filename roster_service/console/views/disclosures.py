@@ -100,14 +100,14 @@ def read_disclosures(visit: Visit) -> Disclosures:
     )
     rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
     return Disclosures(
-        list(known),
-        make_page(visit, rows),
-        {it.request_id: [PARTS[name].words for name in list_shown_parts(it.path, it.scope)] for it in rows},
-        one,
-        () if one else found,
-        problem,
-        None if person is None else count_unsearchable(connection, wanted, hasher.check),
-        missing,
+        vendors=list(known),
+        rows=make_page(visit, rows),
+        parts={it.request_id: [PARTS[name].words for name in list_shown_parts(it.path, it.scope)] for it in rows},
+        person=one,
+        found=() if one else found,
+        problem=problem,
+        unsearchable=None if person is None else count_unsearchable(connection, wanted, hasher.check),
+        missing=missing,
     )
 
 

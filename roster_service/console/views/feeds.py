@@ -92,16 +92,16 @@ def read_feed(visit: Visit) -> FeedPage:
     )
     is_live = feed.is_running or any(it is not None and it.is_running for it in (load, removal))
     return FeedPage(
-        feed,
-        list_conditions(feed, visit.settings),
-        runs,
-        list_limits(feed, visit.settings),
-        find_listed_feed(connection, feed.name).words,
-        load,
-        removal,
-        str(find_today()),
-        is_live,
-        _describe_remains(visit, feed),
+        feed=feed,
+        conditions=list_conditions(feed, visit.settings),
+        runs=runs,
+        limits=list_limits(feed, visit.settings),
+        words=find_listed_feed(connection, feed.name).words,
+        load=load,
+        removal=removal,
+        today=str(find_today()),
+        is_live=is_live,
+        remains=_describe_remains(visit, feed),
     )
 
 

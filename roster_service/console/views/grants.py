@@ -101,7 +101,16 @@ def read_choice(visit: Visit) -> Choice:
     now = students if granted == wanted else count_students(connection, district_id, granted)
     name = names.get(district_id, district_id)
     contradiction = _CONTRADICTION if extent != SOME and chosen else None
-    return Choice(vendor, district_id, name, extent, schools, students, now, contradiction)
+    return Choice(
+        vendor=vendor,
+        district_id=district_id,
+        district=name,
+        extent=extent,
+        schools=schools,
+        students=students,
+        now=now,
+        contradiction=contradiction,
+    )
 
 
 def set_district(sent: Submission) -> Outcome:

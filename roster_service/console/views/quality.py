@@ -168,20 +168,30 @@ def read_check(visit: Visit) -> Findings:
     }
     named = [
         NamedFinding(
-            row.kind,
-            row.sourcedId,
-            names.get((row.kind, row.sourcedId)),
-            row.school,
-            row.schoolName,
-            row.feed,
-            row.detail,
-            counts.get((row.feed, row.kind, row.sourcedId), 0),
+            kind=row.kind,
+            sourcedId=row.sourcedId,
+            name=names.get((row.kind, row.sourcedId)),
+            school=row.school,
+            schoolName=row.schoolName,
+            feed=row.feed,
+            detail=row.detail,
+            rejected=counts.get((row.feed, row.kind, row.sourcedId), 0),
         )
         for row in page.rows
     ]
     rows_named = dataclasses.replace(page, rows=named)
     chart = _make_chart(visit, check.name, feed) if problem is None and feed and not school else None
-    return Findings(check.name, check.title, check.advice, feed, school, problem, runs, rows_named, chart)
+    return Findings(
+        check=check.name,
+        title=check.title,
+        advice=check.advice,
+        feed=feed,
+        school=school,
+        problem=problem,
+        runs=runs,
+        rows=rows_named,
+        chart=chart,
+    )
 
 
 def _make_chart(visit: Visit, check: str, feed: str) -> DayChart | None:

@@ -74,17 +74,19 @@ def read_rejected(visit: Visit) -> RejectedPage:
     found = [] if problem else list(read_rejected_rows(connection, number, count, *conditions, offset=skipped))
     page = make_page(visit, found)
     return RejectedPage(
-        number,
-        run.feed,
-        run.outcome,
-        replace(page, rows=label_rows(connection, number, page.rows)),
-        run.causes,
-        cause,
-        search,
-        next(iter(label_records(connection, number, [] if record is None else [record])), None),
-        urlencode({name: value for name, value in visit.query.items() if name not in ("type", "record", "page")}),
-        problem,
-        explain_missing(run.refused, count_rejected_rows(connection, number)),
+        run=number,
+        feed=run.feed,
+        outcome=run.outcome,
+        rows=replace(page, rows=label_rows(connection, number, page.rows)),
+        causes=run.causes,
+        cause=cause,
+        search=search,
+        record=next(iter(label_records(connection, number, [] if record is None else [record])), None),
+        without=urlencode(
+            {name: value for name, value in visit.query.items() if name not in ("type", "record", "page")}
+        ),
+        problem=problem,
+        missing=explain_missing(run.refused, count_rejected_rows(connection, number)),
     )
 
 

@@ -141,7 +141,16 @@ def read_runs(visit: Visit) -> RunList:
     feeds = [it.name for it in list_feeds(visit.connection, without_records=True)]
     approving = [run.run for run in runs.rows if run.outcome == HELD and _is_approving(visit, run.run)]
     is_live = bool(approving) or any(run.outcome == RUNNING for run in runs.rows)
-    return RunList(runs, totals, approving, feeds, list(OUTCOMES), feed, outcome, is_live)
+    return RunList(
+        runs=runs,
+        totals=totals,
+        approving=approving,
+        feeds=feeds,
+        outcomes=list(OUTCOMES),
+        feed=feed,
+        outcome=outcome,
+        is_live=is_live,
+    )
 
 
 def read_run(visit: Visit) -> RunPage:
@@ -193,16 +202,16 @@ def read_changes(visit: Visit) -> ChangePage:
             changes += history.read_page(connection, one, change, after, count - len(changes))
     shown = _name_changes(connection, changes if visit.whole else changes[:PAGE])
     return ChangePage(
-        number,
-        run.feed,
-        run.outcome == HELD,
-        kind,
-        change,
-        counts,
-        shown,
-        () if history is None else history.missing,
-        after,
-        shown[-1].sourcedId if len(changes) > len(shown) else None,
+        run=number,
+        feed=run.feed,
+        is_held=run.outcome == HELD,
+        type=kind,
+        change=change,
+        counts=counts,
+        changes=shown,
+        missing=() if history is None else history.missing,
+        after=after,
+        next=shown[-1].sourcedId if len(changes) > len(shown) else None,
     )
 
 

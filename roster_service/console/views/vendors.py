@@ -51,14 +51,14 @@ def read_vendors(visit: Visit) -> VendorList:
             used[item.vendor] = max(item.used_at, used.get(item.vendor, ""))
     rows = [
         VendorRow(
-            it.id,
-            it.name,
-            it.email,
-            it.enabled,
-            list_district_access(it, numbers),
-            [PARTS[name].words for name in received[it.email]],
-            explain_nothing(it),
-            used.get(it.email),
+            id=it.id,
+            name=it.name,
+            email=it.email,
+            enabled=it.enabled,
+            districts=list_district_access(it, numbers),
+            gets=[PARTS[name].words for name in received[it.email]],
+            nothing=explain_nothing(it),
+            used=used.get(it.email),
         )
         for it in vendors.list_vendors(connection)
     ]
