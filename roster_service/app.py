@@ -89,7 +89,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         own_sessions=False,
     )
     keys = KeyRing(accounts, settings.read_secret_key())
-    issuer = settings.public_url or f"http://{settings.host_and_port}"
+    issuer = settings.root_url
 
     access_log = AccessLog(
         make_engine(urls[Role.COUNTERS]),

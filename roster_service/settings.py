@@ -426,6 +426,11 @@ class Settings:
         return f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"
 
     @property
+    def root_url(self) -> str:
+        """The address of the service, without a path: `public_url`, or where it listens."""
+        return self.public_url or f"http://{self.host_and_port}"
+
+    @property
     def is_ipv6(self) -> bool:
         """Whether the address to listen on is an IPv6 address."""
         return ":" in self.host

@@ -137,23 +137,23 @@ def _make_client_secret(client_id: str, secret_key: str | None) -> _ClientSecret
     return _ClientSecret(secret, {"secret_hash": hash_secret(secret), "secret_salt": salt})
 
 
-def list_clients(connection: sa.Connection) -> list[Client]:
-    """Lists all clients, ordered by vendor and name."""
+def list_clients(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Client]:
+    """Lists the clients for which all conditions hold, ordered by vendor and name."""
     columns = (vendors.c.email, oauth_clients)
     order = (vendors.c.email, oauth_clients.c.name, oauth_clients.c.client_id)
-    rows = connection.execute(sa.select(*columns).select_from(oauth_clients.join(vendors)).order_by(*order))
+    listed = sa.select(*columns).select_from(oauth_clients.join(vendors)).where(*conditions).order_by(*order)
     return [
         Client(row.client_id, row.email, row.name, tuple(row.scopes), row.enabled, row.secret_salt is not None)
-        for row in rows
+        for row in connection.execute(listed)
     ]
 
 
 def find_listed_client(connection: sa.Connection, client_id: str) -> Client:
     """Returns the client with this id, also a disabled one. Raises CommandError if there is none."""
-    found = next((client for client in list_clients(connection) if client.client_id == client_id), None)
-    if found is None:
+    found = list_clients(connection, oauth_clients.c.client_id == client_id)
+    if not found:
         raise CommandError(f"there is no client {client_id}; `roster client list` shows all")
-    return found
+    return found[0]
 
 
 def may_sign(connection: sa.Connection, client_id: str) -> bool:

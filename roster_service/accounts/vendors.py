@@ -73,7 +73,7 @@ def recorded_vendor(connection: sa.Connection, actor: Actor, verb: Verb, email: 
 
 def _read_state(connection: sa.Connection, email: str) -> State:
     """Reads what the change log may tell of a vendor."""
-    found = next((vendor for vendor in list_vendors(connection) if vendor.email == email), None)
+    found = next(iter(list_vendors(connection, vendors.c.email == email)), None)
     if found is None:
         return None
     keys = sa.select(api_keys.c.prefix, api_keys.c.expires_at).where(api_keys.c.vendor_id == found.id)
@@ -118,7 +118,7 @@ def add_vendor(
 
 def find_vendor(connection: sa.Connection, email: str) -> Vendor:
     """Returns the vendor with this e-mail. Raises CommandError if there is none."""
-    found = [vendor for vendor in list_vendors(connection) if vendor.email == normalize_email(email)]
+    found = list_vendors(connection, vendors.c.email == normalize_email(email))
     if not found:
         raise CommandError(f"there is no vendor {email}; `roster vendor list` shows all")
     return found[0]
@@ -126,14 +126,14 @@ def find_vendor(connection: sa.Connection, email: str) -> Vendor:
 
 def find_vendor_by_id(connection: sa.Connection, vendor_id: int) -> Vendor:
     """Returns the vendor with this number. Raises CommandError if there is none."""
-    found = next((vendor for vendor in list_vendors(connection) if vendor.id == vendor_id), None)
-    if found is None:
+    found = list_vendors(connection, vendors.c.id == vendor_id)
+    if not found:
         raise CommandError("there is no such vendor; it may have been removed")
-    return found
+    return found[0]
 
 
-def list_vendors(connection: sa.Connection) -> list[Vendor]:
-    """Lists all vendors with their grants, ordered by e-mail."""
+def list_vendors(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Vendor]:
+    """Lists the vendors for which all conditions hold, with their grants, ordered by e-mail."""
     grants: dict[int, list[Grant]] = {}
     district, school = orgs.alias(), orgs.alias()
     named = (
@@ -141,9 +141,11 @@ def list_vendors(connection: sa.Connection) -> list[Vendor]:
         .outerjoin(district, district.c.sourced_id == vendor_grants.c.district_id)
         .outerjoin(school, school.c.sourced_id == vendor_grants.c.school_id)
     )
+    named = named.join(vendors, vendors.c.id == vendor_grants.c.vendor_id).where(*conditions)
     for row in connection.execute(named.order_by(vendor_grants.c.district_id, vendor_grants.c.school_id)):
         grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name)
         grants.setdefault(row.vendor_id, []).append(grant)
+    listed = sa.select(vendors, read_list().label("listed")).where(*conditions)
     return [
         Vendor(
             id=row.id,
@@ -158,7 +160,7 @@ def list_vendors(connection: sa.Connection) -> list[Vendor]:
             allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
             rostering=RosteringAllowance(row.rostering_per_second, row.rostering_burst, row.rostering_at_once),
         )
-        for row in connection.execute(sa.select(vendors, read_list().label("listed")).order_by(vendors.c.email))
+        for row in connection.execute(listed.order_by(vendors.c.email))
     ]
 
 

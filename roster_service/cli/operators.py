@@ -10,7 +10,7 @@ import click
 from roster_service.accounts import operators
 from roster_service.accounts.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.accounts.operators import Operator
-from roster_service.auth.credentials.transport import is_loopback
+from roster_service.auth.credentials.transport import is_local_host
 from roster_service.change_log.actors import OperatorRole
 from roster_service.cli.terminal import (
     as_json,
@@ -68,7 +68,7 @@ def _invite(settings: Settings, added: Operator, token: str) -> Invitation:
 def _describe_invitation(made: Invitation) -> str:
     host = urlsplit(made.link).hostname or ""
     lines = [made.link, f"With this link {made.email} sets a password, once, within {made.hours} hours."]
-    if host in ANY_HOST or is_loopback(host):
+    if host in ANY_HOST or is_local_host(host):
         lines.append(OWN_ADDRESS.format(host, made.email))
     return "\n".join(lines)
 

@@ -9,13 +9,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
-from ipaddress import ip_address
 from pathlib import Path
 
 import click
 
 from roster_service.accounts.operators import list_operators
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.credentials.transport import is_local_host
 from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.cli.first_operator import FirstInvitation, invite_first
@@ -56,7 +56,7 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
     operator of the console."""
     settings = read_settings()
     require_free_port(settings)
-    if not settings.trusted_proxies and not is_loopback(settings.host):
+    if not settings.trusted_proxies and not is_local_host(settings.host):
         click.echo(WANTS_PROXY.format(settings.host), err=True)
     is_embedded = settings.database_url is None
     # A signal that arrives while the database starts must stop the database too.
@@ -99,14 +99,6 @@ def watch_embedded(home: Path, url: str) -> None:
             click.echo("roster: the embedded PostgreSQL had ended; it is started again", err=True)
     except DatabaseUnavailableError as error:
         click.echo(f"roster: {error}", err=True)
-
-
-def is_loopback(host: str) -> bool:
-    """Returns True if no other machine can reach an address of this one."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def require_free_port(settings: Settings) -> None:
@@ -198,7 +190,7 @@ def announce(
 ) -> None:
     """Prints the address of the service, and example calls if there is a demo account. `invitation`: of the first
     operator, None if there is no password to set; `lacks_operator`: whether the console is known to have none."""
-    root = settings.public_url or f"http://{settings.host_and_port}"
+    root = settings.root_url
     if as_json:
         demo = None if account is None else dataclasses.asdict(account)
         click.echo(

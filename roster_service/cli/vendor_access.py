@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 import click
 
@@ -14,12 +16,14 @@ from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendors import Grant, Login, Vendor
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey
-from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
+from roster_service.auth.throttling.limits import MOST, RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import as_json, make_table, open_change, open_connection, reason_option, show
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 password_option = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input; without it, one is made and shown."
@@ -179,14 +183,18 @@ def describe_rostering(allowance: RosteringAllowance) -> str:
     return f"{rate:,} requests a second, {burst:,} in a burst, {at_once}"
 
 
+def _make_limit_option(name: str, words: str) -> Callable[[Command], Command]:
+    return click.option(f"--{name.replace('_', '-')}", type=click.IntRange(1, MOST[name]), help=words)
+
+
 @click.command("limits")
 @click.argument("email")
-@click.option("--per-second", type=click.IntRange(1, 10_000), help="Requests a second on /v1, on average.")
-@click.option("--burst", type=click.IntRange(1, 100_000), help="Requests at once; a multiple of those a second.")
-@click.option("--per-day", type=click.IntRange(1, 1_000_000), help="Requests on /v1 in any 24 hours.")
-@click.option("--rostering-per-second", type=click.IntRange(1, 100_000), help="Requests a second on OneRoster paths.")
-@click.option("--rostering-burst", type=click.IntRange(1, 1_000_000), help="As --burst, on OneRoster paths.")
-@click.option("--rostering-at-once", type=click.IntRange(1, 1000), help="Their requests that run at the same time.")
+@_make_limit_option("per_second", "Requests a second on /v1, on average.")
+@_make_limit_option("burst", "Requests at once; a multiple of those a second.")
+@_make_limit_option("per_day", "Requests on /v1 in any 24 hours.")
+@_make_limit_option("rostering_per_second", "Requests a second on OneRoster paths.")
+@_make_limit_option("rostering_burst", "As --burst, on OneRoster paths.")
+@_make_limit_option("rostering_at_once", "Their requests that run at the same time.")
 @reason_option
 @as_json
 def vendor_limits(

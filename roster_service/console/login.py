@@ -6,6 +6,7 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from functools import partial
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from flask import redirect, request, session
@@ -16,6 +17,7 @@ from roster_service.accounts import operator_sessions
 from roster_service.accounts.one_time_codes import use_code
 from roster_service.accounts.operator_sessions import SignedIn
 from roster_service.accounts.operators import find_linked, use_link, verify_password
+from roster_service.auth.credentials.transport import is_local_host
 from roster_service.auth.throttling.login_throttle import LoginAttempt
 from roster_service.console.cookies import TOKEN, KnownBrowsers
 from roster_service.console.frame import make_page
@@ -28,7 +30,6 @@ CSRF, NEXT = "csrf", "next"
 ROOT = CONSOLE_PATH
 WRONG = "The e-mail, the password or the code is wrong, or the account is disabled."
 NEEDS_HTTPS = "The console needs https: a password would cross the network in clear text."
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True)
@@ -147,4 +148,4 @@ def remember_wanted() -> None:
 
 def _is_private() -> bool:
     """Whether nobody between reads the request: it came by https, or did not leave the machine."""
-    return request.is_secure or request.host.rpartition(":")[0] in LOOPBACK or request.host in LOOPBACK
+    return request.is_secure or is_local_host(urlsplit(request.host_url).hostname or "")

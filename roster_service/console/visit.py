@@ -34,7 +34,7 @@ class Tools:
     @property
     def service_url(self) -> str:
         """The address of the service for vendors, without a path."""
-        return self.settings.public_url or f"http://{self.settings.host_and_port}"
+        return self.settings.root_url
 
 
 def read_number(given: str, default: int, most: int) -> int:

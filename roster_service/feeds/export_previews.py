@@ -22,6 +22,7 @@ from typing import IO
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
+from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_names import require_feed_name
 from roster_service.feeds.feed_states import FeedState
@@ -147,7 +148,7 @@ def _require_feed(connection: sa.Connection, feed: str, format_: str) -> bool:
     require_feed_name(feed)
     if format_ not in FORMATS:
         raise CommandError(f"choose a format: {', '.join(FORMATS)}")
-    known = next((it for it in list_feeds(connection) if it.name == feed), None)
+    known = next(iter(list_feeds(connection, feeds.c.name == feed)), None)
     if known is None or known.state == FeedState.TRIED:
         return True
     if known.state == FeedState.REMOVED:

@@ -168,7 +168,8 @@ def read_removal(home: Path, name: str) -> Background | None:
 
 def find_listed(connection: sa.Connection, name: str) -> Feed:
     """Returns the feed with this name, also a removed one, as `list_feeds` does."""
-    return next(item for item in list_feeds(connection, without_records=True) if item.name == name)
+    [found] = list_feeds(connection, feeds.c.name == name, without_records=True)
+    return found
 
 
 def describe_remains(connection: sa.Connection, name: str, retention_days: int) -> str:
@@ -205,8 +206,11 @@ def _describe_pause(pause: Pause | None) -> str | None:
     return None if pause is None or pause.last < find_today() else pause.describe()
 
 
-def list_feeds(connection: sa.Connection, *, without_records: bool = False) -> list[Feed]:
-    """Lists all feeds, ordered by name: removed ones as long as they have records, or also `without_records`."""
+def list_feeds(
+    connection: sa.Connection, *conditions: sa.ColumnElement[bool], without_records: bool = False
+) -> list[Feed]:
+    """Lists the feeds for which all conditions hold, ordered by name: removed ones as long as they have records, or
+    also `without_records`."""
     interrupted = find_interrupted(connection)
     of_feed = sa.select(sa.func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
     good = of_feed.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES)).scalar_subquery()
@@ -225,7 +229,7 @@ def list_feeds(connection: sa.Connection, *, without_records: bool = False) -> l
     )
     joined = feeds.outerjoin(last, last.c.id == newest.scalar_subquery())
     joined = joined.outerjoin(held, held.c.id == newest.where(sync_runs.c.outcome == HELD).scalar_subquery())
-    listed = sa.select(feeds, *columns).select_from(joined)
+    listed = sa.select(feeds, *columns).select_from(joined).where(*conditions)
     if not without_records:
         has_records = sa.or_(*(sa.exists().where(table.c.feed_id == feeds.c.id) for table in ROSTER_TABLES))
         listed = listed.where(sa.or_(feeds.c.state != FeedState.REMOVED, has_records))

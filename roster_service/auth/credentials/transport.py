@@ -22,6 +22,11 @@ def is_secure(address: str, client: str | None) -> bool:
     return bool(is_secure_transport(address)) and (urlsplit(address).scheme == "https" or is_loopback(client or ""))
 
 
+def is_local_host(host: str) -> bool:
+    """Returns whether the host of an address means the machine itself: `localhost`, or a loopback address."""
+    return host == "localhost" or is_loopback(host)
+
+
 def is_loopback(client: str) -> bool:
     """Returns whether a network address is a loopback address. False for a text that is no address."""
     try:

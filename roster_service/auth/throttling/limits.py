@@ -18,6 +18,15 @@ BURST_SECONDS = 2
 REQUESTS_PER_DAY = 100_000
 # Twice what one client that waits for each response can send to one worker.
 ROSTERING_PER_SECOND = 3000
+# The greatest value of each limit of a vendor, by the option of `roster vendor limits`.
+MOST = {
+    "per_second": 10_000,
+    "burst": 100_000,
+    "per_day": 1_000_000,
+    "rostering_per_second": 100_000,
+    "rostering_burst": 1_000_000,
+    "rostering_at_once": 1000,
+}
 # Workers take requests of the rostering window in lots of this part of the burst.
 LOTS = 100
 

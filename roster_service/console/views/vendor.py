@@ -16,7 +16,7 @@ from roster_service.accounts.withheld import change_withheld, read_default
 from roster_service.auth.access_log.reports import RefusedRow, read_refused, read_usage
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.scopes import EXPLANATIONS, PRESETS
-from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
+from roster_service.auth.throttling.limits import MOST, RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
@@ -146,7 +146,7 @@ def set_withheld(sent: Submission) -> Outcome:
 
 def set_limits(sent: Submission) -> Outcome:
     """Makes the limits of a vendor those of the form; an empty field is the default of the service."""
-    given = {name: _read_limit(sent, name) for name in _LIMITS}
+    given = {name: _read_limit(sent, name) for name in MOST}
     allowance = Allowance(given["per_second"], given["burst"], given["per_day"])
     rostering = RosteringAllowance(given["rostering_per_second"], given["rostering_burst"], given["rostering_at_once"])
     with sent.change() as connection:
@@ -154,23 +154,12 @@ def set_limits(sent: Submission) -> Outcome:
     return Moved(f"/vendors/{vendor.id}", f"The limits of {vendor.name} have changed.")
 
 
-# The greatest value of each limit, as of `roster vendor limits`.
-_LIMITS = {
-    "per_second": 10_000,
-    "burst": 100_000,
-    "per_day": 1_000_000,
-    "rostering_per_second": 100_000,
-    "rostering_burst": 1_000_000,
-    "rostering_at_once": 1000,
-}
-
-
 def _read_limit(sent: Submission, name: str) -> int | None:
     given = sent.get(name)
     if given is None:
         return None
-    if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= _LIMITS[name]):
-        raise CommandError(f"a limit is a whole number from 1 to {_LIMITS[name]:,}, or empty")
+    if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= MOST[name]):
+        raise CommandError(f"a limit is a whole number from 1 to {MOST[name]:,}, or empty")
     return int(given)
 
 
