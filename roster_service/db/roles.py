@@ -52,8 +52,8 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.SERVING: (
         f"SELECT ON {_join_names(READABLE)}",
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(WRITABLE)}",
-        "EXECUTE ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean, integer), "
-        "admit_key_holder(bytea, boolean), evict_orderings(bigint, bigint)",
+        # Each name is that of one function, so its file alone has the arguments.
+        "EXECUTE ON FUNCTION admit_client, admit_key_holder, evict_orderings",
     ),
     Role.ACCOUNTS: (
         f"SELECT ON {_join_names((tables.vendors, tables.vendor_defaults, tables.oauth_clients, tables.signing_keys))}",

@@ -51,4 +51,4 @@ BEGIN
     RETURN CASE WHEN refusal IS NULL THEN is_valid END;
 END
 $$;
-REVOKE ALL ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION admit_client FROM PUBLIC;

@@ -41,4 +41,4 @@ BEGIN
     FROM visible_feeds state WHERE state.vendor_id = admitted.id AND state.feed_id = 0;
 END
 $$;
-REVOKE ALL ON FUNCTION admit_key_holder(bytea, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION admit_key_holder FROM PUBLIC;

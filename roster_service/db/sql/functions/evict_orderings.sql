@@ -48,4 +48,4 @@ BEGIN
     DELETE FROM ordering_chunks chunk USING gone WHERE chunk.ordering_id = gone.id;
 END
 $$;
-REVOKE ALL ON FUNCTION evict_orderings(bigint, bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION evict_orderings FROM PUBLIC;

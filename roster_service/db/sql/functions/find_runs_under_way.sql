@@ -12,4 +12,4 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
             AND lock.database = (SELECT own.oid FROM pg_database own WHERE own.datname = current_database())
     )
 $$;
-REVOKE ALL ON FUNCTION find_runs_under_way() FROM PUBLIC;
+REVOKE ALL ON FUNCTION find_runs_under_way FROM PUBLIC;

@@ -9,4 +9,4 @@ LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
         interval '1 millisecond' + (SELECT max(floor) FROM oauth_clients)
     )
 $$;
-REVOKE ALL ON FUNCTION next_stamp() FROM PUBLIC;
+REVOKE ALL ON FUNCTION next_stamp FROM PUBLIC;

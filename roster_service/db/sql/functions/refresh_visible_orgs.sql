@@ -176,4 +176,4 @@ BEGIN
         );
 END
 $$;
-REVOKE ALL ON FUNCTION refresh_visible_orgs(integer, text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION refresh_visible_orgs FROM PUBLIC;
