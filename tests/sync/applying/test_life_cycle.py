@@ -72,6 +72,13 @@ CHANGES_1_1: dict[str, tuple[Bend, dict[sa.Table, set[str]]]] = {
         without_column("demographics", "metadata.notes"),
         {tables.demographics: {"spr-student-1"}},
     ),
+    "metadata that no interface shows": (
+        both(
+            cell_of("users", "spr-teacher-1", "metadata.busRoute", "8"),
+            *(column(file, "metadata.x", "y") for file in ("academicSessions", "courses", "classes", "enrollments")),
+        ),
+        {},
+    ),
     "a role": (cell_of("users", "spr-aide-1", "role", "teacher"), {tables.users: {"spr-aide-1"}}),
     "the order of orgs": (
         cell_of("users", "spr-teacher-1", "orgSourcedIds", "spr-high,spr-elementary"),
