@@ -70,17 +70,4 @@ def find_last_change(connection: sa.Connection, subject: Subject, verbs: Collect
 
 
 def _read_change(row: sa.Row[Any]) -> Change:
-    return Change(
-        id=row.id,
-        at=format_instant(row.at),
-        actor_kind=row.actor_kind,
-        actor=row.actor,
-        verb=row.verb,
-        kind=row.kind,
-        subject=row.subject,
-        vendor=row.vendor,
-        feed=row.feed,
-        before=row.before,
-        after=row.after,
-        reason=row.reason,
-    )
+    return Change(**{**row._asdict(), "at": format_instant(row.at)})

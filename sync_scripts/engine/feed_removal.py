@@ -104,8 +104,6 @@ def _compare(connection: sa.Connection, feed: sa.Row[Any], *, at_once: bool) -> 
         format=feed.format,
         source=REMOVAL,
         outcome=DONE,
-        stamp=None,
-        revision=None,
         counts={TYPES[it.table.name]: it.counts for it in differences},
         seconds={},
         purged=_count_records(connection, feed.id) if at_once else {},

@@ -27,11 +27,11 @@ class Report:
     format: str
     source: str
     outcome: str
-    # The dateLastModified of every change of the run, and the roster's new revision; None if nothing changed.
-    stamp: datetime | None
-    revision: int | None
     counts: Mapping[str, Counts]
     seconds: Mapping[str, float]
+    # The dateLastModified of every change of the run, and the roster's new revision; None if nothing changed.
+    stamp: datetime | None = None
+    revision: int | None = None
     # The reasons of rejected rows; the run has loaded the other rows.
     findings: Findings = NO_FINDINGS
     # By type, the records that the run deleted for good.
