@@ -9,7 +9,10 @@ import sqlalchemy as sa
 
 from roster_service.db.round_trip import Call
 from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import v1p1, v1p2
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.student_stamps import make_student_record
 from roster_service.serving.path_filters import everything, users_with_role
 from roster_service.serving.plan import make_plan
 from roster_service.serving.request import AuthorizedRequest
@@ -24,7 +27,7 @@ PLAIN: dict[str, Any] = {
     ),
     "path_filter": STUDENTS,
     "path_ids": {"schoolId": "s"},
-    "path_values": {"requested_schools": ["a", "b"], "requested_lea": "17", "requested_since": None},
+    "path_values": {"requested_schools": ["a", "b"], "requested_lea": "17"},
     "vendor_id": 1,
     "admission": Call(sa.text("SELECT 1"), {}),
     "record": v1p2.User,
@@ -65,7 +68,6 @@ def test_one_ordering(changed: dict[str, Any]) -> None:
     [
         pytest.param({"path_values": {"requested_schools": ["a"]}}, id="asked-schools"),
         pytest.param({"path_values": {"requested_lea": "18"}}, id="asked-district"),
-        pytest.param({"path_values": {"requested_since": "2026-01-01"}}, id="asked-since"),
         pytest.param({"path_ids": {"schoolId": "t"}}, id="id-of-the-path"),
         pytest.param(
             {
@@ -107,6 +109,22 @@ def test_the_sort_that_a_whole_collection_has_is_an_order_of_its_own() -> None:
     plans = [make_plan(params(sort=sort), v1p2.User, PLAIN["rights"], everything, {}) for sort in (None, "sourcedId")]
     hashes = {AuthorizedRequest(plan, 1, "client", PLAIN["admission"], {}).query_hash for plan in plans}
     assert len(hashes) == len(plans)
+
+
+def test_the_parts_that_stamp_a_student_decide_which_students_have_changed() -> None:
+    kept, withheld = (frozenset[WithheldField](), frozenset({WithheldField.AGENTS}))
+    stamps = [(frozenset[PermissionFlag](), kept), (frozenset({PermissionFlag.CONTACTS}), kept)]
+    stamps += [(frozenset({PermissionFlag.CONTACTS}), withheld), (frozenset({PermissionFlag.ENROLLMENTS}), kept)]
+    since = {"filter": "dateLastModified>='2026-11-21T02:00:00.000Z'"}
+    hashes = {
+        hash_of(
+            params=since,
+            record=make_student_record(included),
+            rights=ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(), withheld=hidden),
+        )
+        for included, hidden in stamps
+    }
+    assert len(hashes) == len(stamps)
 
 
 def test_who_only_counts_asks_for_no_order() -> None:

@@ -186,11 +186,13 @@ def test_changed_students_alone(served: Served, ask: Any) -> None:
     assert ask(modifiedSince=stamp).ids == ["spr-student-2"]
     assert ask(modifiedSince="2027-03-01T11:00:00.5+01:00").ids == ["spr-student-2"]
     assert ask(modifiedSince="2027-03-01T10:00:00.501Z").ids == []
+    assert ask(modifiedSince="2027-03-01T10:00:00.500001Z").ids == []
     assert ask(modifiedSince="0001-01-01T00:00:00+14:00").json["total"] == 6
     # Zones that PostgreSQL does not take, though ISO 8601 can write them.
     assert ask(modifiedSince="2027-03-02T03:31:00.500+17:31").ids == ["spr-student-2"]
     assert ask(modifiedSince="0001-01-01T00:00:00+23:59").json["total"] == 6
     assert ask(modifiedSince="9999-12-31T23:59:59-23:59").json["total"] == 0
+    assert ask(modifiedSince="9999-12-31T23:59:59.999999Z").json["total"] == 0
 
 
 # A changed record, the part of the answer that shows it (None: every answer does), and the students it is shown of.
