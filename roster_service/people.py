@@ -40,6 +40,7 @@ from roster_service.feeds.exclusions import (
     ExclusionKind,
     IdHasher,
     delete_exclusion,
+    find_exclusion,
     list_exclusions,
     store_exclusion,
 )
@@ -171,9 +172,8 @@ def end_exclusion(
 ) -> Exclusion:
     """Ends an exclusion; the next sync brings the person back. `person`: a sourcedId, or a reference of
     `list_exclusions`. Raises CommandError if the person is not excluded in this way."""
-    named = {person, IdHasher(settings.read_secret_key()).name_id(person)}
-    found = next((item for item in list_exclusions(connection) if item.reference in named and item.kind is kind), None)
-    if found is None:
+    found = find_exclusion(connection, person, IdHasher(settings.read_secret_key()).name_id(person))
+    if found is None or found.kind is not kind:
         raise CommandError(f"there is no {kind} person with this id; `roster person list` shows all")
     with _recorded(connection, actor, _ENDS[kind], found.reference):
         delete_exclusion(connection, found.reference)
@@ -206,7 +206,7 @@ def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, reference: st
     """Records the change of an exclusion that the block makes."""
 
     def read_state() -> State:
-        found = next((item for item in list_exclusions(connection) if item.reference == reference), None)
+        found = find_exclusion(connection, reference)
         return None if found is None else {"kind": found.kind}
 
     return recorded(connection, actor, verb, Subject("person", reference), read_state)

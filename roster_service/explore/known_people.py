@@ -16,7 +16,7 @@ from roster_service.auth.access_log.reports import AccessLogFilter, count_unsear
 from roster_service.db.tables import sync_refusals, users
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
-from roster_service.feeds.exclusions import ExclusionKind, IdHasher, list_exclusions
+from roster_service.feeds.exclusions import ExclusionKind, IdHasher, find_exclusion
 from roster_service.feeds.rejected_rows import names_record
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.references import OF_PEOPLE
@@ -93,7 +93,7 @@ def find_person(connection: sa.Connection, sourced_id: str, secret_key: str) -> 
     if row is not None:
         return _of_roster(row)
     reference = IdHasher(secret_key).name_id(sourced_id)
-    excluded = next((it for it in list_exclusions(connection) if it.reference == reference), None)
+    excluded = find_exclusion(connection, reference)
     if excluded is not None:
         is_erased = excluded.kind is ExclusionKind.ERASED
         return KnownPerson(sourced_id, None, Whereabouts.ERASED if is_erased else Whereabouts.HIDDEN)

@@ -73,6 +73,11 @@ def list_exclusions(connection: sa.Connection) -> list[Exclusion]:
     ]
 
 
+def find_exclusion(connection: sa.Connection, *references: str) -> Exclusion | None:
+    """Returns the exclusion with one of these references; None if there is none."""
+    return next((found for found in list_exclusions(connection) if found.reference in references), None)
+
+
 def store_exclusion(connection: sa.Connection, hasher: IdHasher, kind: ExclusionKind, sourced_id: str) -> None:
     """Excludes the person with an id. An erased person stays erased if hidden later."""
     values = {"kind": kind, "sourced_id": sourced_id if kind is ExclusionKind.HIDDEN else None}
