@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from oneroster_filter import fold_tree
+from oneroster_filter import Operator, clauses, fold_tree
 from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import TypedClause
 
@@ -29,6 +30,20 @@ _VALUES: Mapping[str, sa.ColumnElement[Any]] = {
     "status": _STATUS,
     "dateLastModified": sa.column("departed_at", Stamp),
 }
+
+
+@dataclass(frozen=True)
+class DepartureFilter:
+    """A filter as a condition on the rows of `select_departures`. `takes_each`: whether it holds of the latest
+    departure of a record exactly if it holds of any, so that each can be asked before they are grouped: then no policy
+    looks at the older ones."""
+
+    condition: sa.ColumnElement[bool]
+    takes_each: bool
+
+
+EVERY_DEPARTURE = DepartureFilter(sa.true(), takes_each=True)
+_LOWER_BOUNDS = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
 
 
 def has_departures(shape: QueryShape) -> bool:
@@ -78,14 +93,13 @@ def make_departure_json(shape: QueryShape, departure: sa.FromClause) -> sa.Colum
 
 def compile_departure_filter(
     plan: Plan, bind: Callable[[int, sa.ColumnElement[bool]], sa.ColumnElement[bool]] = lambda _number, clause: clause
-) -> sa.ColumnElement[bool] | None:
-    """Returns the filter of a plan as a condition on the rows of `select_departures`; None where it matches none of
-    them, whatever their values, or the list shows none. `bind`: called for the number and the condition of each
-    clause."""
+) -> DepartureFilter | None:
+    """Returns the filter of a plan as a condition on departures; None where it matches none of them, whatever their
+    values, or the list shows none. `bind`: called for the number and the condition of each clause."""
     if not has_departures(plan.shape):
         return None
     if plan.filter is None:
-        return sa.true()
+        return EVERY_DEPARTURE
     numbers = itertools.count()
 
     def compile_clause(clause: TypedClause) -> sa.ColumnElement[bool]:
@@ -96,33 +110,38 @@ def compile_departure_filter(
 
     if not fold_tree(plan.filter, lambda clause: clause.field in _VALUES, all, any):
         return None
-    return fold_tree(plan.filter, compile_clause, lambda parts: sa.and_(*parts), lambda parts: sa.or_(*parts))
+    condition = fold_tree(plan.filter, compile_clause, lambda parts: sa.and_(*parts), lambda parts: sa.or_(*parts))
+    # The other values are the same for all departures of a record.
+    stamps = [clause.operator for clause in clauses(plan.filter) if clause.field == "dateLastModified"]
+    return DepartureFilter(condition, all(operator in _LOWER_BOUNDS for operator in stamps))
 
 
 def join_departures(
     shape: QueryShape,
     conditions: Sequence[sa.ColumnElement[bool]],
-    filtered: tuple[sa.ColumnElement[bool], sa.ColumnElement[bool] | None],
+    filtered: tuple[sa.ColumnElement[bool], DepartureFilter | None],
     keys: Sequence[sa.ColumnElement[Any]],
 ) -> sa.Select[Any] | sa.CompoundSelect[Any]:
     """Returns the SELECT of the records of a list together with its departures.
 
     Its columns are the values of `keys`, the sort keys of a record of which the last one is the id, and `feed_id`.
-    `conditions`: of the records; `filtered`: the filter as a condition on records, and on departures, None where it
-    matches none of these."""
+    `conditions`: of the records; `filtered`: the filter for records, and for departures, None where it matches none of
+    these."""
     on_records, on_departures = filtered
     table = shape.view.record.table
     named = [key.label(f"key_{number}") for number, key in enumerate(keys)]
     records = sa.select(*named, table.c.feed_id).where(*conditions, on_records)
     if on_departures is None:
         return records
-    departed = select_departures(shape).subquery("departed")
+    condition, takes_each = on_departures.condition, on_departures.takes_each
+    before, after = (condition, sa.true()) if takes_each else (sa.true(), condition)
+    departed = select_departures(shape, before).subquery("departed")
     found = [_VALUES.get(str(shape.sort)), _VALUES["sourcedId"]][-len(keys) :]
     shown = [
         (sa.cast(sa.null(), key.type) if value is None else value).label(key.name)
         for key, value in zip(named, found, strict=True)
     ]
-    return records.union_all(sa.select(*shown, departed.c.feed_id).where(on_departures))
+    return records.union_all(sa.select(*shown, departed.c.feed_id).where(after))
 
 
 def may_show_departure_of_visible(shape: QueryShape) -> bool:

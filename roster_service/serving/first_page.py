@@ -21,7 +21,13 @@ from sqlalchemy.sql import visitors
 
 from roster_service.db.prepared_statements import DIALECT
 from roster_service.db.tables import CTexts
-from roster_service.serving.departures import compile_departure_filter, has_departures, join_departures
+from roster_service.serving.departures import (
+    EVERY_DEPARTURE,
+    DepartureFilter,
+    compile_departure_filter,
+    has_departures,
+    join_departures,
+)
 from roster_service.serving.ordering_statements import LIMIT, OFFSET
 from roster_service.serving.plan import Plan, QueryShape
 from roster_service.serving.statements import (
@@ -94,7 +100,7 @@ class FilterShape:
     comparisons: tuple[tuple[str, Operator], ...]
     is_or: bool
     condition: sa.ColumnElement[bool] = field(compare=False)
-    departed: sa.ColumnElement[bool] | None = field(compare=False)
+    departed: DepartureFilter | None = field(compare=False)
 
 
 def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
@@ -149,7 +155,7 @@ def _count_values(condition: sa.ColumnElement[bool]) -> int:
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _select_unfiltered_page(shape: QueryShape, driver: Driver) -> sa.CTE:
-    filtered = (sa.true(), sa.true() if has_departures(shape) else None)
+    filtered = (sa.true(), EVERY_DEPARTURE if has_departures(shape) else None)
     return _select_page(shape, make_collection_condition(shape, driver), filtered, by_feed=False)
 
 
@@ -160,7 +166,7 @@ def _select_filtered_page(shape: QueryShape, driver: Driver, filter_shape: Filte
 
 
 # The caller's filter, as a condition on records, and on departures.
-_Filtered = tuple[sa.ColumnElement[bool], sa.ColumnElement[bool] | None]
+_Filtered = tuple[sa.ColumnElement[bool], DepartureFilter | None]
 
 
 def _select_page(shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: _Filtered, *, by_feed: bool) -> sa.CTE:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
-from roster_service.serving.departures import has_departures, join_departures
+from roster_service.serving.departures import EVERY_DEPARTURE, has_departures, join_departures
 from roster_service.serving.plan import Plan, QueryShape
 from roster_service.serving.statements import (
     HREF_ROOT,
@@ -100,7 +100,7 @@ def _hash_shape(shape: QueryShape) -> bytes:
     """
     keys = [key.element for key in make_sort_keys(shape)]
     condition = make_collection_condition(shape, Driver.VISIBILITY)
-    ids = join_departures(shape, (condition,), (sa.true(), sa.true() if has_departures(shape) else None), keys)
+    ids = join_departures(shape, (condition,), (sa.true(), EVERY_DEPARTURE if has_departures(shape) else None), keys)
     compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
 

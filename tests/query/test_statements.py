@@ -16,6 +16,7 @@ from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
 from roster_service.schemas.versions import VERSIONS, Version
+from roster_service.serving.departures import compile_departure_filter
 from roster_service.serving.first_page import bind_filter, make_first_page_query
 from roster_service.serving.ordering_statements import make_ordering_statement, select_positions
 from roster_service.serving.params import Params
@@ -353,3 +354,22 @@ def test_a_statement_without_a_filter_is_made_once() -> None:
 def test_the_text_of_a_record_is_made_once(record: type[Record]) -> None:
     assert make_record_json(plan(record).shape) is make_record_json(plan(record, limit=3).shape)
     assert make_record_json(plan(record).shape) is not make_record_json(plan(record, fields=("sourcedId",)).shape)
+
+
+@pytest.mark.parametrize(
+    ("text", "takes_each"),
+    [
+        (None, True),
+        ("dateLastModified>'2026-11-21'", True),
+        ("dateLastModified>='2026-11-21' AND status='tobedeleted'", True),
+        ("dateLastModified>='2026-11-21' OR sourcedId='a'", True),
+        ("dateLastModified<'2026-11-21'", False),
+        ("dateLastModified='2026-11-21'", False),
+        ("dateLastModified!='2026-11-21'", False),
+        ("dateLastModified>'2026-11-21' AND dateLastModified<='2026-11-22'", False),
+    ],
+)
+def test_a_filter_asks_each_departure_only_if_the_latest_one_decides_alike(text: str | None, takes_each: bool) -> None:
+    found = compile_departure_filter(make_plan(params(filter=text), v1p2.User, ALL, everything, {}))
+    assert found is not None
+    assert found.takes_each is takes_each
