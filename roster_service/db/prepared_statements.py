@@ -59,10 +59,15 @@ class PreparedStatement:
         return f"EXECUTE {self.name}" + (f" ({', '.join(['%s'] * len(self.values))})" if self.values else "")
 
 
-@functools.lru_cache(KEPT_TEXTS)
-def prepare(statement: Statement) -> PreparedStatement:
-    """Returns the prepared form of a statement. The cache compares statements by identity, so the caller has to keep
-    the statement object and pass it again."""
+def prepare(statement: Statement | PreparedStatement) -> PreparedStatement:
+    """Returns the prepared form of a statement; one that is prepared, as it is. The cache compares statements by
+    identity, so the caller has to keep the statement object and pass it again."""
+    return statement if isinstance(statement, PreparedStatement) else _prepare_once(statement)
+
+
+def compile_statement(statement: Statement) -> PreparedStatement:
+    """Returns the prepared form of a statement, for callers that keep it: a statement of a page is half a megabyte of
+    objects, its prepared form 45 KB."""
     compiled: SQLCompiler = statement.compile(dialect=DIALECT)
     constants = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
     numbers: dict[str, int] = {}
@@ -89,6 +94,9 @@ def prepare(statement: Statement) -> PreparedStatement:
     return PreparedStatement(name, text, tuple(numbers), _PLACEHOLDER.sub(keep, str(compiled)))
 
 
+_prepare_once = functools.lru_cache(KEPT_TEXTS)(compile_statement)
+
+
 def allow_preparing(engine: sa.Engine, allowed: bool) -> sa.Engine:
     """Returns an engine on the same connections for which `fetch_rows` prepares statements, or does not, by
     `allowed`."""
@@ -102,15 +110,17 @@ def _quote(value: Any) -> str:
     return str(quoted.getquoted().decode())
 
 
-def fetch_rows(connection: sa.Connection, statement: Statement, values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
+def fetch_rows(
+    connection: sa.Connection, statement: Statement | PreparedStatement, values: Mapping[str, Any]
+) -> Sequence[sa.Row[Any]]:
     """Returns the rows of a statement, which it prepares if the connection may prepare.
 
     `values` must have every value that the statement binds; it ignores others. Raises StalePlansError if the plan of
     the connection was made for another version of the database.
     """
-    if not connection.get_execution_options().get(_MAY_PREPARE, False):
-        return connection.execute(statement, values).all()
     wanted = prepare(statement)
+    if not connection.get_execution_options().get(_MAY_PREPARE, False):
+        return connection.exec_driver_sql(wanted.plain, values).all()
     # In the driver's format, with `%` doubled, like the text that the engine puts before the first statement of a
     # transaction.
     try:

@@ -21,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from roster_service.db.deadline import limit_statement
 from roster_service.db.engine import BATCH_SECONDS, BATCH_START
 from roster_service.db.prepared_statements import (
+    PreparedStatement,
     Statement,
     ensure_prepared,
     fetch_rows,
@@ -34,7 +35,7 @@ from roster_service.db.prepared_statements import (
 class Call:
     """A statement and its values. The caller keeps the statement, and may keep the call: a call caches its SQL text."""
 
-    statement: Statement
+    statement: Statement | PreparedStatement
     values: Mapping[str, Any]
     _texts: dict[bool, str] = field(default_factory=dict, compare=False, repr=False)
 

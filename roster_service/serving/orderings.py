@@ -20,6 +20,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.auth.throttling.ordering_throttle import OrderingThrottle
+from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.errors import make_slot_refusal
 from roster_service.feeds.roster_state import RosterState
@@ -180,7 +181,7 @@ def evict_orderings(connection: sa.Connection, most_bytes: int) -> None:
 
 def _admit(connection: sa.Connection, request: AuthorizedRequest) -> bool | None:
     """Returns whether the database admits the caller; None if the vendor has too many requests at the same time."""
-    admitted: bool | None = connection.scalar(request.admission.statement, request.admission.values)
+    admitted: bool | None = fetch_rows(connection, request.admission.statement, request.admission.values)[0][0]
     return admitted
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from roster_service.db.prepared_statements import PreparedStatement, Statement, compile_statement
 from roster_service.db.tables import WHOLE, Stamp, orderings, visible_feeds
 from roster_service.roster.visibility import (
     VENDOR,
@@ -63,7 +64,6 @@ def make_collection_state_statement() -> sa.Select[*tuple[Any, ...]]:
     return sa.select(*state.c, *list_pull_columns(pull)).select_from(state.outerjoin(pull, sa.true()))
 
 
-@functools.lru_cache(STATEMENT_CACHE_SIZE)
 def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads a page from the orderings whose hash is bound as `query`.
 
@@ -117,10 +117,6 @@ def make_found_page_statement(shape: QueryShape, found: sa.CTE) -> sa.Select[*tu
     return _put_beside((*state.c, found.c.total), state.join(found, sa.true()), texts)
 
 
-# Returns the same statement object for equal arguments, so that each connection plans it once.
-make_shared_page_statement = functools.lru_cache(STATEMENT_CACHE_SIZE)(make_found_page_statement)
-
-
 def _put_beside(
     head: tuple[sa.ColumnElement[Any], ...], source: sa.FromClause, texts: sa.Select[str, int, Sequence[str], int]
 ) -> sa.Select[*tuple[Any, ...]]:
@@ -132,7 +128,6 @@ def _put_beside(
     return rows.order_by(shown.c.number)
 
 
-@functools.lru_cache(STATEMENT_CACHE_SIZE)
 def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`.
 
@@ -151,3 +146,13 @@ def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
         record = sa.select(*sa.union_all(left, record).subquery("either").c).limit(1)
     found = record.subquery("record")
     return sa.select(*state.c, found.c.body, found.c.person).select_from(state.outerjoin(found, sa.true()))
+
+
+def _keep_prepared(make: Callable[..., Statement]) -> Callable[..., PreparedStatement]:
+    """Returns `make` with a cache of the prepared statements; the statements themselves are freed."""
+    return functools.lru_cache(STATEMENT_CACHE_SIZE)(lambda *given: compile_statement(make(*given)))
+
+
+prepare_ordered_page = _keep_prepared(make_ordered_page_statement)
+prepare_found_page = _keep_prepared(make_found_page_statement)
+prepare_record = _keep_prepared(make_record_statement)

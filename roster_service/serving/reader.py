@@ -31,9 +31,9 @@ from roster_service.serving.read_statements import (
     STATE_STATEMENT,
     make_collection_state_statement,
     make_found_page_statement,
-    make_ordered_page_statement,
-    make_record_statement,
-    make_shared_page_statement,
+    prepare_found_page,
+    prepare_ordered_page,
+    prepare_record,
 )
 from roster_service.serving.request import AuthorizedRequest
 from roster_service.serving.statements import is_narrow
@@ -116,7 +116,7 @@ class Reader:
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """Reads the record that the path of the request names. Raises as `admit`."""
-        (row,) = self._fetch(request, Call(make_record_statement(request.plan.shape), request.values))
+        (row,) = self._fetch(request, Call(prepare_record(request.plan.shape), request.values))
         return ReadRecord(_read_state(row), row.body, row.person, row.visible_set)
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
@@ -191,7 +191,7 @@ class Reader:
         """Reads the page from its ordering. Raises RefusedRequestError (PULL_ENDED) where that is not stored any more,
         or has records that the caller does not see any more, and the roster is of a later revision."""
         plan = request.plan
-        rows = self._fetch(request, Call(make_ordered_page_statement(_remove_sort(plan.shape)), request.values))
+        rows = self._fetch(request, Call(prepare_ordered_page(_remove_sort(plan.shape)), request.values))
         state, first = _read_collection_state(request, rows[0]), rows[0]
         if first.total is not None:
             page = _join(rows)
@@ -207,7 +207,7 @@ class Reader:
         first = make_first_page_query(plan, by_feed=request.by_feed, sees_districts=sees_districts)
         values, shape = {**request.values, **first.values}, _remove_sort(plan.shape)
         if first.is_shared:
-            rows = self._fetch(request, Call(make_shared_page_statement(shape, first.found), values))
+            rows = self._fetch(request, Call(prepare_found_page(shape, first.found), values))
         else:
             statement = make_found_page_statement(shape, first.found)
             rows = self._round_trips.fetch_once(request.admission, statement, values)

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.instants import format_instant
+from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import WHOLE, feeds, sync_runs, visible_feeds
 from roster_service.feeds.pauses import find_today, make_pause
@@ -35,7 +36,7 @@ class RosterStatusReader:
             visible_feeds.c.vendor_id == vendor_id, visible_feeds.c.feed_id != WHOLE
         )
         with self.serving.connect() as connection:
-            connection.execute(admission.statement, admission.values)
+            fetch_rows(connection, admission.statement, admission.values)
             revisions = {row.feed_id: row.revision for row in connection.execute(seen)}
         run = sync_runs.alias()
         last = (

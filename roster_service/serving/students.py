@@ -19,6 +19,7 @@ from oneroster_filter import F, to_text
 
 from roster_service.auth.credentials.api_keys import KeyHolder
 from roster_service.db import tables
+from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import CTexts
 from roster_service.errors import Problem, RefusedRequestError
@@ -109,7 +110,7 @@ def _find_districts(engine: sa.Engine, admission: Call, values: dict[str, Any]) 
     Raises RefusedRequestError (PRIVILEGE) where there is none, or where a requested school is not granted.
     """
     with engine.connect() as connection:
-        connection.execute(admission.statement, admission.values)
+        fetch_rows(connection, admission.statement, admission.values)
         values["requested_districts"] = list(connection.scalars(_make_district_statement(), values))
         if not values["requested_districts"]:
             granted = connection.execute(_make_districts_statement(), values).first()
@@ -127,7 +128,7 @@ def list_districts(engine: sa.Engine, holder: KeyHolder) -> list[dict[str, Any]]
     schools."""
     admission = holder.admit(guardians=False)
     with engine.connect() as connection:
-        connection.execute(admission.statement, admission.values)
+        fetch_rows(connection, admission.statement, admission.values)
         values = {"vendor_id": holder.vendor_id}
         districts = connection.execute(_make_districts_statement(), values).all()
         schools = connection.execute(_make_granted_schools_statement(), values).all()

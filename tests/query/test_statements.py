@@ -26,7 +26,9 @@ from roster_service.serving.read_statements import (
     make_found_page_statement,
     make_ordered_page_statement,
     make_record_statement,
-    make_shared_page_statement,
+    prepare_found_page,
+    prepare_ordered_page,
+    prepare_record,
 )
 from roster_service.serving.statements import (
     Driver,
@@ -182,8 +184,8 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
     assert make_first_page_query(other, by_feed=False, sees_districts=False).found is first.found
     assert first.is_shared
     assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
-    statement = make_shared_page_statement(one.shape, first.found)
-    assert make_shared_page_statement(other.shape, first.found) is statement
+    assert prepare_found_page(other.shape, first.found) is prepare_found_page(one.shape, first.found)
+    statement = make_found_page_statement(one.shape, first.found)
     sql, bound = compile_sql(statement)
     assert "planted" not in f"{sql}{bound}"
     assert {"filter_0", "filter_1"} <= set(bound)
@@ -343,11 +345,11 @@ def test_guardians_and_metadata_are_in_the_statement_where_content_rights_show_t
 
 def test_a_statement_without_a_filter_is_made_once() -> None:
     made = plan(v1p1.User).shape
-    for statement in (make_ordered_page_statement, make_record_statement):
+    for statement in (prepare_ordered_page, prepare_record):
         assert statement(made) is statement(plan(v1p1.User, limit=3, offset=7).shape)
         assert statement(made) is not statement(plan(v1p1.User, ALL).shape)
     backwards = plan(v1p1.User, descending=True).shape
-    assert make_ordered_page_statement(made) is not make_ordered_page_statement(backwards)
+    assert prepare_ordered_page(made) is not prepare_ordered_page(backwards)
 
 
 @RECORDS
