@@ -23,6 +23,7 @@ from roster_service.db.roles import Role, make_role_base, name_role
 from roster_service.settings import Settings
 from tests.extent import EXTENT, Extent
 from tests.postgres.databases import administer, copy_database, drop_databases
+from tests.postgres.loaded import keep_loads
 from tests.postgres.server import TEMPLATE, make_template, open_server
 from tests.postgres.statements import CAPACITY, SharedStatements, share_statements
 
@@ -100,11 +101,13 @@ def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
 def migrated_template(server_url: str) -> Iterator[str]:
     """The name of an empty, migrated database to copy; nothing stays connected to it."""
     if TEST_DATABASE_VARIABLE not in os.environ:
-        yield TEMPLATE
+        with keep_loads(server_url, TEMPLATE):
+            yield TEMPLATE
         return
     name = f"{TEMPLATE}_{os.getpid()}"
     make_template(server_url, name)
-    yield name
+    with keep_loads(server_url, name):
+        yield name
     drop_databases(server_url, name)
     # The copies of the template share its roles.
     administer(server_url, *(f"DROP ROLE {name_role(make_role_base(name), role)}" for role in Role))

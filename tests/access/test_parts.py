@@ -24,6 +24,7 @@ from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.conftest import close_app
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE
 from tests.vendor.client import Account, VendorClient
 
@@ -122,7 +123,7 @@ def test_a_vendor_gets_the_parts_that_are_stated(
     flags: tuple[PermissionFlag, ...],
     fields: tuple[WithheldField, ...],
 ) -> None:
-    load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    load_first(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     found: dict[str, set[str]] = {}
     with engine.begin() as connection:
         for table in ("users", "demographics"):

@@ -26,8 +26,8 @@ from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import oauth_clients
 from roster_service.errors import CommandError
-from sync_scripts.engine.load import load
 from tests.actors import TESTER
+from tests.postgres.loaded import load_districts
 
 EXPORTS = Path(__file__).parent.parent / "exports"
 EMAIL = "vendor@example.org"
@@ -39,8 +39,7 @@ SECRET_KEY = "a secret key of the tests, long enough to be one"
 def roster(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     """A roster of two districts."""
     engine = make_engine(make_database())
-    load(engine, "springfield", EXPORTS / "springfield-1.1")
-    load(engine, "shelbyville", EXPORTS / "shelbyville-1.2")
+    load_districts(engine)
     yield engine
     engine.dispose()
 

@@ -19,8 +19,8 @@ from roster_service.errors import Problem, RefusedRequestError
 from roster_service.feeds.roster_state import RosterState, read_state
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
-from tests.contract.conftest import EXPORTS, FEEDS
 from tests.extent import examples
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import Bend, both, cell_of, column, with_row, without_rows
 
 from .conftest import SECRET_KEY, Questioner, ids_of

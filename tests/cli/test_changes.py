@@ -25,6 +25,7 @@ from roster_service.settings import Settings
 from sync_scripts import load_oneroster
 from sync_scripts.engine.load import Options, load
 from tests.cli.conftest import Roster, make_environment
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD, lend_engine
 from tests.sync.export_changes import without_rows
 
@@ -152,7 +153,7 @@ def test_a_refused_command_leaves_no_row(roster: Roster, answer: Answer, argumen
 
 
 def test_a_row_has_the_values_before_and_after_and_no_secret(answer: Answer, engine: sa.Engine) -> None:
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     login = answer("vendor", "add", VENDOR, "--name", "Reading")
     answer("vendor", "grant", VENDOR, "--district", "17-0042", "--school", "spr-high", "--reason", REASON)
     made = answer("client", "add", "--vendor", VENDOR, "--name", "app", "--scope", "roster.readonly")

@@ -16,6 +16,7 @@ from sync_scripts.engine.runs import hold_lock
 from sync_scripts.reading.registry import FAMILIES
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.cli.conftest import Roster
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 from tests.sync.export_changes import header, without_rows
 
@@ -31,7 +32,7 @@ def springfield(tmp_path: Path) -> Path:
 def test_the_last_good_run_stays_beside_a_refused_and_a_held_one(
     answer: Answer, roster: Roster, engine: sa.Engine, springfield: Path, tmp_path: Path
 ) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     [good] = answer("feed", "list")
     assert (good["last_outcome"], good["last_good_run"], good["held_run"]) == ("done", good["last_run"], None)
     assert good["age_seconds"] >= 0
@@ -52,7 +53,7 @@ def test_a_pipe_gets_whole_cells(answer: Answer, roster: Roster) -> None:
 
 
 def test_a_renamed_feed_keeps_its_records_and_runs(answer: Answer, engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     assert answer("feed", "rename", "springfield", "spr")["name"] == "spr"
     assert load(engine, "spr", springfield).outcome == "unchanged"
     assert [run["feed"] for run in answer("sync", "list")] == ["spr", "spr"]
@@ -81,7 +82,7 @@ def test_a_rename_is_refused(answer: Answer, roster: Roster, name: str, new: str
 
 
 def test_no_feed_is_renamed_while_a_sync_is_under_way(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
-    load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    load_first(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     with engine.connect() as connection, hold_lock(connection, "shelbyville"):
         done = roster("feed", "rename", "shelbyville", "new")
     assert "a sync is under way" in done.stderr

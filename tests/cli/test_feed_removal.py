@@ -23,6 +23,7 @@ from sync_scripts.engine.load import load
 from sync_scripts.purge import purge
 from tests.actors import TESTER
 from tests.cli.conftest import Roster, make_environment
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 
 Answer = Callable[..., Any]
@@ -30,7 +31,7 @@ OTHER = "reading@vendor.example"
 
 
 def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     shown = roster("feed", "remove", "springfield", "--dry-run").stdout
     assert "would vanish or change, by school" in shown
     assert answer("feed", "list")[0]["state"] == "added"
@@ -73,7 +74,7 @@ def test_a_feed_is_removed_only_after_a_confirmation(
     is_removed: bool,
     now: tuple[str, ...],
 ) -> None:
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     environment = make_environment(database_url=database_url, home=str(tmp_path))
     arguments = ["feed", "remove", "springfield", *now, *options]
     done = CliRunner().invoke(main, arguments, env=environment, input=typed)
@@ -87,7 +88,7 @@ def test_a_feed_is_removed_only_after_a_confirmation(
 
 def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     """A later district with the same id, of any feed, is opened by an operator."""
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     roster("vendor", "add", OTHER, "--name", "Reading")
     answer("vendor", "grant", OTHER, "--district", "17-0042")
     words = f"{OTHER} may no longer see Springfield Unified School District (spr-district)"

@@ -8,15 +8,15 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from sync_scripts.engine.load import load
 from tests.cli.conftest import Roster
+from tests.postgres.loaded import load_first
 
 EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
 
 
 @pytest.mark.parametrize("table", tables.LABELLED, ids=lambda table: table.name)
 def test_a_record_with_the_label_of_another_is_found(roster: Roster, engine: sa.Engine, table: sa.Table) -> None:
-    load(engine, "springfield", EXPORT)
+    load_first(engine, "springfield", EXPORT)
     assert roster("db", "check").exit_code == 0
     with engine.begin() as connection:
         chosen = connection.scalar(sa.select(sa.func.min(table.c.sourced_id)))
@@ -32,7 +32,7 @@ def test_a_record_with_the_label_of_another_is_found(roster: Roster, engine: sa.
 
 @pytest.mark.parametrize("wrong", ["NOT school_opens", "NULL"])
 def test_an_enrollment_that_its_school_opens_by_mistake_is_found(roster: Roster, engine: sa.Engine, wrong: str) -> None:
-    load(engine, "springfield", EXPORT)
+    load_first(engine, "springfield", EXPORT)
     with engine.begin() as connection:
         statement = f"UPDATE enrollments SET school_opens = {wrong} WHERE sourced_id = 'spr-enr-01'"
         connection.execute(sa.text(statement))

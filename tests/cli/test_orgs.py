@@ -9,9 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db.tables import orgs
-from sync_scripts.engine.load import load
 from tests.cli.conftest import Roster
-from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
+from tests.postgres.loaded import load_districts
 
 Answer = Callable[..., Any]
 EMAIL, NAME = "a@vendor.example", "Springfield Unified School District"
@@ -20,8 +19,7 @@ EMAIL, NAME = "a@vendor.example", "Springfield Unified School District"
 @pytest.fixture
 def district(engine: sa.Engine, roster: Roster) -> sa.Engine:
     """Two loaded districts, and a vendor."""
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
-    load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    load_districts(engine)
     roster("vendor", "add", EMAIL, "--name", "A")
     return engine
 

@@ -17,6 +17,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from sync_scripts.retention import delete_expired
 from tests.cli.conftest import Roster
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 from tests.sync.export_changes import Bend, cell_of, with_row, without_rows
 
@@ -37,7 +38,7 @@ def shelbyville(tmp_path: Path) -> Path:
 
 def load_changed(engine: sa.Engine, export: Path, *bends: Bend) -> None:
     """Loads an export as it is, and once more after its changes."""
-    load(engine, "feed", export)
+    load_first(engine, "feed", export)
     for bend in bends:
         bend(export)
     load(engine, "feed", export)
@@ -129,7 +130,7 @@ def count_types(changes: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]
 def test_a_first_load_stores_nothing_and_stays_known_as_it_was(
     answer: Answer, engine: sa.Engine, springfield: Path
 ) -> None:
-    first = load(engine, "feed", springfield)
+    first = load_first(engine, "feed", springfield)
     with engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(sync_changes)) == 0
     expected = {(name, "added"): count.added for name, count in first.counts.items()}
@@ -145,7 +146,7 @@ def test_a_first_load_stores_nothing_and_stays_known_as_it_was(
 
 
 def test_the_changes_of_one_type_are_chosen(answer: Answer, engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     assert {it["type"] for it in answer("sync", "changes", "1", "--type", "academicSessions")} == {"academicSessions"}
 
 
@@ -173,7 +174,7 @@ def test_a_file_has_a_line_for_each_changed_field(
 
 
 def test_a_long_list_is_cut_on_a_terminal(roster: Roster, engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     assert "more; `--csv FILE` writes all" in roster("sync", "changes", "1").stdout
 
 
@@ -201,7 +202,7 @@ def test_changes_are_deleted_after_their_retention(roster: Roster, engine: sa.En
 
 
 def test_a_later_run_without_stored_changes_is_named(roster: Roster, engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     cell_of("users", "spr-student-1", "givenName", "Zoe")(springfield)
     load(engine, "feed", springfield, options=Options(Settings(change_days=0)))
     done = roster("sync", "changes", "1", "--json")

@@ -24,6 +24,7 @@ from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from sync_scripts.reading.rejections import RefusedExportError, write_rejects
 from tests.cli.conftest import Roster
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 from tests.sync.export_changes import cell_of, header
 
@@ -189,6 +190,6 @@ def test_rows_that_are_no_longer_stored_are_said_to_be_deleted(roster: Roster, e
 
 
 def test_a_run_without_rejected_rows_says_so(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     assert answer("sync", "rejected", "1") == []
     assert roster("sync", "rejected", "1").stdout == "no row was rejected\n"

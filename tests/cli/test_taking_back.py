@@ -14,6 +14,7 @@ from roster_service.cli import main
 from roster_service.db.tables import ROSTER_TABLES, orgs, vendor_grants, visible_orgs
 from sync_scripts.engine.load import load
 from tests.cli.conftest import Roster, make_environment
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 
 Answer = Callable[..., Any]
@@ -40,7 +41,7 @@ def typing(database_url: str, tmp_path: Path) -> Typing:
 @pytest.fixture
 def client(answer: Answer, engine: sa.Engine) -> str:
     """The client of a vendor with a grant of a district; its id."""
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     answer("vendor", "add", VENDOR, "--name", "Reading")
     answer("vendor", "grant", VENDOR, "--district", "17-0042")
     made = answer("client", "add", "--vendor", VENDOR, "--name", "app", "--scope", "v1p2/roster.readonly")

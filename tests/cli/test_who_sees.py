@@ -19,11 +19,10 @@ from roster_service.db import tables
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
-from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.cli.conftest import Roster
 from tests.conftest import close_app
-from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
+from tests.postgres.loaded import load_districts
 from tests.vendor.client import Account, VendorClient
 
 Answer = Callable[..., Any]
@@ -36,8 +35,7 @@ FULL = (ScopeName.FULL, ScopeName.DEMOGRAPHICS, ScopeName.GUARDIANS)
 def credentials(engine: sa.Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
     """A vendor of two districts with guardians, one of a school without, and a disabled one; their credentials."""
     (tmp_path / "secret_key").write_text(SECRET_KEY)
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
-    load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    load_districts(engine)
     made = {}
     with engine.begin() as connection:
         for email, scopes in ((WIDE, FULL), (NARROW, (ScopeName.CORE,)), (CLOSED, (ScopeName.FULL,))):

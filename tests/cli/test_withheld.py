@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.schemas.flags import PermissionFlag
-from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.cli.conftest import Roster
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 
 Answer = Callable[..., Any]
@@ -23,7 +23,7 @@ FLAGGED, PLAIN = "flagged@vendor.example", "plain@vendor.example"
 @pytest.fixture(autouse=True)
 def accounts(engine: sa.Engine) -> None:
     """A district, a vendor with the flag for phone numbers and one without, each with a client."""
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     with engine.begin() as connection:
         for email, flags in ((FLAGGED, [PermissionFlag.CONTACTS]), (PLAIN, [])):
             vendors.add_vendor(connection, TESTER, email, email)

@@ -19,8 +19,9 @@ from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
 from tests.conftest import Tally, close_app
 from tests.contract.client import ROOTS, RosterClient
-from tests.contract.conftest import EXPORTS, FEEDS, GRANTS, SETTINGS, add_vendor
+from tests.contract.conftest import GRANTS, SETTINGS, add_vendor
 from tests.contract.paths import ENDPOINTS
+from tests.postgres.loaded import EXPORTS, FEEDS
 
 from .official import VARIABLE, Official, find_document
 

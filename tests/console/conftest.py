@@ -24,7 +24,8 @@ from roster_service.feeds import scripts
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.client import RosterClient
-from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY, Served, make_served, roster, served
+from tests.contract.conftest import SECRET_KEY, Served, make_served, roster, served
+from tests.postgres.loaded import EXPORTS, FEEDS
 
 __all__ = ["make_served", "roster", "served"]
 

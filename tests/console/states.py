@@ -7,7 +7,7 @@ import itertools
 import shutil
 from pathlib import Path
 
-from tests.contract.conftest import EXPORTS
+from tests.postgres.loaded import EXPORTS
 
 SAMPLE = EXPORTS / "springfield-1.1"
 SCRIPT = "<script>alert(1)</script>"

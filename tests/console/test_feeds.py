@@ -26,7 +26,7 @@ from roster_service.feeds.scripts import Bounds
 from sync_scripts.engine.exit_codes import ExitCode
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console
-from tests.contract.conftest import EXPORTS, FEEDS
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import header, without_rows
 
 HOSTILE = "<script>alert(1)</script>\u202e"

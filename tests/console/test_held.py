@@ -26,7 +26,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.run_record import Approval
 from sync_scripts.engine.runs import hold_lock
 from tests.console.conftest import Browser, Console
-from tests.contract.conftest import EXPORTS, FEEDS
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import cell_of, with_row, without_rows
 
 LOST = ("spr-enr-13", "spr-enr-14", "spr-enr-01")

@@ -32,7 +32,7 @@ from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.console.conftest import Browser, Console
 from tests.console.links import list_links
-from tests.contract.conftest import EXPORTS, FEEDS
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import cell_of, header, raw, without_rows
 
 NOW = 1_000_000_000.0

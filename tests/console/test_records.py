@@ -30,7 +30,7 @@ from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.console.conftest import SECRET, Browser, Console, name_operator
 from tests.console.hostile import SCRIPT, TEXTS, add_people
-from tests.contract.conftest import EXPORTS
+from tests.postgres.loaded import EXPORTS
 
 BIG_PAGE = 100_000
 # The collections, by the word for one record.

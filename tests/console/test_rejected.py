@@ -18,7 +18,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT
-from tests.contract.conftest import EXPORTS, FEEDS
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import Bend, both, cell_of, with_row, without_rows
 
 RTL = "\u202e\N{HEBREW LETTER SHIN}\N{HEBREW LETTER LAMED}"

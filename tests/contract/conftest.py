@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,18 +21,14 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.engine import make_engine
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
-from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conftest import close_app
 from tests.postgres.databases import copy_database, drop_databases
+from tests.postgres.loaded import load_districts
 
 from .client import VERSIONS, RosterClient
 from .document import Document
 
-EXPORTS = Path(__file__).parent.parent / "exports"
-# In the order of loading, which is also that of the ids: the records of a feed are together in a whole collection, and
-# so the order of a collection is the order by sourcedId.
-FEEDS = {"shelbyville": "shelbyville-1.2", "springfield": "springfield-1.1"}
 SECRET_KEY = "a secret key of the tests, long enough to be one"
 
 # Every test comes from one address, and asks for few vendors.
@@ -92,8 +87,7 @@ def roster(make_database: Callable[[], str]) -> Roster:
     """The database that others are copied from; nothing stays connected to it."""
     url = make_database()
     engine = make_engine(url)
-    for feed, folder in FEEDS.items():
-        load(engine, feed, EXPORTS / folder)
+    load_districts(engine)
     with engine.begin() as connection:
         for table in ("users", "enrollments", "classes"):
             for sourced_id, stamp in STAMPS.items():

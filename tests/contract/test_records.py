@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.postgres.loaded import EXPORTS, FEEDS
+
 from .client import ROOTS, SCOPES, VERSIONS, RosterClient
-from .conftest import EXPORTS, FEEDS
 from .model import RESOURCES, required, top_level
 
 each_version = pytest.mark.parametrize("version", VERSIONS)

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from roster_service.cli import main
 from sync_scripts.engine.load import load
 from tests.cli.conftest import make_environment
+from tests.postgres.loaded import EXPORTS, FEEDS
 
 from .client import VERSIONS
-from .conftest import EXPORTS, FEEDS, SECRET_KEY, Served
+from .conftest import SECRET_KEY, Served
 
 PATH = "/users/spr-student-1"
 

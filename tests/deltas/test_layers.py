@@ -18,8 +18,8 @@ from roster_service.schemas.versions import V1P2
 from roster_service.serving.departures import select_departures
 from roster_service.serving.path_filters import everything, users_with_role
 from roster_service.serving.plan import make_plan
-from sync_scripts.engine.load import load
 from tests.cache.conftest import SECRET_KEY, add_vendor
+from tests.postgres.loaded import load_first
 from tests.query.test_statements import params
 
 EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
@@ -48,7 +48,7 @@ def add_departures(connection: sa.Connection) -> None:
 @pytest.fixture
 def tokens(engine: sa.Engine) -> dict[str, AccessToken]:
     """A vendor of each shape of grants; the last one was granted after the departures."""
-    load(engine, "springfield", EXPORT)
+    load_first(engine, "springfield", EXPORT)
     with engine.begin() as connection:
         ensure_signing_key(connection, SECRET_KEY)
         before = {

@@ -26,7 +26,7 @@ from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conditions import wait_for
 from tests.contract.client import ROOTS, Answer, RosterClient
-from tests.contract.conftest import EXPORTS, FEEDS, GRANTS, add_vendor
+from tests.contract.conftest import GRANTS, add_vendor
 from tests.contract.test_paths import (
     test_a_collection_has_exactly_the_records_of_the_exports,
     test_a_record_is_found_by_its_id_exactly_where_its_collection_has_it,
@@ -39,6 +39,7 @@ from tests.contract.test_paths import (
 )
 from tests.deploy.machines import PROGRAMS, Machines, open_machines
 from tests.deploy.proxy import Proxy
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import column
 
 # The core of the contract, which runs here too, with the client of this module. (nginx answers some refusals itself.)

@@ -33,7 +33,8 @@ from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conditions import PATIENCE_SECONDS, wait_for
 from tests.contract.client import ROOTS
-from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
+from tests.contract.conftest import SECRET_KEY
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.vendor.client import Account, add_account
 
 PROJECT = Path(__file__).parents[2]

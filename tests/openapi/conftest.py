@@ -17,10 +17,10 @@ from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
-from sync_scripts.engine.load import load
 from tests.conftest import Tally, close_app
 from tests.contract.client import ROOTS, VERSIONS, RosterClient
-from tests.contract.conftest import EXPORTS, FEEDS, GRANTS, SECRET_KEY, add_vendor
+from tests.contract.conftest import GRANTS, SECRET_KEY, add_vendor
+from tests.postgres.loaded import load_districts
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served as VendorDoor
 
@@ -48,8 +48,7 @@ def interfaces(make_database: Callable[[], str], tally: Tally) -> Iterator[Inter
     """The application on a database with both small exports."""
     url = make_database()
     engine = make_engine(url)
-    for feed, folder in FEEDS.items():
-        load(engine, feed, EXPORTS / folder)
+    load_districts(engine)
     with engine.begin() as connection:
         credentials = add_vendor(connection, "both", GRANTS["both"])
     app = create_app(Settings(secret_key=SECRET_KEY, ordering_seconds=3600), url)

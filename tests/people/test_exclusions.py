@@ -29,6 +29,7 @@ from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.cli.test_serve import environment_of
 from tests.conditions import wait_for
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, snapshot
 from tests.sync.export_changes import (
     Bend,
@@ -155,7 +156,7 @@ def only_delta(file: str) -> Bend:
 
 @pytest.mark.parametrize("file", ["users", "enrollments", "demographics"])
 def test_a_delta_does_not_bring_an_erased_person_back(engine: sa.Engine, springfield: Path, file: str) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     exclude(engine, ID)
     after = find_names(engine)
     only_delta(file)(springfield)
@@ -173,7 +174,7 @@ def test_a_person_whose_row_was_rejected_is_kept_out(engine: sa.Engine, springfi
 
 
 def test_a_row_of_an_erased_person_is_not_rejected_for_a_fault(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     exclude(engine, ID)
     both(cell_of("users", ID, "enabledUser", "maybe"), cell_of("demographics", ID, "sex", "?"))(springfield)
     rows = read_csv(springfield / "enrollments.csv")
@@ -185,7 +186,7 @@ def test_a_row_of_an_erased_person_is_not_rejected_for_a_fault(engine: sa.Engine
 
 def test_an_erasure_reaches_every_consumer(engine: sa.Engine, springfield: Path) -> None:
     """Without a tombstone, a consumer of deltas has to read the whole roster; who named the person has changed."""
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     before = snapshot(engine, tables.roster_state)
     agents = sa.select(tables.user_agents.c.user_id).where(tables.user_agents.c.agent_id == "spr-guardian-1")
     with engine.connect() as connection:
@@ -202,7 +203,7 @@ def test_an_erasure_reaches_every_consumer(engine: sa.Engine, springfield: Path)
 
 def test_a_run_with_another_secret_key_is_refused(engine: sa.Engine, springfield: Path) -> None:
     """It would match nobody, and bring the person back."""
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     exclude(engine, ID)
     touch(springfield)
     other = Options(Settings(secret_key="another secret key of the tests, long enough"))
@@ -215,7 +216,7 @@ def test_a_run_with_another_secret_key_is_refused(engine: sa.Engine, springfield
 def test_an_erasure_under_a_lost_key_is_lifted_by_its_reference(
     engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
 ) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     exclude(engine, ID)
     reference = run_roster(database_url, tmp_path, "person", "list").stdout.split("\n")[1].split()[0]
     assert run_roster(database_url, tmp_path, "person", "lift", reference, "--yes").exit_code == 0
@@ -223,7 +224,7 @@ def test_an_erasure_under_a_lost_key_is_lifted_by_its_reference(
 
 
 def test_a_hidden_person_keeps_the_history_of_runs_and_comes_back(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     before = find_names(engine)
     both(cell_of("users", ID, "middleName", "M"), without_rows("demographics", "spr-student-4"))(springfield)
     load(engine, "feed", springfield, options=OPTIONS)
@@ -241,7 +242,7 @@ def test_a_hidden_person_keeps_the_history_of_runs_and_comes_back(engine: sa.Eng
 
 
 def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     exclude(engine, ID, ExclusionKind.HIDDEN)
     exclude(engine, ID)
     exclude(engine, ID, ExclusionKind.HIDDEN)
@@ -254,7 +255,7 @@ def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine
 
 @pytest.mark.parametrize("reason", [f"about {ID}", "about ZOË O'BRIEN", "about O'Brien, Zoë", "zoe.obrien@example.org"])
 def test_a_reason_that_names_the_person_is_refused(engine: sa.Engine, springfield: Path, reason: str) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     before = find_names(engine)
     actor = Actor(ActorKind.SYSTEM_USER, "tester@tests", reason)
     with pytest.raises(CommandError, match="names the person"), engine.begin() as connection:
@@ -263,7 +264,7 @@ def test_a_reason_that_names_the_person_is_refused(engine: sa.Engine, springfiel
 
 
 def test_the_change_log_names_an_erased_person_by_a_hash(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     exclude(engine, ID)
     end(engine, ID)
     with engine.connect() as connection:
@@ -287,7 +288,7 @@ def test_the_change_log_names_an_erased_person_by_a_hash(engine: sa.Engine, spri
 def test_who_may_take_a_person_out(
     engine: sa.Engine, springfield: Path, kind: ExclusionKind, role: OperatorRole, is_allowed: bool
 ) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     actor = Actor(ActorKind.OPERATOR, "ann@district.example", None)
     with engine.begin() as connection:
         operators.add_operator(connection, TESTER, actor.name, "Ann", role, str(SETTINGS.secret_key))
@@ -303,7 +304,7 @@ def test_who_may_take_a_person_out(
 
 def test_an_erasure_waits_for_a_run_that_is_under_way(engine: sa.Engine, springfield: Path) -> None:
     """The run has read whom to leave out, and may bring the person back."""
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     waiting = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
     with ThreadPoolExecutor(1) as pool:
         with engine.connect() as connection, hold_lock(connection, "feed"):
@@ -346,7 +347,7 @@ def test_an_erasure_says_what_it_waits_for(
     hold: Callable[[sa.Engine], AbstractContextManager[None]],
     words: str,
 ) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     command = [sys.executable, "-c", "from roster_service.cli import main; main()", "person", "erase", ID, "--yes"]
     environment, said = environment_of(database_url=database_url, home=str(tmp_path)), tmp_path / "said"
     with said.open("w") as err, ExitStack() as started:
@@ -365,7 +366,7 @@ def test_an_erasure_says_what_it_waits_for(
 def test_the_sweep_waits_for_requests_from_before_and_deletes_what_they_store(
     engine: sa.Engine, springfield: Path
 ) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     late = engine.connect()
     late.execute(sa.text("SELECT 1"))
     with engine.begin() as connection:
@@ -382,7 +383,7 @@ def test_the_sweep_waits_for_requests_from_before_and_deletes_what_they_store(
 def test_the_commands_ask_show_and_list(
     engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
 ) -> None:
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     before = find_names(engine)
 
     def roster(*arguments: str) -> Any:
@@ -423,7 +424,7 @@ def test_an_erasure_leaves_what_names_others_alone(
     engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
 ) -> None:
     """Rejected rows, changes, and held runs whose exports do not have the person."""
-    load(engine, "feed", springfield, options=OPTIONS)
+    load_first(engine, "feed", springfield)
     other = "spr-student-2"
     for person in (ID, other):
         cell_of("users", person, "phone", "555")(springfield)

@@ -22,8 +22,9 @@ from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from tests.conftest import close_app
 from tests.contract.client import RosterClient
-from tests.contract.conftest import EXPORTS, FEEDS, GRANTS, SECRET_KEY, SETTINGS, add_vendor
+from tests.contract.conftest import GRANTS, SECRET_KEY, SETTINGS, add_vendor
 from tests.postgres.databases import administer, copy_database
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.postgres.pair import Pair, open_pair
 from tests.postgres.server import TEMPLATE
 from tests.vendor.client import Account, VendorClient, add_account

@@ -24,9 +24,9 @@ from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conditions import wait_for
 from tests.contract.client import VERSIONS, Answer
-from tests.contract.conftest import EXPORTS, FEEDS
 from tests.contract.paths import ENDPOINTS, OF_EACH_KIND
 from tests.extent import examples, long
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import column
 
 from .conftest import Served, count_reads

@@ -18,10 +18,10 @@ from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
-from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conftest import close_app
-from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY, expected_faults, no_faults  # noqa: F401  (fixtures)
+from tests.contract.conftest import SECRET_KEY, expected_faults, no_faults  # noqa: F401  (fixtures)
+from tests.postgres.loaded import load_districts
 from tests.vendor.client import PLENTY, Account, VendorClient, add_account
 
 NUMBERS = itertools.count(1)
@@ -48,8 +48,7 @@ class Served:
 def open_served(url: str) -> Iterator[Served]:
     """An application on an empty database, with both small exports loaded."""
     engine = make_engine(url)
-    for feed, folder in FEEDS.items():
-        load(engine, feed, EXPORTS / folder)
+    load_districts(engine)
     app = create_app(Settings(secret_key=SECRET_KEY), url)
     yield Served(app, VendorClient(app), engine, url)
     engine.dispose()

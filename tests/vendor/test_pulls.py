@@ -10,7 +10,7 @@ import pytest
 
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
-from tests.contract.conftest import EXPORTS, FEEDS
+from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import both, without_rows
 
 from .conftest import Served, open_served

@@ -12,6 +12,7 @@ from roster_service.db import tables
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import SAME_DAY_FIRST, US_DAY
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import PARTS, describe, snapshot, state
 from tests.sync.export_changes import Bend, both, cell_of, declared, read_csv, rows_of, with_row, without_file
 
@@ -118,7 +119,7 @@ CASES: dict[str, tuple[Bend, dict[sa.Table, set[str]]]] = {
 
 @pytest.mark.parametrize(("bend", "wanted"), CASES.values(), ids=CASES)
 def test_deltas(engine: sa.Engine, springfield: Path, bend: Bend, wanted: dict[sa.Table, set[str]]) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = state(engine)
     bend(springfield)
     report = load(engine, "feed", springfield)
@@ -202,7 +203,7 @@ def test_an_order_of_days_is_kept_until_another_one_is_read(
 
 def test_what_a_delta_says_of_the_gone(engine: sa.Engine, springfield: Path) -> None:
     """A record that a delta removed comes back in a later one; a reference to it falls meanwhile."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     gone = both(
         only("users", "spr-aide-1"),
         cell_of("users", "spr-aide-1", "status", "tobedeleted"),
@@ -220,7 +221,7 @@ def test_what_a_delta_says_of_the_gone(engine: sa.Engine, springfield: Path) -> 
 def test_an_org_of_another_feed_in_a_delta_is_rejected_alone(
     engine: sa.Engine, springfield: Path, shelbyville: Path
 ) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     load(engine, "shelbyville", shelbyville)
     alone(only("orgs"), with_row("orgs", sourcedId="spr-high", name="Mine", type="school"))(shelbyville)
     report = load(engine, "shelbyville", shelbyville, options=Options(dry_run=True))
@@ -236,7 +237,7 @@ def test_a_delta_into_an_empty_roster(engine: sa.Engine, springfield: Path) -> N
 
 
 def test_users_of_1_2_keep_their_roles(engine: sa.Engine, shelbyville: Path) -> None:
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     before = snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)
     both(
         only("users", "shv-student-1"),
@@ -250,7 +251,7 @@ def test_users_of_1_2_keep_their_roles(engine: sa.Engine, shelbyville: Path) -> 
 
 def test_a_circle_through_a_record_that_stands(engine: sa.Engine, springfield: Path) -> None:
     """A delta puts the district below its own school, which it does not name."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = state(engine)
     alone(only("orgs", "spr-district"), cell_of("orgs", "spr-district", "parentSourcedId", "spr-high"))(springfield)
     report = load(engine, "feed", springfield)
@@ -261,7 +262,7 @@ def test_a_circle_through_a_record_that_stands(engine: sa.Engine, springfield: P
 
 def test_a_circle_through_a_rejected_row(engine: sa.Engine, springfield: Path) -> None:
     """In bulk, the school's own row would have moved it elsewhere; as it is refused, the school stays where it is."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = state(engine)
     both(
         cell_of("orgs", "spr-district", "parentSourcedId", "spr-high"),
@@ -275,7 +276,7 @@ def test_a_circle_through_a_rejected_row(engine: sa.Engine, springfield: Path) -
 
 def test_a_row_marked_as_gone_is_in_no_circle(engine: sa.Engine, springfield: Path) -> None:
     """Of such a row nothing but its status is read. The school above it loses a child."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     alone(
         only("orgs", "spr-high-science"),
         cell_of("orgs", "spr-high-science", "parentSourcedId", "spr-high-science"),
@@ -286,7 +287,7 @@ def test_a_row_marked_as_gone_is_in_no_circle(engine: sa.Engine, springfield: Pa
 
 def test_users_of_1_2_come_back_with_their_roles(engine: sa.Engine, shelbyville: Path) -> None:
     """Of the roles, a delta without roles.csv says that they are as they were."""
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     before = snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)
     both(
         only("users", "shv-student-1"),

@@ -15,6 +15,7 @@ from roster_service.db.tables import orgs, sync_runs
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import NO_DISTRICT
 from sync_scripts.reading.registry import ONEROSTER, SDS, Family
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
 from tests.sync.export_changes import Bend, both, cell, cell_of, column, raw, with_row
 
@@ -274,7 +275,7 @@ def test_an_export_may_have_the_id_itself(engine: sa.Engine, springfield: Path) 
 
 
 def test_a_district_that_another_feed_has_too_is_noticed(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
-    load(engine, "first", springfield)
+    load_first(engine, "first", springfield)
     again = Path(shutil.copytree(springfield, tmp_path / "again"))
     for file in again.glob("*.csv"):
         file.write_bytes(file.read_bytes().replace(b"spr-", b"two-"))

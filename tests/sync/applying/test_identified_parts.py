@@ -16,6 +16,7 @@ from sync_scripts.applying.identified_parts import NEEDS_BULK
 from sync_scripts.engine.load import load
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import every_other
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, read_state, snapshot, state
 from tests.sync.export_changes import Bend, both, cell_of, declared, with_row, without_file, without_rows
 
@@ -197,7 +198,7 @@ CASES: dict[str, tuple[Bend, dict[str, Parts]]] = {
 
 @pytest.mark.parametrize(("bend", "wanted"), every_other(CASES.values()), ids=CASES)
 def test_rows_of_parts(engine: sa.Engine, shelbyville: Path, bend: Bend, wanted: dict[str, Parts]) -> None:
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     before = state(engine)
     bend(shelbyville)
     report = load(engine, "feed", shelbyville)
@@ -263,7 +264,7 @@ REFUSED: dict[str, tuple[Bend, list[str]]] = {
 def test_rejected_rows_leave_stored_records_as_they_are(
     engine: sa.Engine, shelbyville: Path, bend: Bend, words: list[str]
 ) -> None:
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     before = state(engine)
     bend(shelbyville)
     report = load(engine, "feed", shelbyville)
@@ -273,7 +274,7 @@ def test_rejected_rows_leave_stored_records_as_they_are(
 
 def test_other_rows_of_a_user_count_beside_a_rejected_row(engine: sa.Engine, shelbyville: Path) -> None:
     """In bulk: of three roles one is refused, one gone, and one stays."""
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     both(without_rows("roles", "shv-role-05"), cell_of("roles", "shv-role-08", "role", "x"))(shelbyville)
     assert written(load(engine, "feed", shelbyville)) == {"users": Counts(changed=1)}
     assert parts_of(engine, TEACHER)[0] == TEACHER_ROLES[:3]
@@ -359,7 +360,7 @@ def test_a_profile_is_taken_back_like_a_role(engine: sa.Engine, shelbyville: Pat
 
 
 def test_a_user_that_was_only_away_comes_back_with_its_roles(engine: sa.Engine, shelbyville: Path) -> None:
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     before = parts_of(engine, TEACHER)
     alone(only("users", TEACHER), cell_of("users", TEACHER, "status", GONE))(shelbyville)
     assert written(load(engine, "feed", shelbyville))["users"] == Counts(tombstoned=1)
@@ -451,5 +452,5 @@ def test_a_rejected_row_with_an_unknown_id_leaves_its_user_as_it_is(
 
 
 def test_roles_of_1_1_have_no_ids(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     assert row_ids(engine) == {None}

@@ -14,6 +14,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import state
 from tests.sync.export_changes import Bend, both, cell, rows_of
 
@@ -55,7 +56,7 @@ def test_the_first_load_brings_the_keys_of_all_tables(engine: sa.Engine, springf
 
 
 def test_no_id_comes_twice(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     again = sa.select(tables.orgs).limit(1)
     with engine.connect() as connection, pytest.raises(IntegrityError):
         connection.execute(sa.insert(tables.orgs).from_select([column.name for column in tables.orgs.c], again))
@@ -85,7 +86,7 @@ TWICE: dict[str, Bend] = {
 def test_a_first_load_refuses_what_any_other_refuses(
     make_database: Callable[[], str], engine: sa.Engine, springfield: Path, bend: Bend, options: Options
 ) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     bend(springfield)
     reported = []
     for each in (engine, make_engine(make_database())):
@@ -99,7 +100,7 @@ def test_a_first_load_refuses_what_any_other_refuses(
 
 
 def test_the_planner_knows_of_enrollments_of_a_user_and_takes_no_sample(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     guess = "SELECT n_distinct FROM pg_stats WHERE tablename = 'enrollments' AND attname = 'user_id'"
     with engine.connect() as connection:
         # Below zero: a share of the rows, so that it grows with them.

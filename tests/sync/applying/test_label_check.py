@@ -15,6 +15,7 @@ from sync_scripts.applying.labels import RunLabels
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from sync_scripts.nightly import main
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import lend_engine, state
 from tests.sync.export_changes import Bend, cell_of
 
@@ -38,7 +39,7 @@ LEFT_OUT: dict[str, tuple[str, Bend, str]] = {
 def test_a_run_that_leaves_a_label_as_it_was_fails_and_changes_nothing(
     engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch, step: str, bend: Bend, wrong: str
 ) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     before = state(engine)
     bend(springfield)
     with monkeypatch.context() as patch:

@@ -15,6 +15,7 @@ from sync_scripts.engine.load import load
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import every_other
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import PARTS, read_state, snapshot, state
 from tests.sync.export_changes import (
     Bend,
@@ -43,7 +44,7 @@ def stamped(engine: sa.Engine, table: sa.Table, stamp: datetime.datetime | None)
 
 
 def test_the_same_export_changes_nothing(engine: sa.Engine, each_export: Path) -> None:
-    first = load(engine, "feed", each_export)
+    first = load_first(engine, "feed", each_export)
     before, roster = state(engine), read_state(engine)
     second = load(engine, "feed", each_export)
     assert (first.outcome, second.outcome) == ("done", "unchanged")
@@ -55,7 +56,7 @@ def test_the_same_export_changes_nothing(engine: sa.Engine, each_export: Path) -
 
 
 def test_the_order_of_rows_says_nothing(engine: sa.Engine, each_export: Path) -> None:
-    load(engine, "feed", each_export)
+    load_first(engine, "feed", each_export)
     for path in each_export.glob("*.csv"):
         if path.stem != "manifest":
             shuffled(path.stem)(each_export)
@@ -215,7 +216,7 @@ def test_changes_of_1_2(engine: sa.Engine, shelbyville: Path, bend: Bend, wanted
 
 
 def test_gone_and_back(engine: sa.Engine, springfield: Path) -> None:
-    first = load(engine, "feed", springfield)
+    first = load_first(engine, "feed", springfield)
     before = state(engine)
     rows = without_rows("users", "spr-student-6")
     kept = (springfield / "users.csv").read_bytes()
@@ -246,7 +247,7 @@ def test_gone_and_back(engine: sa.Engine, springfield: Path) -> None:
 
 
 def test_stamps_and_revisions(engine: sa.Engine, springfield: Path) -> None:
-    first = load(engine, "feed", springfield)
+    first = load_first(engine, "feed", springfield)
     assert first.stamp is not None
     assert (first.revision, read_state(engine).as_of) == (1, first.stamp)
     assert first.stamp.microsecond % 1000 == 0
@@ -258,7 +259,7 @@ def test_stamps_and_revisions(engine: sa.Engine, springfield: Path) -> None:
 
 
 def test_stamps_go_forward_when_the_clock_goes_back(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     future = datetime.datetime(2999, 1, 1, tzinfo=datetime.UTC)
     with engine.begin() as connection:
         connection.execute(sa.update(tables.roster_state).values(as_of=future))
@@ -267,7 +268,7 @@ def test_stamps_go_forward_when_the_clock_goes_back(engine: sa.Engine, springfie
 
 
 def test_every_run_is_a_row(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     load(engine, "feed", springfield)
     rows = list(snapshot(engine, tables.sync_runs).values())
     assert [row["outcome"] for row in rows] == ["done", "unchanged"]
@@ -281,7 +282,7 @@ def test_every_run_is_a_row(engine: sa.Engine, springfield: Path) -> None:
 
 
 def test_a_refused_run_changes_nothing(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before, roster = state(engine), read_state(engine)
     both(cell_of("users", "spr-student-1", "givenName", "Zoey"), with_row("users", sourcedId="spr-student-1"))(
         springfield

@@ -11,6 +11,7 @@ from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import NO_COURSES
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import read_refusal, snapshot
 from tests.sync.export_changes import Bend, both, cell, column, declared, without_file, without_rows
 
@@ -62,7 +63,7 @@ def test_the_same_export_again_changes_nothing(engine: sa.Engine, springfield: P
 
 
 def test_a_run_without_the_file_keeps_the_courses(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = list_active(engine)
     ABSENT(springfield)
     assert load(engine, "feed", springfield).outcome == "unchanged"

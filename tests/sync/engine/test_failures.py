@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 from roster_service.db.tables import feeds, sync_runs, users
 from sync_scripts.engine.exit_codes import ExitCode
-from sync_scripts.engine.load import load
 from sync_scripts.load_oneroster import main
 from tests.extent import every_other
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot, state
 from tests.sync.export_changes import cell_of
 
@@ -62,7 +62,7 @@ def test_a_crash_has_its_own_code_and_quotes_no_cell(
     fault: Callable[..., None],
     name: str,
 ) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     before = state(engine)
     cell_of("users", "spr-student-1", "sms", "1")(springfield)
     monkeypatch.setattr(place, fault)

@@ -13,12 +13,13 @@ from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import LockedError, hold_lock
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, read_state, snapshot, state
 from tests.sync.export_changes import cell_of, with_row
 
 
 def test_feeds_leave_each_other_alone(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     before = snapshot(engine, tables.users)
     load(engine, "shelbyville", shelbyville)
     after = snapshot(engine, tables.users)
@@ -28,7 +29,7 @@ def test_feeds_leave_each_other_alone(engine: sa.Engine, springfield: Path, shel
 
 
 def test_an_id_of_another_feed_is_refused(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     before = snapshot(engine, tables.orgs)["spr-high"]
     with_row("orgs", sourcedId="spr-high", name="Mine", type="school", parentSourcedId="shv-district")(shelbyville)
     report = load(engine, "shelbyville", shelbyville)
@@ -48,13 +49,13 @@ def read_refusal_of_another_feed(engine: sa.Engine, path: Path) -> list[str]:
 
 
 def test_an_export_of_another_feed_is_refused(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     words = read_refusal_of_another_feed(engine, springfield)
     assert words == ["orgs.csv: every org belongs to the feed springfield"]
 
 
 def test_an_export_of_two_other_feeds_is_refused(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     load(engine, "shelbyville", shelbyville)
     with_row("orgs", sourcedId="shv-north", name="Mine", type="school", parentSourcedId="spr-district")(springfield)
     words = read_refusal_of_another_feed(engine, springfield)
@@ -62,7 +63,7 @@ def test_an_export_of_two_other_feeds_is_refused(engine: sa.Engine, springfield:
 
 
 def test_refs_do_not_reach_into_another_feed(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     cell_of("courses", "shv-course-art", "orgSourcedId", "spr-district")(shelbyville)
     cell_of("orgs", "shv-north", "parentSourcedId", "spr-district")(shelbyville)
     assert "names no row of orgs.csv (found 'spr-district')" in describe(
@@ -74,14 +75,14 @@ def test_refs_do_not_reach_into_another_feed(engine: sa.Engine, springfield: Pat
 
 def test_from_1_1_to_1_2(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     """A feed may change its version; what the new export lacks is gone."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     report = load(engine, "feed", shelbyville, options=Options(allow_mass_delete=True))
     assert report.counts["users"] == Counts(added=11, tombstoned=15)
 
 
 def test_from_1_2_to_1_1(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     """What 1.1 cannot say is not left over from 1.2."""
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     for path in springfield.glob("*.csv"):
         path.write_bytes(path.read_bytes().replace(b"spr-student-1", b"shv-student-1"))
     report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
@@ -92,7 +93,7 @@ def test_from_1_2_to_1_1(engine: sa.Engine, springfield: Path, shelbyville: Path
 
 
 def test_a_database_that_gives_up(engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before, roster = state(engine), read_state(engine)
     cell_of("users", "spr-student-1", "givenName", "Zoey")(springfield)
 
@@ -130,7 +131,7 @@ def test_one_run_at_a_time(engine: sa.Engine, springfield: Path) -> None:
 
 def test_readers_see_the_old_roster_until_the_end(engine: sa.Engine, springfield: Path) -> None:
     """A transaction that reads all along a run is neither blocked nor shown anything new."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     count = sa.select(tables.users.c.given_name).where(tables.users.c.sourced_id == "spr-student-1")
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as reader:
         reader.execute(sa.text("SET LOCAL lock_timeout = '1s'"))

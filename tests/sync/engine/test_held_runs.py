@@ -32,6 +32,7 @@ from sync_scripts.reading.manifest import BULK, DELTA
 from sync_scripts.reading.registry import ONEROSTER
 from sync_scripts.retention import delete_expired
 from tests.extent import every_other
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot, state
 from tests.sync.export_changes import (
     Bend,
@@ -93,7 +94,7 @@ def test_too_many_rejected_rows(file: ReadFile, excess: list[str]) -> None:
 
 def test_a_record_whose_row_is_rejected_is_not_a_row_more(engine: sa.Engine, springfield: Path) -> None:
     """The stored record stays, and counts as unchanged; the export has one row of it."""
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     for number in range(1, 5):
         cell_of("users", f"spr-student-{number}", "enabledUser", "maybe")(springfield)
     options = Options(Settings(home=springfield.parent / "home", hold_least_records=15))
@@ -111,7 +112,7 @@ def options(tmp_path: Path) -> Options:
 @pytest.fixture
 def held(engine: sa.Engine, springfield: Path, tmp_path: Path, options: Options) -> int:
     """A held run of the feed springfield, whose folder is bent no more; its number."""
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
     report = load(engine, "springfield", zipped(springfield, tmp_path / "night.zip"), options=options)
     assert report.outcome == "held"
@@ -146,7 +147,7 @@ def test_the_output_of_a_held_run_has_no_value_of_a_record(
     engine: sa.Engine, springfield: Path, options: Options
 ) -> None:
     """It goes to logs; the stored preview has samples."""
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
     cell_of("users", "spr-student-1", "givenName", "Plantedname")(springfield)
     report = load(engine, "springfield", springfield, options=options)
@@ -178,7 +179,7 @@ def test_the_changes_of_a_held_run_are_kept_until_it_is_decided(engine: sa.Engin
 def test_a_service_that_stores_no_changes_stores_none_of_a_held_run(
     engine: sa.Engine, springfield: Path, options: Options
 ) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
     settings = dataclasses.replace(options.settings, change_days=0)
     report = load(engine, "springfield", springfield, options=Options(settings))
@@ -329,7 +330,7 @@ def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
     bend: Bend,
     step: str,
 ) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     other = springfield.rename(tmp_path / "other")
     export = copy_export(springfield.name)
     without_rows("demographics", "spr-student-4")(export)
@@ -353,7 +354,7 @@ def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
 def test_an_export_that_cannot_be_kept_fails_the_run(
     engine: sa.Engine, springfield: Path, tmp_path: Path, options: Options
 ) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
     (tmp_path / "home").write_bytes(b"no folder")
     with pytest.raises(StorageError, match=r"the held export cannot be kept at .*: Not a directory"):
@@ -399,7 +400,7 @@ def test_the_export_that_was_loaded_last_is_not_applied_for_another(
     tmp_path: Path,
 ) -> None:
     """Though it changes nothing, the run that was shown is not approved by it."""
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     original = springfield.rename(tmp_path / "original")
     export = copy_export(springfield.name)
     without_rows("demographics", "spr-student-4")(export)
@@ -439,7 +440,7 @@ CHANGED_SINCE: dict[str, tuple[list[str], str | None]] = {
 def test_a_run_that_would_do_more_than_it_showed_is_held_again(
     engine: sa.Engine, springfield: Path, call: Call, options: Options, by_hand: list[str], words: str | None
 ) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-5")(springfield)
     load(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
@@ -494,7 +495,7 @@ def test_a_newer_run_supersedes_a_held_one(engine: sa.Engine, held: int, springf
 
 
 def test_a_feed_has_limits_of_its_own(engine: sa.Engine, springfield: Path, options: Options) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     column("users", "sms", "1")(springfield)
     without_rows("demographics", "spr-student-4")(springfield)
     with engine.begin() as connection:
@@ -504,7 +505,7 @@ def test_a_feed_has_limits_of_its_own(engine: sa.Engine, springfield: Path, opti
 
 
 def test_the_loader_says_that_it_holds(engine: sa.Engine, springfield: Path, call: Call) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     without_rows("demographics", "spr-student-4")(springfield)
     arguments = ["--feed", "springfield", str(springfield)]
     done = CliRunner().invoke(make_command(ONEROSTER), arguments)

@@ -27,6 +27,7 @@ from sync_scripts.engine.run_record import Approval
 from sync_scripts.notifications.announcement import Announcement, Kind
 from sync_scripts.reading.completeness import IncompleteExportError
 from tests.actors import TESTER
+from tests.postgres.loaded import load_first
 from tests.sync.export_changes import cell_of
 
 TODAY = date(2026, 12, 20)
@@ -261,7 +262,7 @@ def test_a_paused_feed_is_not_loaded_and_its_pause_is_announced(
 
 
 def test_a_load_by_hand_is_refused_during_a_pause(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     with engine.begin() as connection:
         store_pause(connection, "springfield", Pause(date.min, date.max, "rollover"))
     with pytest.raises(CommandError, match=r"paused from .*: rollover; `roster feed resume springfield`"):

@@ -32,6 +32,7 @@ from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import NO_FINDINGS
 from tests.actors import TESTER
 from tests.conditions import is_blocked, wait_for
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, describe, empty_roster, snapshot
 from tests.sync.export_changes import cell_of, with_row, without_rows
 
@@ -409,7 +410,7 @@ def strip(rows: Mapping[Any, Mapping[str, Any]]) -> dict[Any, dict[str, Any]]:
 
 
 def test_indexes_are_made_once(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     with engine.begin() as connection:
         made = sa.text("SELECT indexrelid FROM pg_stat_user_indexes ORDER BY 1")
         before = connection.scalars(made).all()

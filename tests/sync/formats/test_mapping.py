@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import load
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot
 from tests.sync.export_changes import (
     both,
@@ -35,7 +36,7 @@ def row_of(engine: sa.Engine, table: sa.Table, identifier: str) -> dict[str, obj
 
 
 def test_records_of_1_1(engine: sa.Engine, springfield: Path) -> None:
-    report = load(engine, "springfield", springfield)
+    report = load_first(engine, "springfield", springfield)
     assert {name: count.added for name, count in report.counts.items()} == {
         "orgs": 4,
         "academicSessions": 7,
@@ -108,7 +109,7 @@ def test_records_of_1_1(engine: sa.Engine, springfield: Path) -> None:
 
 
 def test_parts_of_1_1(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "springfield", springfield)
+    load_first(engine, "springfield", springfield)
     terms = snapshot(engine, tables.class_terms)
     assert terms["spr-class-math3-a", 1]["session_id"] == "spr-2027-fall"
     assert terms["spr-class-math3-a", 2]["session_id"] == "spr-2027-spring"
@@ -119,7 +120,7 @@ def test_parts_of_1_1(engine: sa.Engine, springfield: Path) -> None:
 
 
 def test_records_of_1_2(engine: sa.Engine, shelbyville: Path) -> None:
-    load(engine, "shelbyville", shelbyville)
+    load_first(engine, "shelbyville", shelbyville)
     assert row_of(engine, tables.users, "shv-student-1") == {
         "metadata": {"locker": "114"},
         "user_master_identifier": "umi-0001",
@@ -160,7 +161,7 @@ def test_records_of_1_2(engine: sa.Engine, shelbyville: Path) -> None:
 
 
 def test_passwords_are_never_stored(engine: sa.Engine, each_export: Path) -> None:
-    load(engine, "feed", each_export)
+    load_first(engine, "feed", each_export)
     with engine.connect() as connection:
         for table in tables.metadata.sorted_tables:
             found = connection.scalar(

@@ -13,18 +13,19 @@ import sqlalchemy as sa
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.completeness import MissingExportError
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import read_refusal
 from tests.sync.export_changes import zipped
 
 
 def test_a_zip_is_as_good_as_a_folder(engine: sa.Engine, each_export: Path, tmp_path: Path) -> None:
-    load(engine, "feed", each_export)
+    load_first(engine, "feed", each_export)
     path = zipped(each_export, tmp_path / "export.zip")
     assert load(engine, "feed", path).outcome == "unchanged"
 
 
 def test_a_zip_of_a_folder(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     path = zipped(springfield, tmp_path / "export.zip", prefix="export/")
     report = load(engine, "feed", path)
     assert report.outcome == "unchanged"

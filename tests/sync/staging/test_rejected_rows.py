@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from sync_scripts.engine.load import load
 from sync_scripts.purge import purge
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, empty_roster, snapshot, state
 from tests.sync.export_changes import Bend, both, cell_of, declared, with_row, without_file, without_rows
 
@@ -49,7 +50,7 @@ RETAINED: dict[str, Bend] = {
 
 @pytest.mark.parametrize("bend", RETAINED.values(), ids=RETAINED)
 def test_the_record_of_a_rejected_row_is_retained(engine: sa.Engine, springfield: Path, bend: Bend) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = state(engine)
     bend(springfield)
     report = load(engine, "feed", springfield)
@@ -66,7 +67,7 @@ ROLES: dict[str, Bend] = {
 
 @pytest.mark.parametrize("bend", ROLES.values(), ids=ROLES)
 def test_a_user_keeps_the_parts_of_a_rejected_row(engine: sa.Engine, shelbyville: Path, bend: Bend) -> None:
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     before = state(engine)
     bend(shelbyville)
     report = load(engine, "feed", shelbyville)
@@ -76,7 +77,7 @@ def test_a_user_keeps_the_parts_of_a_rejected_row(engine: sa.Engine, shelbyville
 
 def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(engine: sa.Engine, springfield: Path) -> None:
     """Beside it in its file, another row names nothing at all."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = state(engine)
     both(
         cell_of("orgs", "spr-high", "name", ""),
@@ -89,7 +90,7 @@ def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(engine: sa.Engi
 
 def test_other_rows_are_loaded(engine: sa.Engine, springfield: Path) -> None:
     """Beside a refused row: one changed, one gone, one new; one gone that the refused row names."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     both(
         cell_of("users", "spr-student-1", "enabledUser", "x"),
         cell_of("users", "spr-student-2", "givenName", "Con"),
@@ -114,7 +115,7 @@ def test_a_mended_row_is_loaded(engine: sa.Engine, springfield: Path) -> None:
 
 def test_a_tombstone_is_no_good_state(engine: sa.Engine, springfield: Path) -> None:
     """What names the refused row of a record that is gone falls too."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     good = {name: (springfield / name).read_bytes() for name in ("demographics.csv", "enrollments.csv", "users.csv")}
     both(
         without_rows("users", "spr-student-5"),
@@ -137,7 +138,7 @@ def list_deleted(engine: sa.Engine, table: sa.Table) -> set[str]:
 
 def test_the_enrollments_of_a_leaver_end_with_the_leaver(engine: sa.Engine, springfield: Path) -> None:
     """The export still has them, and the demographics too; the purge then removes all of them."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     enrollments = ids_of_class(springfield, "spr-student-5")
     without_rows("users", "spr-student-5")(springfield)
     report = load(engine, "feed", springfield)
@@ -150,7 +151,7 @@ def test_the_enrollments_of_a_leaver_end_with_the_leaver(engine: sa.Engine, spri
 
 
 def test_the_demographics_of_a_leaver_end_without_their_file(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     both(
         without_rows("users", "spr-student-5"),
         without_rows("enrollments", *ids_of_class(springfield, "spr-student-5")),
@@ -164,7 +165,7 @@ def test_the_demographics_of_a_leaver_end_without_their_file(engine: sa.Engine, 
 
 def test_the_classes_of_a_closed_school_end_with_it(engine: sa.Engine, springfield: Path) -> None:
     """And with them their enrollments, although nothing but the row of the school is gone from the export."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     classes = {key for key, row in snapshot(engine, tables.classes).items() if row["school_id"] == "spr-high"}
     enrollments = {key for key, row in snapshot(engine, tables.enrollments).items() if row["class_id"] in classes}
     assert classes
@@ -180,7 +181,7 @@ def test_the_enrollments_of_a_class_without_its_course_are_rejected_with_it(
     engine: sa.Engine, springfield: Path
 ) -> None:
     """Their lines and that of the class did not change, and the report is that of a first load of the export."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     enrollments = ids_of_class(springfield, "spr-class/stats@1")
     without_rows("courses", "spr-course-stats")(springfield)
     report = load(engine, "feed", springfield)
@@ -193,7 +194,7 @@ def test_the_enrollments_of_a_class_without_its_course_are_rejected_with_it(
 
 
 def test_a_space_before_an_id_is_no_part_of_it(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = state(engine)
     cell_of("demographics", "spr-student-1", "sourcedId", " spr-student-1")(springfield)
     report = load(engine, "feed", springfield)

@@ -23,6 +23,7 @@ from sync_scripts.reading.rejections import RefusedExportError
 from sync_scripts.staging import stage as staging
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
 from tests.extent import examples
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
 from tests.sync.export_changes import (
     Bend,
@@ -73,7 +74,7 @@ LEFT_ALONE: dict[str, Bend] = {
 
 @pytest.mark.parametrize("bend", LEFT_ALONE.values(), ids=LEFT_ALONE)
 def test_what_says_the_same_is_left_alone(engine: sa.Engine, springfield: Path, bend: Bend) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = state(engine)
     for _ in range(2):
         bend(springfield)
@@ -83,7 +84,7 @@ def test_what_says_the_same_is_left_alone(engine: sa.Engine, springfield: Path, 
 
 def test_a_rejected_row_is_rejected_again(engine: sa.Engine, springfield: Path) -> None:
     """Also where its text is as it was when it was good: the student it names has gone, and is purged meanwhile."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     without_rows("users", "spr-student-5")(springfield)
     first = load(engine, "feed", springfield)
     again = load(engine, "feed", springfield)
@@ -92,14 +93,14 @@ def test_a_rejected_row_is_rejected_again(engine: sa.Engine, springfield: Path) 
 
 
 def test_a_row_falls_when_what_it_names_becomes_something_else(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     cell_of("orgs", "spr-high", "type", "department")(springfield)
     report = load(engine, "feed", springfield)
     assert "must name a row of orgs.csv of type school" in str(report.findings)
 
 
 def test_a_repeated_row_is_found_among_rows_that_are_known(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     rows_of("enrollments", lambda rows: rows.append(rows[1]))(springfield)
     report = load(engine, "feed", springfield)
     assert report.outcome == "unchanged"
@@ -107,14 +108,14 @@ def test_a_repeated_row_is_found_among_rows_that_are_known(engine: sa.Engine, sp
 
 
 def test_an_id_of_a_known_row_is_found_in_another(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     rows_of("demographics", lambda rows: rows.append([*rows[1][:4], "male", *rows[1][5:]]))(springfield)
     with pytest.raises(RefusedExportError, match="stands in this file a second time"):
         load(engine, "feed", springfield)
 
 
 def test_a_new_enrollment_gives_a_known_user_a_role(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = snapshot(engine, tables.users)["spr-student-1"]
     row = {"sourcedId": "new", "classSourcedId": "spr-class-math3-a", "userSourcedId": "spr-student-1"}
     with_row("enrollments", **row, schoolSourcedId="spr-high", role="student")(springfield)
@@ -147,7 +148,7 @@ def test_a_run_that_does_not_say_everything_takes_the_trust_away(engine: sa.Engi
 
 
 def test_an_export_that_is_known_is_not_read_again(engine: sa.Engine, springfield: Path) -> None:
-    first = load(engine, "feed", springfield)
+    first = load_first(engine, "feed", springfield)
     again = load(engine, "feed", springfield)
     assert KNOWN in again.notices
     assert {name: count.unchanged for name, count in again.counts.items()} == {
@@ -156,7 +157,7 @@ def test_an_export_that_is_known_is_not_read_again(engine: sa.Engine, springfiel
 
 
 def test_of_a_file_that_a_known_export_leaves_out_nothing_is_reported(engine: sa.Engine, springfield: Path) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     both(declared("demographics", "absent"), without_file("demographics.csv"))(springfield)
     first, again = load(engine, "feed", springfield), load(engine, "feed", springfield)
     assert KNOWN in again.notices
@@ -172,7 +173,7 @@ UNKNOWN: dict[str, Bend] = {
 
 @pytest.mark.parametrize("bend", UNKNOWN.values(), ids=UNKNOWN)
 def test_an_export_that_is_not_known_is_read(engine: sa.Engine, springfield: Path, bend: Bend) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     bend(springfield)
     assert KNOWN not in load(engine, "feed", springfield).notices
 
@@ -235,7 +236,7 @@ STAGED: dict[str, tuple[Bend, int]] = {
 def test_only_lines_that_differ_are_staged(
     engine: sa.Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend, lines: int
 ) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     assert not staged_lines
     bend(springfield)
     assert KNOWN not in load(engine, "feed", springfield).notices
@@ -247,7 +248,7 @@ def test_a_file_that_is_mended_is_staged_like_any_other(
     engine: sa.Engine, springfield: Path, staged_lines: dict[str, list[int]]
 ) -> None:
     """Its lines are known by what is left of them."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     before = state(engine)
     header, rows = (springfield / "users.csv").read_bytes().split(b"\n", 1)
     (springfield / "users.csv").write_bytes(header + b"\n" + rows.replace(b"\n", b",,\n"))
@@ -305,7 +306,7 @@ def test_a_line_that_is_the_same_falls_with_what_it_names(
     engine: sa.Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend
 ) -> None:
     """It is staged after all, in a second try, and refused at its place in the file."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     bend(springfield)
     first = load(engine, "feed", springfield, options=NEVER_HELD)
     assert any(len(found) > 1 for found in staged_lines.values())
@@ -325,7 +326,7 @@ REFUSED_OR_GONE: dict[str, Bend] = {
 def test_a_line_that_made_no_record_is_staged_again(
     engine: sa.Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend
 ) -> None:
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     bend(springfield)
     for _ in range(2):
         load(engine, "feed", springfield)
@@ -337,7 +338,7 @@ def test_a_line_with_the_hash_of_another_one_is_staged(
     engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A changed line that is taken for the line of somebody else leaves that one without a hash."""
-    load(engine, "feed", springfield)
+    load_first(engine, "feed", springfield)
     cell_of("users", "spr-student-1", "givenName", "Somebody")(springfield)
     hash_lines = LineHasher.hash
 
