@@ -12,7 +12,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
-from roster_service.db.tables import feeds
+from roster_service.db.tables import changes, feeds
 from sync_scripts.engine.load import load
 from sync_scripts.engine.report import Report
 from tests.postgres.databases import copy_database, drop_databases
@@ -35,7 +35,8 @@ class _Loads:
     def copy(self, engine: sa.Engine, *loads: tuple[str, str]) -> Report:
         """Makes the database of the engine one with these loads."""
         with engine.connect() as connection:
-            assert connection.scalar(sa.select(sa.func.count()).select_from(feeds)) == 0
+            for table in (feeds, changes):
+                assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0, table.name
         engine.dispose()
         if loads not in self.made:
             self.made[loads] = self._load(f"{self.template}_loaded_{len(self.made)}", loads)
@@ -66,11 +67,12 @@ def keep_loads(server_url: str, template: str) -> Iterator[None]:
 
 def load_first(engine: sa.Engine, feed: str, folder: Path) -> Report:
     """The first load of a small export, as it is, into an empty database; returns its report. The database becomes a
-    copy of one into which the export is loaded, so its connections end.
+    copy of one into which the export is loaded, so its connections end; its next revision is that of a restored one.
 
-    Raises AssertionError for an export that the test has changed, and for a database that has feeds.
+    Raises AssertionError for an export that the test has changed, and for a database that has feeds or vendors.
     """
-    names = [path.name for path in (EXPORTS / folder.name).iterdir()]
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == sorted(path.name for path in (EXPORTS / folder.name).iterdir())
     assert filecmp.cmpfiles(folder, EXPORTS / folder.name, names, shallow=False) == (names, [], [])
     (loads,) = _OPEN
     return loads.copy(engine, (feed, folder.name))

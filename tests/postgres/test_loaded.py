@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from roster_service.accounts import vendors
 from roster_service.db.engine import make_engine
 from sync_scripts.engine.load import load
+from tests.actors import TESTER
 from tests.postgres.loaded import EXPORTS, load_first
 from tests.sync.conftest import SPRINGFIELD, state
 
@@ -29,6 +31,14 @@ def test_nothing_that_a_test_has_made_is_lost(engine: sa.Engine, tmp_path: Path)
     (changed / "users.csv").write_text("")
     with pytest.raises(AssertionError):
         load_first(engine, "feed", changed)
+    with engine.connect() as connection:
+        vendors.add_vendor(connection, TESTER, "a@vendors.example", "A vendor")
+        connection.commit()
+    with pytest.raises(AssertionError):
+        load_first(engine, "feed", EXPORTS / SPRINGFIELD)
+
+
+def test_only_a_first_load_is_copied(engine: sa.Engine) -> None:
     load_first(engine, "feed", EXPORTS / SPRINGFIELD)
     with pytest.raises(AssertionError):
         load_first(engine, "other", EXPORTS / SPRINGFIELD)

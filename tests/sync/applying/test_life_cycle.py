@@ -247,7 +247,7 @@ def test_gone_and_back(engine: sa.Engine, springfield: Path) -> None:
 
 
 def test_stamps_and_revisions(engine: sa.Engine, springfield: Path) -> None:
-    first = load_first(engine, "feed", springfield)
+    first = load(engine, "feed", springfield)
     assert first.stamp is not None
     assert (first.revision, read_state(engine).as_of) == (1, first.stamp)
     assert first.stamp.microsecond % 1000 == 0
@@ -268,7 +268,7 @@ def test_stamps_go_forward_when_the_clock_goes_back(engine: sa.Engine, springfie
 
 
 def test_every_run_is_a_row(engine: sa.Engine, springfield: Path) -> None:
-    load_first(engine, "feed", springfield)
+    load(engine, "feed", springfield)
     load(engine, "feed", springfield)
     rows = list(snapshot(engine, tables.sync_runs).values())
     assert [row["outcome"] for row in rows] == ["done", "unchanged"]
