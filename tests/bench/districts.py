@@ -38,8 +38,8 @@ from roster_service.serving.request import AuthorizedRequest
 from roster_service.serving.warm_up import make_orderings
 from sync_scripts.applying.indexes import make_missing_indexes
 from tests.actors import TESTER
-from tests.cache.conftest import SECRET_KEY, add_vendor, make_request, make_token
-from tests.cache.plain_pages import Question
+from tests.serving.conftest import SECRET_KEY, add_vendor, make_request, make_token
+from tests.serving.plain_pages import Question
 
 DISTRICTS = int(os.environ.get("DISTRICTS", "200"))
 USERS = int(os.environ.get("USERS", "5000"))

@@ -18,7 +18,7 @@ from roster_service.db.tables import audit
 from roster_service.errors import Problem
 from roster_service.feeds.roster_state import read_database_id
 from sync_scripts.access_log_days import fold_days
-from tests.access.test_access_log import kill_worker
+from tests.auth.test_access_log import kill_worker
 from tests.cli.conftest import Roster
 
 Answer = Callable[..., Any]

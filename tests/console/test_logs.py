@@ -20,8 +20,8 @@ from roster_service.errors import Problem
 from roster_service.feeds.roster_state import read_database_id
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
-from tests.access.test_access_log import kill_worker
 from tests.actors import TESTER
+from tests.auth.test_access_log import kill_worker
 from tests.console.conftest import SECRET, Browser, Console
 
 FORMULA = '=HYPERLINK("https://evil.example")'

@@ -18,9 +18,9 @@ from roster_service.schemas.versions import V1P2
 from roster_service.serving.departures import select_departures
 from roster_service.serving.path_filters import everything, users_with_role
 from roster_service.serving.plan import make_plan
-from tests.cache.conftest import SECRET_KEY, add_vendor
 from tests.postgres.loaded import load_first
-from tests.query.test_statements import params
+from tests.serving.conftest import SECRET_KEY, add_vendor
+from tests.serving.test_statements import params
 
 EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
 USERS = next(record for resource, record in V1P2.records.items() if resource.plural == "users")

@@ -14,12 +14,12 @@ from roster_service.metrics import READS
 from roster_service.serving.orderings import Orderings
 from roster_service.serving.standby import Standby
 from roster_service.serving.standby_reader import StandbyReader
-from tests.cache.conftest import PULL_MINUTES
-from tests.cache.test_pulls import STEPS, Consumers, make_consumers, take_step
 from tests.extent import examples, long
 from tests.postgres.databases import copy_database
 from tests.postgres.pair import Pair
 from tests.postgres.server import TEMPLATE
+from tests.serving.conftest import PULL_MINUTES
+from tests.serving.test_pulls import STEPS, Consumers, make_consumers, take_step
 
 __all__ = ["make_consumers"]
 

@@ -235,7 +235,7 @@ def test_the_purge_deletes_and_says_how_many_rows(aged: sa.Engine) -> None:
     ],
 )
 def test_no_role_of_the_service_reads_or_shortens_the_access_log(engine: sa.Engine, role: Role, statement: str) -> None:
-    """Nor the change log (`tests/access/test_operators.py`)."""
+    """Nor the change log (`tests/accounts/test_operators.py`)."""
     with engine.connect() as connection:
         connection.exec_driver_sql(f"SET LOCAL ROLE {quote_name(str(find_role(connection, role)))}")
         with pytest.raises(DBAPIError, match="permission denied"):

@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 from roster_service.app import create_app
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.settings import Settings
-from tests.access.throttling.silent_redis import SilentRedis, freeze_redis
+from tests.auth.throttling.silent_redis import SilentRedis, freeze_redis
 from tests.conftest import close_app
 from tests.contract.conftest import SECRET_KEY
 from tests.vendor.client import RATE_HEADERS

@@ -174,7 +174,7 @@ from pathlib import Path
 from roster_service.auth.access_log.writer import AccessLog
 from roster_service.auth.access_log.spool import REFUSED_NAME, Spool
 from roster_service.db.engine import make_engine
-from tests.access.test_access_log import make_disclosure
+from tests.auth.test_access_log import make_disclosure
 url, folder, name, count = sys.argv[1:]
 log = AccessLog(make_engine(url), Spool(Path(folder)), is_required=True)
 for number in range(int(count)):

@@ -13,7 +13,7 @@ from roster_service.auth.throttling import counters as module
 from roster_service.auth.throttling.counters import PAUSE_SECONDS, THROTTLES, Counters, WhenAway
 from roster_service.auth.throttling.storage import make_storage
 from roster_service.db.engine import make_counting_engine
-from tests.access.throttling.silent_redis import SilentRedis, freeze_redis
+from tests.auth.throttling.silent_redis import SilentRedis, freeze_redis
 
 
 class FailingStorage(MemoryStorage):

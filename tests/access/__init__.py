@@ -1,1 +1,0 @@
-"""Scopes, secrets, vendors and signing keys."""

@@ -1,0 +1,1 @@
+"""Tokens, scopes, secrets, throttling and the access log."""

@@ -1,1 +1,0 @@
-"""The query string, the plan and the statements, without Flask."""
