@@ -182,5 +182,6 @@ def _pair_alike(unknown: Mapping[int, _Column], missing: list[str]) -> Iterator[
 
 
 def _is_own(header: str, file: CsvFile) -> bool:
+    """Whether a column is one of the exporter's own, which becomes metadata. A declared header may begin like one."""
     key = header.removeprefix(file.own_prefix)
-    return header != key and 0 < len(key) <= KEY_LENGTH and key == key.strip()
+    return header not in file.headers and header != key and 0 < len(key) <= KEY_LENGTH and key == key.strip()

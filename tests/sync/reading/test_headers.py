@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
+from roster_service.db.tables import orgs
+from sync_scripts.formats.cells import TEXT
+from sync_scripts.formats.model import Cell
 from sync_scripts.formats.oneroster import ONEROSTER_1_1
 from sync_scripts.reading.headers import MOST_METADATA_COLUMNS, read_header
 
@@ -85,3 +90,11 @@ def test_refused(line: str, wanted: list[tuple[str | None, str]]) -> None:
 def test_neither_utf8_nor_windows_1252() -> None:
     _, findings = read_header(GOOD.encode() + b",metadata.\x81", ORGS)
     assert findings.first[0].reason == "is neither UTF-8 nor Windows-1252"
+
+
+def test_a_declared_header_that_begins_as_metadata_is_no_key_of_the_metadata() -> None:
+    """Its own value would be stored under the next key, and so on."""
+    declared = dataclasses.replace(ORGS, cells=(*ORGS.cells, Cell("metadata.locker", TEXT, orgs.c.name)))
+    found, findings = read_header(f"{GOOD},metadata.locker,metadata.homeroom".encode(), declared)
+    assert (found.metadata_keys, findings.total) == (("homeroom",), 0)
+    assert found.staged[-2:] == ("metadata.locker", read_header(f"{GOOD},metadata.a".encode(), ORGS)[0].staged[-1])
