@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,27 @@ def test_without_variables_every_setting_has_its_default() -> None:
 
 def test_every_setting_has_a_help_text() -> None:
     assert all(row.metadata["help"] for row in dataclasses.fields(Settings))
+
+
+ROOT = Path(__file__).parents[1]
+SETTINGS_FILE = ROOT / "roster_service" / "settings.py"
+
+
+def list_read_settings(path: Path) -> Iterator[str]:
+    """The names that the code of a file reads of `settings`, however it got them, or of `self` where they are
+    declared."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            if owner.endswith(("settings", "settings()")) or (owner == "self" and path == SETTINGS_FILE):
+                yield node.attr
+
+
+def test_every_setting_is_read_by_some_code() -> None:
+    """Else an operator sets it, and nothing changes."""
+    paths = [path for package in ("roster_service", "sync_scripts") for path in (ROOT / package).rglob("*.py")]
+    read = {name for path in paths for name in list_read_settings(path)}
+    assert [row.name for row in dataclasses.fields(Settings) if row.name not in read] == []
 
 
 READ = [

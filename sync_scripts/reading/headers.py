@@ -112,10 +112,12 @@ def _list_deviations(columns: list[_Column], file: CsvFile) -> Iterator[Notice]:
     if extra:
         yield Tolerated(file.file_name, EXTRA_COLUMN, found=", ".join(extra))
     if file.ordered:
-        for header in file.headers:
+        # The standard leaves columns of metadata to the exporter: one may be missing, and stands anywhere.
+        standard = [header for header in file.headers if not header.startswith(file.own_prefix)]
+        for header in standard:
             if header not in known:
                 yield Tolerated(file.file_name, MISSING_COLUMN, header)
-        if known != [header for header in file.headers if header in known]:
+        if [header for header in known if header in standard] != [header for header in standard if header in known]:
             yield Tolerated(file.file_name, COLUMN_ORDER)
 
 
