@@ -17,7 +17,7 @@ def find_addresses(
 ) -> Mapping[str, Sequence[str]]:
     """The addresses of each screen, by its name: its path, or up to `of_each` links to such a path that other screens
     have. `get`: the text of the page at an address; `most`: how many pages are looked at."""
-    patterns = {it.name: re.compile(re.escape(ROOT) + re.sub(r"<[^>]+>", "[^/?#]+", it.path) + "$") for it in screens}
+    patterns = {screen.name: make_pattern(screen) for screen in screens}
     found = {it.name: [ROOT + it.path] if "<" not in it.path else [] for it in screens}
     queue, seen = [address for known in found.values() for address in known], set[str]()
     while queue and len(seen) < most:
@@ -31,6 +31,11 @@ def find_addresses(
                     found[name].append(link)
                     queue.append(link)
     return found
+
+
+def make_pattern(screen: Screen) -> re.Pattern[str]:
+    """What the addresses of a screen match, without their query string."""
+    return re.compile(re.escape(ROOT) + re.sub(r"<[^>]+>", "[^/?#]+", screen.path) + "$")
 
 
 def list_links(page: str) -> Iterator[str]:

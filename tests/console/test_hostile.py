@@ -14,14 +14,18 @@ from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.console.frame import FORMULA_STARTS
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
+from roster_service.feeds.held_runs import HELD
+from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.console.conftest import SECRET, Browser, Console
-from tests.console.links import find_addresses
+from tests.console.links import find_addresses, list_links, make_pattern
 from tests.console.states import HOSTILE, SCRIPT, make_hostile, make_rejected
 
 ACTOR = Actor(ActorKind.SYSTEM_USER, "tester@tests", SCRIPT)
 # Markup of roster data, as a page that trusts it would have it.
 RAW = ("<script>alert", "<img src=x", "</textarea>")
+# Screens to which a form leads, and no link.
+BEHIND_FORMS = {"export_preview"}
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +35,9 @@ def browser(make_console: Callable[..., Console], tmp_path_factory: pytest.TempP
     folder = tmp_path_factory.mktemp("exports")
     for export in (make_hostile(folder / "hostile"), make_rejected(folder / "rejected"), folder / "hostile"):
         load(own.engine, "springfield", export, options=Options(allow_mass_delete=True))
+    strict = Settings(home=own.home, hold_least_records=1)
+    held = load(own.engine, "springfield", folder / "rejected", options=Options(settings=strict))
+    assert held.outcome == HELD
     with own.engine.begin() as connection:
         vendors.add_vendor(connection, ACTOR, "hostile@vendors.example", SCRIPT)
         vendor_rights.grant(connection, ACTOR, "hostile@vendors.example", "spr-district", ())
@@ -74,3 +81,15 @@ def test_the_names_are_there(browser: Browser, addresses: dict[str, list[str]]) 
         for found in addresses[name]
     ]
     assert sum("&lt;script&gt;alert" in page for page in pages) >= 3
+
+
+def test_every_screen_is_linked_from_another_one(browser: Browser, addresses: dict[str, list[str]]) -> None:
+    linked = {
+        screen.name
+        for name, found in addresses.items()
+        for address in found
+        for link in list_links(browser.get(address.removeprefix(ROOT)).text)
+        for screen in SCREENS
+        if screen.name != name and make_pattern(screen).match(link.partition("?")[0])
+    }
+    assert [screen.name for screen in SCREENS if screen.name not in linked | BEHIND_FORMS] == []

@@ -14,6 +14,7 @@ from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.scopes import EXPLANATIONS, ScopeName, make_content_rights
 from roster_service.auth.throttling.counters import THROTTLES
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
+from roster_service.console.screens import SCREENS
 from roster_service.db import tables
 from roster_service.db.roles import READABLE, WRITABLE
 from roster_service.feeds.figures import FeedHealth, Figures
@@ -47,7 +48,7 @@ from tests.docs.reference_snapshot import make_reference
 
 ARCHITECTURE, CONFORMANCE = "docs/architecture.md", "docs/conformance.md"
 INSTALL, PRIVACY, RUN = "docs/install.md", "docs/privacy.md", "docs/run.md"
-SYNC, VENDORS = "docs/sync.md", "docs/vendors.md"
+CONSOLE, SYNC, VENDORS = "docs/console.md", "docs/sync.md", "docs/vendors.md"
 
 
 def list_codes(cell: str) -> list[str]:
@@ -56,7 +57,7 @@ def list_codes(cell: str) -> list[str]:
 
 
 def test_the_reference_is_generated_from_the_code() -> None:
-    """Lines that the page lacks, and lines that it has too many; `python -m tests.docs.reference_snapshot` writes it."""
+    """Line by line; `python -m tests.docs.reference_snapshot` writes the page."""
     made, written = make_reference().splitlines(), reference_snapshot.PAGE.read_text().splitlines()
     assert [line for line in made if line not in written] == []
     assert [line for line in written if line not in made] == []
@@ -196,6 +197,13 @@ def test_every_page_and_picture_names_the_versions_of_oneroster_csv_that_are_rea
     }
     assert {name for name, _ in named} >= {"README.md", "sync.md", "CHANGELOG.md", "overview.svg"}
     assert {versions for _, versions in named} == {tuple(CSV_VERSIONS)}
+
+
+def test_screens() -> None:
+    """By their words in the menu, else by their titles."""
+    rows = list_rows(read_section(CONSOLE, "The console"), "screen")
+    shown = [name for row in rows for name in row[0].split(", ")]
+    assert sorted(shown) == sorted(screen.menu or screen.title for screen in SCREENS)
 
 
 def test_steps_of_a_run() -> None:

@@ -254,6 +254,8 @@ _VIEWER = OperatorRole.VIEWER
 SCREENS = (
     Screen("runs", "/runs", "Runs", _VIEWER, read_runs, lambda it: it.runs.rows, "Runs"),
     Screen("run", "/runs/<int:run>", "Run", _VIEWER, read_run, None, None),
-    Screen("run_changes", "/runs/<int:run>/changes", "Changes", _VIEWER, read_changes, lambda it: it.changes, None),
+    Screen(
+        "run_changes", "/runs/<int:run>/changes", "Changed records", _VIEWER, read_changes, lambda it: it.changes, None
+    ),
 )
 FORMS: Sequence[Form] = ()
