@@ -7,6 +7,7 @@ each have a table from these reasons to their status and error code.
 from __future__ import annotations
 
 import enum
+import sys
 import traceback
 
 # Clients get this text for a fault of the service; the log has the details.
@@ -121,11 +122,17 @@ def make_slot_refusal() -> ThrottledRequestError:
 
 
 def describe_fault(error: BaseException) -> str:
-    """Returns the type and the traceback of an error, and of the errors that caused it, without their messages: these
-    can quote personal data."""
+    """Returns the type and the traceback of an error, and of the errors that caused it, without their messages."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     behind = error.__cause__ or error.__context__
-    return f"{type(error).__name__}\n{frames}" + (f"after {describe_fault(behind)}" if behind is not None else "")
+    shown = f"{type(error).__name__}{show_message(error)}\n{frames}"
+    return shown + (f"after {describe_fault(behind)}" if behind is not None else "")
+
+
+def show_message(error: BaseException) -> str:
+    """Returns the message of an error behind a colon in Python's development mode (`PYTHONDEVMODE=1`), and nothing
+    anywhere else: a message can quote personal data."""
+    return f": {error}" if sys.flags.dev_mode else ""
 
 
 def name_fault(error: BaseException) -> str:

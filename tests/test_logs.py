@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
 from io import StringIO
 
 import pytest
@@ -79,6 +82,19 @@ def test_an_exception_is_its_type_and_place() -> None:
         assert "a fault: ValueError" in line
         assert "test_logs.py" in line
         assert SECRET not in line
+
+
+@pytest.mark.parametrize(("options", "is_shown"), [((), False), (("-X", "dev"), True)], ids=["service", "development"])
+def test_the_message_of_an_exception_is_for_the_development_mode_alone(
+    options: tuple[str, ...], is_shown: bool
+) -> None:
+    code = f"from roster_service.errors import describe_fault; print(describe_fault(ValueError({SECRET!r})))"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDEVMODE"}
+    done = subprocess.run(
+        [sys.executable, *options, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert (SECRET in done.stdout) is is_shown
+    assert "ValueError" in done.stdout
 
 
 @pytest.mark.parametrize(

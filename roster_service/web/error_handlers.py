@@ -19,6 +19,7 @@ from roster_service.errors import (
     Problem,
     RefusedRequestError,
     describe_fault,
+    show_message,
 )
 from roster_service.http.json_responses import make_json
 from roster_service.http.request_facts import get_request_facts
@@ -101,7 +102,7 @@ def handle_database_error(error: DBAPIError) -> Response:
     if isinstance(error, OperationalError) or error.connection_invalidated:
         DATABASE.add_failure(kind)
         return answer_failure(Problem.BUSY, UNAVAILABLE, 503)
-    log.error("database: %s", kind)
+    log.error("database: %s%s", kind, show_message(error))
     return answer_failure(Problem.INTERNAL, FAULT_DESCRIPTION, 500)
 
 
