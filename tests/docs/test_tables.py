@@ -46,7 +46,7 @@ from tests.docs import reference_snapshot
 from tests.docs.pages import ALL, ROOT, list_rows, read_page, read_section
 from tests.docs.reference_snapshot import make_reference
 
-ARCHITECTURE, CONFORMANCE = "docs/architecture.md", "docs/conformance.md"
+ARCHITECTURE, CONFORMANCE, PERFORMANCE = "docs/architecture.md", "docs/conformance.md", "docs/performance.md"
 INSTALL, PRIVACY, RUN = "docs/install.md", "docs/privacy.md", "docs/run.md"
 CONSOLE, SYNC, VENDORS = "docs/console.md", "docs/sync.md", "docs/vendors.md"
 
@@ -199,11 +199,40 @@ def test_every_page_and_picture_names_the_versions_of_oneroster_csv_that_are_rea
     assert {versions for _, versions in named} == {tuple(CSV_VERSIONS)}
 
 
+def test_packages_and_their_floors() -> None:
+    """The contract of the floors says nothing of a package that it does not name."""
+    layers = read_page("setup.cfg").partition("[importlinter:contract:floors]")[2].partition("\n\n")[0]
+    rows = list_rows(read_section(ARCHITECTURE, "The packages"), "package")
+    shown = {name.removesuffix("/") for row in rows for name in list_codes(row[0])}
+    packages = {path.parent.name for path in (ROOT / "roster_service").glob("*/__init__.py")}
+    assert packages - shown == set()
+    assert packages - set(re.findall(r"roster_service\.(\w+)", layers)) == set()
+
+
 def test_screens() -> None:
     """By their words in the menu, else by their titles."""
     rows = list_rows(read_section(CONSOLE, "The console"), "screen")
     shown = [name for row in rows for name in row[0].split(", ")]
-    assert sorted(shown) == sorted(screen.menu or screen.title for screen in SCREENS)
+    names = [screen.menu or screen.title for screen in SCREENS]
+    assert set(names) ^ set(shown) == set()
+    assert len(names) == len(shown)
+
+
+def test_mechanisms_for_speed_have_about_their_lines() -> None:
+    """Within a tenth, so that a mended line changes no page."""
+    rows = list_rows(read_section(PERFORMANCE, "Ledger"), "mechanism")
+    assert len(rows) > 10
+    counted = {}
+    for name, files, lines, _ in rows:
+        paths = [_find_file(path) for path in list_codes(files)]
+        counted[name] = (int(lines), sum(len(path.read_text().splitlines()) for path in paths))
+    assert {name: both for name, both in counted.items() if abs(both[0] - both[1]) > both[1] / 10} == {}
+
+
+def _find_file(path: str) -> Path:
+    """The file with a path from the root, or from the package of the service."""
+    [found] = [base / path for base in (ROOT, ROOT / "roster_service") if (base / path).is_file()]
+    return found
 
 
 def test_steps_of_a_run() -> None:
