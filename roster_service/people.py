@@ -215,12 +215,12 @@ def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, reference: st
 def _delete_records(connection: sa.Connection, sourced_id: str, stamp: Any) -> dict[str, int]:
     """Deletes a user with all that belongs to it. Other users who named it as an agent are changed at the stamp."""
     references = list_references_to(users)
-    for named in (it for it in references if it.record is users):
+    for named in (reference for reference in references if reference.record is users):
         naming = sa.select(named.own).where(named.column == sourced_id)
         connection.execute(sa.update(users).where(users.c.sourced_id.in_(naming)).values(date_last_modified=stamp))
     counts = {
         column.table: connection.execute(sa.delete(column.table).where(column == sourced_id)).rowcount
-        for column in (*list_owners(users), *(it.column for it in references), users.c.sourced_id)
+        for column in (*list_owners(users), *(reference.column for reference in references), users.c.sourced_id)
     }
     return {table.name: count for table, count in counts.items() if count and table in ROSTER_TABLES}
 
@@ -244,7 +244,7 @@ def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:
         names += [person.username, person.email, person.identifier, *whole]
     spelled = {text for name in names if name for text in (name, json.dumps(name, ensure_ascii=False)[1:-1])}
     # Without a name, the pattern that no text fits.
-    return rf"(?<!\w)({'|'.join(re.escape(it) for it in sorted(spelled) if len(it) >= least) or '(?!)'})(?!\w)"
+    return rf"(?<!\w)({'|'.join(re.escape(text) for text in sorted(spelled) if len(text) >= least) or '(?!)'})(?!\w)"
 
 
 def export_has(export: Path, sourced_id: str) -> bool:

@@ -10,7 +10,7 @@ import click
 from roster_service.errors import SettingError
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, ExitCode, exit_on_error
-from sync_scripts.notifications.announcement import Announcement, Kind
+from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from sync_scripts.notifications.channels import announce, list_channels
 
 
@@ -24,7 +24,9 @@ def main() -> None:
             raise SettingError(
                 "nothing is announced: set ROSTER_SMTP_URL and ROSTER_MAIL_TO, or ROSTER_WEBHOOK_URL, for the sync"
             )
-        failures = announce(settings, Announcement(Kind.TEST, "no feed", "The notifications of the sync arrive."))
+        failures = announce(
+            settings, Announcement(AnnouncementKind.TEST, "no feed", "The notifications of the sync arrive.")
+        )
     for failure in failures:
         click.echo(failure, err=True)
     click.echo(f"sent to {len(names) - len(failures)} of {len(names)} channels")

@@ -108,7 +108,7 @@ def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutof
     analyze_temporary(connection, doomed)
     # A record to which a remaining record refers remains. Then the records it refers to remain too, and so on.
     references = list_references_to(table)
-    spare = sa.delete(doomed).where(sa.or_(sa.false(), *(_is_named(doomed, it) for it in references)))
+    spare = sa.delete(doomed).where(sa.or_(sa.false(), *(_is_named(doomed, reference) for reference in references)))
     while references and connection.execute(spare).rowcount:
         pass
     return delete_from(connection, table, table.c.sourced_id.in_(sa.select(doomed.c.sourced_id)))

@@ -105,7 +105,7 @@ def _delete_by(column: sa.Column[Any]) -> Callable[[sa.Connection, Before], int]
 
 
 @dataclass(frozen=True)
-class Kind:
+class KeptRows:
     """A kind of rows. `days`: how many of them the settings keep; `delete`: deletes older ones, and returns how
     many."""
 
@@ -114,12 +114,12 @@ class Kind:
 
 
 # By the name in the output of the nightly sync. The rows of a run go before the run.
-KINDS: Mapping[str, Kind] = {
-    "rejected rows": Kind(lambda settings: settings.rejection_days, _delete_rejections),
-    "changes of records": Kind(lambda settings: settings.change_days, _delete_changes),
-    "runs": Kind(lambda settings: settings.run_days, _delete_runs),
-    "access log rows": Kind(lambda settings: settings.audit_days, _delete_disclosures),
-    "usage counters": Kind(lambda settings: settings.usage_days, _delete_by(usage.c.day)),
-    "counters of refused requests": Kind(lambda settings: settings.usage_days, _delete_by(refused_requests.c.day)),
-    "change log rows": Kind(lambda settings: settings.change_log_days, _delete_by(changes.c.at)),
+KINDS: Mapping[str, KeptRows] = {
+    "rejected rows": KeptRows(lambda settings: settings.rejection_days, _delete_rejections),
+    "changes of records": KeptRows(lambda settings: settings.change_days, _delete_changes),
+    "runs": KeptRows(lambda settings: settings.run_days, _delete_runs),
+    "access log rows": KeptRows(lambda settings: settings.audit_days, _delete_disclosures),
+    "usage counters": KeptRows(lambda settings: settings.usage_days, _delete_by(usage.c.day)),
+    "counters of refused requests": KeptRows(lambda settings: settings.usage_days, _delete_by(refused_requests.c.day)),
+    "change log rows": KeptRows(lambda settings: settings.change_log_days, _delete_by(changes.c.at)),
 }

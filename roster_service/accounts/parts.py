@@ -118,15 +118,19 @@ def list_received(connection: sa.Connection) -> Mapping[str, Received]:
     """Returns what each vendor gets of the people whom its grants open, by its e-mail. A vendor that is disabled or has
     no grant gets nothing."""
     now = datetime.now(UTC)
-    valid = [it for it in list_credentials(connection) if it.enabled and not it.has_ended(now)]
-    secrets = {it.name for it in valid if it.kind is CredentialKind.CLIENT_SECRET}
-    with_key = {it.vendor for it in valid if it.kind is CredentialKind.API_KEY}
-    clients = [it for it in list_clients(connection) if it.client_id in secrets]
+    valid = [
+        credential
+        for credential in list_credentials(connection)
+        if credential.enabled and not credential.has_ended(now)
+    ]
+    secrets = {credential.name for credential in valid if credential.kind is CredentialKind.CLIENT_SECRET}
+    with_key = {credential.vendor for credential in valid if credential.kind is CredentialKind.API_KEY}
+    clients = [client for client in list_clients(connection) if client.client_id in secrets]
     # A grant of what the roster does not have opens nothing.
     seeing = set(connection.scalars(sa.select(visible_orgs.c.vendor_id).where(visible_orgs.c.granted).distinct()))
     return {
         vendor.email: _find_received(
-            vendor, [it for it in clients if it.vendor == vendor.email], has_key=vendor.email in with_key
+            vendor, [client for client in clients if client.vendor == vendor.email], has_key=vendor.email in with_key
         )
         if vendor.id in seeing
         else {}
@@ -145,7 +149,7 @@ def list_shown_parts(path: str, scope: str | None) -> tuple[str, ...]:
         return ("classes",)
     paths = {"demographics": _DEMOGRAPHICS, "users": _PEOPLE, "students": _PEOPLE, "teachers": _PEOPLE}
     opened = paths.get("".join(collection))
-    names = {it.name for it in read_scopes(words)}
+    names = {scope.name for scope in read_scopes(words)}
     return tuple(
         part.name
         for part in PARTS.values()

@@ -83,7 +83,8 @@ def _read_state(connection: sa.Connection, email: str) -> State:
         "grants": [[item.district_id, item.school_id] for item in found.grants],
         "flags": list(found.flags),
         "withheld": None if found.own_withheld is None else list(found.own_withheld),
-        "limits": asdict(found.allowance) | {f"rostering_{key}": it for key, it in asdict(found.rostering).items()},
+        "limits": asdict(found.allowance)
+        | {f"rostering_{key}": value for key, value in asdict(found.rostering).items()},
         "keys": {row.prefix: row.expires_at and row.expires_at.isoformat() for row in connection.execute(keys)},
     }
 

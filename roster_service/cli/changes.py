@@ -36,10 +36,10 @@ def changes(
     with open_connection() as connection:
         found = list_changes(connection, vendor=vendor, feed=feed, operator=operator, since=start)
     if csv_file is not None:
-        lines = ([_to_cell(value) for value in dataclasses.asdict(it).values()] for it in found)
+        lines = ([_to_cell(value) for value in dataclasses.asdict(change).values()] for change in found)
         write_private_csv(csv_file, COLUMNS, lines)
         return
-    show(found, as_json, lambda _: make_table([_to_row(it) for it in found], "there were no changes"))
+    show(found, as_json, lambda _: make_table([_to_row(change) for change in found], "there were no changes"))
 
 
 def _to_cell(value: Any) -> Any:

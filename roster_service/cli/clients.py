@@ -47,7 +47,9 @@ def client() -> None:
 preset_option = click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
-    help="In place of scopes, what it reads: " + "; ".join(f"{name}: {it.words}" for name, it in PRESETS.items()) + ".",
+    help="In place of scopes, what it reads: "
+    + "; ".join(f"{name}: {preset.words}" for name, preset in PRESETS.items())
+    + ".",
 )
 version_option = click.option(
     "--version",

@@ -86,7 +86,7 @@ def demo_remove(as_json: bool) -> None:
         report = remove_feed(connection, actor, FEED, now=True)
         vendors.remove_vendor(connection, actor, EMAIL)
     path.unlink()
-    removed = {"feed": FEED, "vendor": EMAIL, "records": sum(it["purged"] for it in report["counts"].values())}
+    removed = {"feed": FEED, "vendor": EMAIL, "records": sum(count["purged"] for count in report["counts"].values())}
     show(removed, as_json, lambda it: f"removed the demo: {it['records']:,} records, and the vendor {EMAIL}")
 
 

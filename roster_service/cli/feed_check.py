@@ -37,5 +37,7 @@ def feed_check(name: str, as_json: bool) -> None:
 
 
 def _describe(check: FeedCheck) -> str:
-    causes = [{key: str(it[key] or "-") for key in ("file", "column", "line", "rows", "reason")} for it in check.causes]
+    causes = [
+        {key: str(cause[key] or "-") for key in ("file", "column", "line", "rows", "reason")} for cause in check.causes
+    ]
     return "\n".join((*check.notices, make_table(causes, "no row would be rejected")))

@@ -156,7 +156,9 @@ def feed_list(as_json: bool) -> None:
         shown = [to_plain(item) | {"conditions": to_plain(conditions[item.name])} for item in found]
         show(shown, as_json, str)
         return
-    rows = [_to_row(item) | {"why": "; ".join(it.sentence for it in conditions[item.name])} for item in found]
+    rows = [
+        _to_row(item) | {"why": "; ".join(condition.sentence for condition in conditions[item.name])} for item in found
+    ]
     show(rows, as_json, lambda _: make_table(rows, "there are no feeds"))
 
 

@@ -65,7 +65,7 @@ def invite_first(
         if first is not None:
             token = operators.add_operator(connection, actor, first.email, first.name, OperatorRole.OWNER, key)
             invited = first.email
-        elif [(it.role, it.has_password) for it in found] == [(OperatorRole.OWNER, False)]:
+        elif [(operator.role, operator.has_password) for operator in found] == [(OperatorRole.OWNER, False)]:
             invited = found[0].email
             token = operators.reset_password(connection, actor, invited, key)
         else:

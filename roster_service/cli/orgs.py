@@ -58,7 +58,7 @@ def district_remove(name: str, yes: bool, dry_run: bool, as_json: bool) -> None:
         ended = end_district(connection, actor, name)
     # The removal of a feed publishes a roster, for which it waits for the grants of the transaction above.
     with open_connection() as connection:
-        reports = [remove_feed(connection, find_actor(), it, now=True, dry_run=dry_run) for it in ended.feeds]
+        reports = [remove_feed(connection, find_actor(), feed, now=True, dry_run=dry_run) for feed in ended.feeds]
     records = sum(count["purged"] for report in reports for count in report["counts"].values())
     shown = {**asdict(ended), "records": records, "dry_run": dry_run}
     show(shown, as_json, lambda _: _describe_end(ended, records, dry_run=dry_run))
@@ -86,4 +86,4 @@ def school_list(name: str | None, as_json: bool) -> None:
 
 def _to_row(item: ListedOrg, *others: str) -> dict[str, str]:
     values = {name: getattr(item, name) for name in ("name", "identifier", "sourcedId", "feed", *others)}
-    return to_texts({name: f"{it:,}" if isinstance(it, int) else it for name, it in values.items()})
+    return to_texts({name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()})

@@ -132,7 +132,7 @@ def person_list(as_json: bool) -> None:
     """List the erased and the hidden people: erased ones by a keyed hash alone."""
     with open_connection() as connection:
         found = [_to_json(item) for item in list_exclusions(connection)]
-    rows = [{name: str(it or "-") for name, it in item.items()} for item in found]
+    rows = [{name: str(value or "-") for name, value in item.items()} for item in found]
     show(found, as_json, lambda _: make_table(rows, "nobody is erased or hidden"))
 
 

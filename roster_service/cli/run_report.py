@@ -49,15 +49,15 @@ def _list_paragraphs(report: Mapping[str, Any]) -> Iterator[str]:
         yield HINT.format(report["run"])
     yield make_table(
         [
-            {"type": name, **{name_count(key): f"{count:,}" for key, count in it.items()}}
-            for name, it in report["counts"].items()
+            {"type": name, **{name_count(key): f"{count:,}" for key, count in counts.items()}}
+            for name, counts in report["counts"].items()
         ],
         "",
     )
     yield make_table([{"step": name, "seconds": f"{seconds:.3f}"} for name, seconds in report["seconds"].items()], "")
     if report["files"]:
         yield make_table(
-            [{name: "-" if it[name] is None else str(it[name]) for name in FILE} for it in report["files"]], ""
+            [{name: "-" if file[name] is None else str(file[name]) for name in FILE} for file in report["files"]], ""
         )
     if report["notices"]:
         yield "notices:\n" + "\n".join(f"  {notice}" for notice in report["notices"])
@@ -80,7 +80,7 @@ def _describe_causes(report: Mapping[str, Any]) -> Iterator[str]:
         place = f", with values in `roster sync rejected {run}`" if run else ""
         rest = "" if len(samples) == total else f", first {len(samples)} of {total:,}"
         what = "refused" if is_refused else "rejected"
-        yield f"{what}{place}{rest}:\n{make_table([to_texts(it) for it in samples], '')}"
+        yield f"{what}{place}{rest}:\n{make_table([to_texts(sample) for sample in samples], '')}"
     elif not report["causes"]:
         yield explain_missing(total, 0)
 
@@ -101,37 +101,40 @@ def _to_cause_row(number: int, cause: Mapping[str, Any]) -> dict[str, str]:
 
 def _describe_preview(preview: Mapping[str, Any]) -> Iterator[str]:
     if schools := preview["schools"]:
-        kinds = [kind for kind in TYPES.values() if any(kind in it["counts"] for it in schools)]
+        kinds = [kind for kind in TYPES.values() if any(kind in school["counts"] for school in schools)]
         rows = [
             {
-                "school": it["name"] or "-",
-                "sourcedId": it["sourcedId"],
-                **{kind: _to_part(it["counts"].get(kind)) for kind in kinds},
+                "school": school["name"] or "-",
+                "sourcedId": school["sourcedId"],
+                **{kind: _to_part(school["counts"].get(kind)) for kind in kinds},
             }
-            for it in schools[:SCHOOLS]
+            for school in schools[:SCHOOLS]
         ]
         hidden = f"\n... and {len(schools) - SCHOOLS:,} more" if len(schools) > SCHOOLS else ""
         yield f"would vanish or change, by school:\n{make_table(rows, '')}{hidden}"
     # A run that an older version held has neither.
     for name in ("grade", "role"):
         if listed := preview.get(f"{name}s"):
-            rows = [{name: it[name], "users": _to_part(it["counts"]["users"])} for it in listed]
+            rows = [{name: place[name], "users": _to_part(place["counts"]["users"])} for place in listed]
             yield f"would vanish or change, by {name}:\n{make_table(rows, '')}"
     if preview["classes"]:
         rows = [
             {
-                "class": it["title"],
-                "sourcedId": it["sourcedId"],
-                "school": it["school"] or "-",
-                "enrollments": _to_part(it["counts"]["enrollments"]),
+                "class": taught["title"],
+                "sourcedId": taught["sourcedId"],
+                "school": taught["school"] or "-",
+                "enrollments": _to_part(taught["counts"]["enrollments"]),
             }
-            for it in preview["classes"]
+            for taught in preview["classes"]
         ]
         yield f"would vanish, by class:\n{make_table(rows, '')}"
     if preview["samples"]:
         names = ("type", "change", "sourcedId", "fields")
-        rows = [{**{name: it[name] for name in names}, "fields": ", ".join(it["fields"])} for it in preview["samples"]]
-        yield f"samples:\n{make_table([to_texts(it) for it in rows], '')}"
+        rows = [
+            {**{name: sample[name] for name in names}, "fields": ", ".join(sample["fields"])}
+            for sample in preview["samples"]
+        ]
+        yield f"samples:\n{make_table([to_texts(row) for row in rows], '')}"
 
 
 def _to_part(count: Mapping[str, int] | None) -> str:

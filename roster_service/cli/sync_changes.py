@@ -8,7 +8,7 @@ from typing import TextIO
 import click
 
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show
-from roster_service.feeds.change_history import CSV_COLUMNS, Change, find_changes
+from roster_service.feeds.change_history import CSV_COLUMNS, ChangedRecord, find_changes
 from roster_service.feeds.private_files import write_private_csv
 from roster_service.feeds.run_history import TYPES
 
@@ -39,16 +39,16 @@ def sync_changes(run: int, kind: str | None, csv_file: TextIO | None, as_json: b
     show(found, as_json, lambda _: describe_changes(counts, found))
 
 
-def describe_changes(counts: dict[str, dict[str, int]], found: Sequence[Change]) -> str:
+def describe_changes(counts: dict[str, dict[str, int]], found: Sequence[ChangedRecord]) -> str:
     """Returns the counts of changes, and the first changes of each type, as two tables."""
     if not counts:
         return "no record changed"
     names = ("added", "changed", "revived", "tombstoned")
-    summary = [{"type": kind, **{name: f"{it.get(name, 0):,}" for name in names}} for kind, it in counts.items()]
+    summary = [{"type": kind, **{name: f"{count.get(name, 0):,}" for name in names}} for kind, count in counts.items()]
     lines = [
         dict(zip(CSV_COLUMNS, map(_to_text, line), strict=True)) for change in found for line in change.list_lines()
     ]
-    total = sum(sum(it.values()) for it in counts.values())
+    total = sum(sum(count.values()) for count in counts.values())
     hidden = f"\n... and {total - len(found):,} more; `--csv FILE` writes all" if total > len(found) else ""
     return f"{make_table(summary, '')}\n\n{make_table(lines, '')}{hidden}"
 

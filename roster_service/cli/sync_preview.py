@@ -71,11 +71,15 @@ def _describe_refusal(report: dict[str, Any]) -> str:
     lines = [
         ", ".join(
             str(part)
-            for part in (it["file"], it["line"] and f"line {it['line']}", it["column"] and f"column {it['column']}")
+            for part in (
+                rejection["file"],
+                rejection["line"] and f"line {rejection['line']}",
+                rejection["column"] and f"column {rejection['column']}",
+            )
             if part
         )
-        + f": {it['reason']}"
-        for it in report.get("refusals", [])
+        + f": {rejection['reason']}"
+        for rejection in report.get("refusals", [])
     ]
     hidden = report.get("total", 0) - len(lines)
     return "\n".join([*lines, *([f"... and {hidden:,} more"] if hidden > 0 else [])]) or report.get("message", "")

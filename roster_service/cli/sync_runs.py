@@ -103,7 +103,11 @@ def _leave_out(row: RejectedRow, *names: str) -> dict[str, object]:
 
 def _name_people(row: RejectedRow) -> str:
     """The record of a row, and the users and classes that it names, by their names or else their ids."""
-    return ", ".join(it.label or it.sourcedId for it in row.records if it.type in ABOUT or (it.own and it.label))
+    return ", ".join(
+        record.label or record.sourcedId
+        for record in row.records
+        if record.type in ABOUT or (record.own and record.label)
+    )
 
 
 def _to_line(row: RejectedRow) -> list[object]:

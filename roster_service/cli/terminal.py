@@ -148,4 +148,4 @@ def make_table(rows: Sequence[Mapping[str, str]], nothing: str) -> str:
 
 def _escape(cell: str) -> str:
     """The cell without control characters: it may quote an export, and must not command the terminal."""
-    return "".join(it if it.isprintable() else it.encode("unicode_escape").decode() for it in cell)
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in cell)

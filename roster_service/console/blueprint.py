@@ -26,7 +26,7 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.cookies import KnownBrowsers, set_up_cookies
 from roster_service.console.directory_login import PATH, DirectoryLogin, find_directory
 from roster_service.console.filters import FILTERS
-from roster_service.console.frame import add_headers, make_csv, make_json, make_page
+from roster_service.console.frame import add_headers, make_csv, make_json, render_page
 from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
 from roster_service.console.screen import Form, Screen
 from roster_service.console.screens import FORMS, SCREENS
@@ -86,7 +86,7 @@ def find_body_bytes(app: Flask, login: Login, forms: Mapping[str, Form], head: R
 
 def _find_least(form: Form) -> OperatorRole:
     """The role for a form: that of its verb, and that of the screen, which shows it and why it failed."""
-    screen = next(it for it in SCREENS if it.name == form.screen)
+    screen = next(screen for screen in SCREENS if screen.name == form.screen)
     return screen.least if screen.least.includes(form.verb.least_role) else form.verb.least_role
 
 
@@ -131,7 +131,7 @@ def make_blueprint(tools: Tools, login: Login) -> Blueprint:
 
 def _list_uploads(name: str) -> Sequence[Upload]:
     """The files of a form. A browser sends an empty one for a field without a choice."""
-    return [Upload(it.filename, it.stream) for it in request.files.getlist(name) if it.filename]
+    return [Upload(upload.filename, upload.stream) for upload in request.files.getlist(name) if upload.filename]
 
 
 def _prepare() -> None:
@@ -145,7 +145,7 @@ def answer_screen(tools: Tools, login: Login, screen: Screen, shape: Shape, **pl
     signed_in = login.find()
     if signed_in is None:
         if shape is not Shape.PAGE:
-            return make_page("refusal", 401, title="Log in first", text="The session has ended.")
+            return render_page("refusal", 401, title="Log in first", text="The session has ended.")
         remember_wanted()
         return redirect(f"{ROOT}/login", 303)
     if not signed_in.role.includes(screen.least):
@@ -208,7 +208,7 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
     may: Callable[[str], bool] = lambda verb: signed_in.role.includes(Verb(verb).least_role)  # noqa: E731
     menu = [item for item in SCREENS if item.menu is not None and signed_in.role.includes(item.least)]
     given = {"screen": None, "query": {}, "error": None, **values}
-    return make_page(
+    return render_page(
         template,
         status,
         signed_in=signed_in,
@@ -234,7 +234,7 @@ def show_failure(response: Response) -> Response:
             f"the service has the reason, under the number {get_request_facts().id}."
         )
     again = request.full_path.rstrip("?") if request.method == "GET" else None
-    page = make_page("refusal", response.status_code, title="This did not work", text=text, again=again)
+    page = render_page("refusal", response.status_code, title="This did not work", text=text, again=again)
     page.headers.update({name: value for name, value in response.headers.items() if name == "Retry-After"})
     return page
 
@@ -242,9 +242,9 @@ def show_failure(response: Response) -> Response:
 def _show_error(error: HTTPException) -> Response | HTTPException:
     if error.code is None or error.code < 400:
         return error
-    return make_page("refusal", error.code, title=error.name, text=error.description)
+    return render_page("refusal", error.code, title=error.name, text=error.description)
 
 
 def _show_refusal(error: CommandError) -> Response:
     """Shows why a screen cannot be shown: what it is about is not there."""
-    return make_page("refusal", 404, title="Not found", text=str(error))
+    return render_page("refusal", 404, title="Not found", text=str(error))

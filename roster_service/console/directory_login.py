@@ -24,7 +24,7 @@ from requests import RequestException
 from werkzeug import Response
 
 from roster_service.accounts.operators import find_directory_operator
-from roster_service.console.frame import make_page
+from roster_service.console.frame import render_page
 from roster_service.console.visit import Tools
 from roster_service.errors import SettingError
 from roster_service.settings import Settings
@@ -144,7 +144,7 @@ class DirectoryLogin:
             return self._refuse(f"No operator has the account {email}; an owner can add one.", 403)
         self._begin(connection, operator.email)
         # The cookie of the console comes back from a page of the console only, so no redirect leads on.
-        return make_page("continue", title="You are logged in", root=self._root)
+        return render_page("continue", title="You are logged in", root=self._root)
 
     def _read_claims(self, attempt: Attempt) -> dict[str, Any]:
         """Exchanges the code of the request for the ID token, and returns what it claims once it is checked."""
@@ -192,4 +192,4 @@ class DirectoryLogin:
         )
 
     def _refuse(self, words: str, status: int) -> FlaskResponse:
-        return make_page("refusal", status, title="Not logged in", text=words)
+        return render_page("refusal", status, title="Not logged in", text=words)

@@ -43,7 +43,7 @@ def add_headers(response: Response) -> Response:
     return response
 
 
-def make_page(template: str, status: int = 200, **values: Any) -> Response:
+def render_page(template: str, status: int = 200, **values: Any) -> Response:
     """Returns a page. `template`: its name without the ending; `values`: for the template."""
     text = render_template(f"{template}.html", find_asset=find_address, **values)
     return Response(text, status=status, mimetype="text/html")

@@ -34,7 +34,7 @@ def find_window(visit: Visit) -> tuple[int, int]:
     return (_read_number(visit) - 1) * SIZE, SIZE + 1
 
 
-def make_page(visit: Visit, rows: Sequence[Any]) -> Paged:
+def make_paged(visit: Visit, rows: Sequence[Any]) -> Paged:
     """Returns the page. `rows`: of the window of `find_window`."""
     query = urlencode([(name, value) for name in visit.query if name != "page" for value in visit.lists(name)])
     shown = rows if visit.whole else rows[:SIZE]
@@ -44,7 +44,7 @@ def make_page(visit: Visit, rows: Sequence[Any]) -> Paged:
 def cut_page(visit: Visit, rows: Sequence[Any]) -> Paged:
     """Returns the page of a list that is read as a whole."""
     skipped, count = find_window(visit)
-    return make_page(visit, rows[skipped : skipped + count])
+    return make_paged(visit, rows[skipped : skipped + count])
 
 
 def _read_number(visit: Visit) -> int:

@@ -20,7 +20,7 @@ from roster_service.accounts.operators import find_linked, use_link, verify_pass
 from roster_service.auth.credentials.transport import is_local_host
 from roster_service.auth.throttling.login_throttle import LoginAttempt
 from roster_service.console.cookies import TOKEN, KnownBrowsers
-from roster_service.console.frame import make_page
+from roster_service.console.frame import render_page
 from roster_service.console.visit import Tools
 from roster_service.errors import CommandError, TooManyTriesError
 from roster_service.settings import CONSOLE_PATH
@@ -77,7 +77,7 @@ class Login:
     def _show_form(self, status: int, email: str, error: str | None) -> Response:
         settings = self.tools.settings
         directory = settings.oidc_name if settings.oidc_issuer is not None else None
-        return make_page("login", status, csrf=ensure_csrf(), email=email, error=error, directory=directory)
+        return render_page("login", status, csrf=ensure_csrf(), email=email, error=error, directory=directory)
 
     def begin(self, connection: sa.Connection, email: str) -> Response:
         """Begins the session of an operator who has proved who they are, and leads to the page that was asked for."""
@@ -99,8 +99,8 @@ class Login:
             with self.tools.owner.connect() as connection:
                 operator = find_linked(connection, link, key)
         except CommandError as error:
-            return make_page("refusal", 422, title="This link does not set a password", text=str(error))
-        show = partial(make_page, "password", csrf=ensure_csrf(), link=link, operator=operator)
+            return render_page("refusal", 422, title="This link does not set a password", text=str(error))
+        show = partial(render_page, "password", csrf=ensure_csrf(), link=link, operator=operator)
         if request.method == "GET":
             return show(200, error=None)
         require_csrf()

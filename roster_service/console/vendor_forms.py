@@ -50,14 +50,21 @@ def read_grace(sent: Submission) -> timedelta:
 def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials) -> Shown:
     # Of the newest version.
     version, tried = next(
-        (it, scope) for it in reversed(VERSIONS) for scope in made.scopes if scope.startswith(f"{it.prefix}/")
+        (version, scope)
+        for version in reversed(VERSIONS)
+        for scope in made.scopes
+        if scope.startswith(f"{version.prefix}/")
     )
     card = Card(
         vendor=vendor,
         origin=sent.tools.service_url,
         is_public=sent.settings.public_url is not None,
         token_path=TOKEN_PATH,
-        roots={it.title: it.root for it in VERSIONS if any(scope.startswith(f"{it.prefix}/") for scope in made.scopes)},
+        roots={
+            version.title: version.root
+            for version in VERSIONS
+            if any(scope.startswith(f"{version.prefix}/") for scope in made.scopes)
+        },
         tried=tried,
         paths=version.root,
         client_id=made.client_id,

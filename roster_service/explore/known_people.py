@@ -72,7 +72,7 @@ def choose_person(connection: sa.Connection, typed: str, secret_key: str) -> Kno
     found = find_people(connection, typed, secret_key)
     if len(found) > 1:
         at_least = "at least " if len(found) == MOST_CHOICES else ""
-        named = "".join(f"\n  {it}" for it in found)
+        named = "".join(f"\n  {person}" for person in found)
         raise UnknownPersonError(f"{at_least}{len(found)} people fit {typed}; give the sourcedId of one:{named}")
     return found[0]
 

@@ -65,7 +65,7 @@ def label_rows(connection: sa.Connection, run: int, rows: Sequence[RejectedRow])
 
 def label_records(connection: sa.Connection, run: int, records: Sequence[NamedRecord]) -> list[LabelledRecord]:
     """Returns records that rejected rows of a run name with their names."""
-    named = {(it.type, it.sourcedId) for it in records}
+    named = {(record.type, record.sourcedId) for record in records}
     labels = {
         (type_, key): label
         for type_, table in _TABLES.items()

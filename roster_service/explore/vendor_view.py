@@ -136,8 +136,8 @@ def show_collection_as(
     Raises CommandError for an unknown client, a disabled one, and an unknown version or collection.
     """
     client = find_listed_client(connection, client_id)
-    found = next((it for it in ENDPOINTS if it.path == f"/{collection}" and not it.ids), None)
-    wanted = next((it for it in VERSIONS if it.prefix == version), None)
+    found = next((endpoint for endpoint in ENDPOINTS if endpoint.path == f"/{collection}" and not endpoint.ids), None)
+    wanted = next((known for known in VERSIONS if known.prefix == version), None)
     if found is None or wanted is None:
         raise CommandError("choose a version and a collection")
     registered = find_client(connection, client_id)

@@ -110,7 +110,7 @@ def list_access(
     else:
         if connection.scalar(sa.select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
             raise CommandError(f"there is no person {person}; an erased or hidden one is not in the roster")
-        seeing = [email for email, held in scopes.items() if any(it.name is ScopeName.GUARDIANS for it in held)]
+        seeing = [email for email, held in scopes.items() if any(scope.name is ScopeName.GUARDIANS for scope in held)]
         role = user_roles.c.role
         seen = seen.join(user_roles, user_roles.c.org_id == orgs.c.sourced_id)
         conditions += [
@@ -222,13 +222,15 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
 def explain_unseen(connection: sa.Connection, email: str, sourced_id: str, part: str | None) -> str:
     """Returns why a vendor does not see the record with this id, or a part of it, in words: the reasons of its clients.
     `part`: a name of `PARTS`. Raises CommandError if the roster has no such record."""
-    verdicts = [it for it in list_verdicts(connection, sourced_id) if it.vendor == normalize_email(email)]
+    verdicts = [
+        verdict for verdict in list_verdicts(connection, sourced_id) if verdict.vendor == normalize_email(email)
+    ]
     # Demographics follow their person.
-    own = [it for it in verdicts if not it.shown and it.kind != DEMOGRAPHICS.singular]
-    own = [it for it in own if it.by != STUDENTS] or own
+    own = [verdict for verdict in verdicts if not verdict.shown and verdict.kind != DEMOGRAPHICS.singular]
+    own = [verdict for verdict in own if verdict.by != STUDENTS] or own
     if part is not None and part not in list_received(connection).get(normalize_email(email), {}):
         return f"it does not get {PARTS[part].words}"
-    return "; ".join(dict.fromkeys(it.reason for it in own))
+    return "; ".join(dict.fromkeys(verdict.reason for verdict in own))
 
 
 def _judge(
@@ -267,18 +269,20 @@ def _explain_hidden(table: sa.Table, places: Sequence[_Place], granted: Sequence
         return "no grant of the vendor opens it"
     if not places:
         return "the person has no role at any org"
-    if any(guardians or it.role not in GUARDIAN_ROLES for it in granted):
+    if any(guardians or place.role not in GUARDIAN_ROLES for place in granted):
         return "the path does not have it"
     if granted:
         return "the person is a guardian, and the client lacks guardians.readonly"
-    named = sorted({f"{it.role} at {it.name}" for it in places})
+    named = sorted({f"{place.role} at {place.name}" for place in places})
     return f"no grant of the vendor opens an org of the person: {', '.join(named)}"
 
 
 def _name(granted: Sequence[_Place]) -> str:
     if not granted:
         return "a grant opens a record that leads to it"
-    named = list(dict.fromkeys(it.name if it.role is None else f"{it.role} at {it.name}" for it in granted))
+    named = list(
+        dict.fromkeys(place.name if place.role is None else f"{place.role} at {place.name}" for place in granted)
+    )
     more = f", and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return f"a grant opens {', '.join(named[:_NAMED])}{more}"
 

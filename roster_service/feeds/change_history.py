@@ -30,7 +30,7 @@ CHILDREN = "(its children)"
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangedRecord:
     """A record that a run changed. `change`: `added`, `changed`, `revived` or `tombstoned`; `fields`: for each field
     that differs, its name in exports, with the values before and after; none if only its children changed."""
 
@@ -40,7 +40,7 @@ class Change:
     fields: dict[str, dict[str, Any]]
 
     @classmethod
-    def of_row(cls, kind: str, row: sa.Row[Any]) -> Change:
+    def of_row(cls, kind: str, row: sa.Row[Any]) -> ChangedRecord:
         """The change in a row of (sourced_id, change, fields)."""
         return cls(kind, row.sourced_id, row.change, _name_values(row.fields))
 
@@ -93,23 +93,27 @@ class ChangeHistory:
             counts |= {TYPES[table.name]: occurring} if occurring else {}
         return counts
 
-    def read(self, connection: sa.Connection, kind: str | None = None, count: int | None = None) -> Iterator[Change]:
+    def read(
+        self, connection: sa.Connection, kind: str | None = None, count: int | None = None
+    ) -> Iterator[ChangedRecord]:
         """The changes, or the first `count` of each type, by type, change and sourcedId. `kind`: only this type."""
         for table in _choose_tables(kind):
             left = count
             for change in self.kinds:
                 rows = self._select(table, change, None, left).execution_options(yield_per=FETCHED)
                 for row in connection.execute(rows):
-                    yield Change.of_row(TYPES[table.name], row)
+                    yield ChangedRecord.of_row(TYPES[table.name], row)
                     left = None if left is None else left - 1
 
     def read_page(
         self, connection: sa.Connection, kind: str, change: str, after: str | None, count: int
-    ) -> Sequence[Change]:
+    ) -> Sequence[ChangedRecord]:
         """The first `count` changes of one type and kind of change whose sourcedId comes after `after`, by
         sourcedId."""
         [table] = _choose_tables(kind)
-        return [Change.of_row(kind, row) for row in connection.execute(self._select(table, change, after, count))]
+        return [
+            ChangedRecord.of_row(kind, row) for row in connection.execute(self._select(table, change, after, count))
+        ]
 
     def _select(self, table: sa.Table, change: str, after: str | None, count: int | None) -> sa.Select[Any]:
         """(sourced_id, change, fields) of the changes of one kind, by sourced_id."""
@@ -149,7 +153,7 @@ class ChangeHistory:
                 rows = rows.order_by(identifier).limit(count)
             parts.append(sa.select(rows.subquery()))
         added = sa.union(*parts).subquery()
-        return sa.select(added.c.sourced_id, sa.literal(ADDED, CText).label("change"), Change.no_fields())
+        return sa.select(added.c.sourced_id, sa.literal(ADDED, CText).label("change"), ChangedRecord.no_fields())
 
     def _select_later(self) -> sa.Select[Any]:
         return sa.select(sync_runs.c.id).where(_is_later(self.run))
@@ -175,7 +179,7 @@ def find_changes(connection: sa.Connection, run: int) -> ChangeHistory | None:
 @dataclass(frozen=True)
 class RecordChange:
     """What a run did to a record. `run`: its number; `at`: the stamp that the record has since; `change`, `fields`: as
-    in `Change`."""
+    in `ChangedRecord`."""
 
     run: int
     at: str

@@ -16,7 +16,7 @@ from roster_service.db.statement_time import limit_statements
 from roster_service.db.tables import feeds, quality_counts
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import FeedState
-from roster_service.feeds.quality_checks import CHECKS, Check
+from roster_service.feeds.quality_checks import CHECKS, QualityCheck
 
 # The revisions of a feed whose counts are kept.
 KEPT = 60
@@ -53,7 +53,7 @@ class FeedQuality:
 
 
 def read_findings(
-    connection: sa.Connection, check: Check, feed: str | None, school: str | None, window: tuple[int, int]
+    connection: sa.Connection, check: QualityCheck, feed: str | None, school: str | None, window: tuple[int, int]
 ) -> list[Finding]:
     """Reads the findings of a check, by feed and id. `window`: (rows to skip, rows to read). Raises CommandError if it
     takes too long, and for an unknown feed."""
@@ -151,7 +151,10 @@ def _read_feed(connection: sa.Connection, feed_id: int, name: str) -> FeedQualit
         None if now is None else now.counted_at.isoformat(timespec="seconds"),
         totals,
         {check: found or {} for check, found in schools.items()},
-        {check.name: [it[check.name] for it in history if it.get(check.name) is not None] for check in CHECKS},
+        {
+            check.name: [counted[check.name] for counted in history if counted.get(check.name) is not None]
+            for check in CHECKS
+        },
     )
 
 

@@ -46,7 +46,7 @@ def has_text(path: Path, text: str) -> bool:
     as its files."""
     wanted = [text.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be")]
     try:
-        for file in (it for it in ([path] if path.is_file() else path.rglob("*")) if it.is_file()):
+        for file in (found for found in ([path] if path.is_file() else path.rglob("*")) if found.is_file()):
             if not zipfile.is_zipfile(file):
                 with file.open("rb") as stream:
                     if _finds(stream, wanted):
@@ -68,7 +68,7 @@ def _finds(stream: IO[bytes], wanted: Sequence[bytes]) -> bool:
     before = b""
     while piece := stream.read(PIECE):
         part = before + piece
-        if any(it in part for it in wanted):
+        if any(value in part for value in wanted):
             return True
         before = part[-overlap:] if overlap else b""
     return False

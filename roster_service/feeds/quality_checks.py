@@ -26,7 +26,7 @@ Find = Callable[[int], sa.Select[Any]]
 
 
 @dataclass(frozen=True)
-class Check:
+class QualityCheck:
     """A check. `title`: the findings; `advice`: why they matter, and what to do about them."""
 
     name: str
@@ -120,7 +120,9 @@ def _find_outside_session(feed_id: int) -> sa.Select[Any]:
 
 # The school to which the records or parts of a table belong.
 _SCHOOLS: Mapping[sa.Table, sa.Column[str]] = {
-    it.column.table: it.column for it in list_references_to(tables.orgs) if it.record is not tables.orgs
+    reference.column.table: reference.column
+    for reference in list_references_to(tables.orgs)
+    if reference.record is not tables.orgs
 }
 
 
@@ -139,55 +141,55 @@ def _find_orphans(feed_id: int) -> sa.Select[Any]:
             found = found.join(column.table, reference.own == record.c.sourced_id)
         return found.where(column.is_not(None), ~is_live(column, reference.target))
 
-    found = [find(it) for it in REFERENCES.values() if not it.computed]
+    found = [find(reference) for reference in REFERENCES.values() if not reference.computed]
     return sa.select(sa.union_all(*found).subquery("orphans"))
 
 
-CHECKS: Sequence[Check] = (
-    Check(
+CHECKS: Sequence[QualityCheck] = (
+    QualityCheck(
         "people-without-role",
         "People without a role",
         "No vendor sees them. The export has no role of them at any org: give them one in the SIS, or take them out.",
         _find_without_role,
     ),
-    Check(
+    QualityCheck(
         "students-without-class",
         "Students without a class",
         "They can log in nowhere that goes by classes. Enroll them in the SIS, or look whether their enrollments were "
         "rejected in the last run.",
         _find_students_without_class,
     ),
-    Check(
+    QualityCheck(
         "classes-without-teacher",
         "Classes without a teacher",
         "Nobody can teach in them: assign a teacher in the SIS.",
         _find_classes_without("teacher"),
     ),
-    Check(
+    QualityCheck(
         "classes-without-students",
         "Classes without a student",
         "They are empty for every vendor. Often they are left over from another year: take them out in the SIS.",
         _find_classes_without("student"),
     ),
-    Check(
+    QualityCheck(
         "same-email",
         "People with the same e-mail",
         "Vendors that log people in by e-mail mix them up. Within one feed, capitals make no difference.",
         _find_duplicates(fold_column(_users.email)),
     ),
-    Check(
+    QualityCheck(
         "same-identifier",
         "People with the same identifier",
         "Vendors that match people by their number mix them up. Often one person is in the SIS twice.",
         _find_duplicates(_users.identifier),
     ),
-    Check(
+    QualityCheck(
         "enrollments-outside-session",
         "Enrollments outside their session",
         "They begin after the last term of their class, or end before the first one: correct the dates in the SIS.",
         _find_outside_session,
     ),
-    Check(
+    QualityCheck(
         "orphans",
         "References to records that are not there",
         "A record names another one that the roster does not have, or that is deleted. The sync rejects such rows, so "

@@ -85,7 +85,10 @@ def read_rejected_rows(
             sourcedId=row.sourced_id,
             kind="consequence" if row.is_consequence else "cause",
             cause=None if row.cause is None else row.cause + 1,
-            records=tuple(NamedRecord(it["type"], it["sourcedId"], it["own"], it.get("label")) for it in row.records),
+            records=tuple(
+                NamedRecord(record["type"], record["sourcedId"], record["own"], record.get("label"))
+                for record in row.records
+            ),
         )
 
 
@@ -132,4 +135,6 @@ def _select_latest(feed: str, outcomes: Collection[str]) -> sa.Select[Any]:
 
 def list_names(records: Iterable[NamedRecord]) -> str:
     """Returns records as one text: `enrollments e-1; users u-7 (Ann Lee)`."""
-    return "; ".join(f"{it.type} {it.sourcedId}{'' if it.label is None else f' ({it.label})'}" for it in records)
+    return "; ".join(
+        f"{record.type} {record.sourcedId}{'' if record.label is None else f' ({record.label})'}" for record in records
+    )

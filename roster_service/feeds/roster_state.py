@@ -56,7 +56,7 @@ def read_database_id(connection: sa.Connection) -> str:
     return hashlib.sha256(own.encode()).hexdigest()[:16]
 
 
-def read_state(connection: sa.Connection) -> RosterState:
+def read_roster_state(connection: sa.Connection) -> RosterState:
     """Reads the state of the whole roster. (A request gets the state that its caller sees.)"""
     state = tables.roster_state.c
     return RosterState(*connection.execute(sa.select(state.revision, state.as_of, state.deletions_since)).one())

@@ -51,8 +51,8 @@ class Outcome:
 
 _UNTOUCHED = "nothing was changed"
 OUTCOMES: Mapping[str, Outcome] = {
-    it.word: it
-    for it in (
+    outcome.word: outcome
+    for outcome in (
         Outcome(DONE, "done", Colour.GOOD, "the roster is that of the export", is_loaded=True),
         Outcome(UNCHANGED, "unchanged", Colour.GOOD, "the roster was already that of the export", is_loaded=True),
         Outcome(
@@ -125,9 +125,9 @@ OUTCOMES: Mapping[str, Outcome] = {
     )
 }
 # After these the roster is that of the export.
-LOADED_OUTCOMES = tuple(it.word for it in OUTCOMES.values() if it.is_loaded)
+LOADED_OUTCOMES = tuple(outcome.word for outcome in OUTCOMES.values() if outcome.is_loaded)
 
 
 def find_rejected_percent(files: Iterable[Mapping[str, Any]]) -> float:
     """Returns the largest share of the rows of a file that a run rejected, in percent. `files`: of the run."""
-    return max((100 * (it["rejected"] or 0) / it["rows"] for it in files if it["rows"]), default=0.0)
+    return max((100 * (file["rejected"] or 0) / file["rows"] for file in files if file["rows"]), default=0.0)

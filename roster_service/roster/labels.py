@@ -129,7 +129,7 @@ def label_unlabelled(connection: sa.Connection, follow: FollowParts = iter) -> N
 def delete_unused_labels(connection: sa.Connection, feed_id: int) -> None:
     """Deletes the labels of a feed that no record and no departure has."""
     named = (*LABELLED, tables.departures)
-    unused = [~sa.exists().where(it.c.label_id == visibility_labels.c.id) for it in named]
+    unused = [~sa.exists().where(table.c.label_id == visibility_labels.c.id) for table in named]
     connection.execute(sa.delete(visibility_labels).where(visibility_labels.c.feed_id == feed_id, *unused))
 
 

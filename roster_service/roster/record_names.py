@@ -58,8 +58,10 @@ def read_names(connection: sa.Connection, table: sa.Table, ids: Iterable[str], a
     people = read_names(connection, users, (row.user_id for row in found), added)
     titles = read_names(connection, classes, (row.class_id for row in found), added)
     return {
-        it.sourced_id: f"{it.role}: {people.get(it.user_id, it.user_id)} in {titles.get(it.class_id, it.class_id)}"
-        for it in found
+        row.sourced_id: (
+            f"{row.role}: {people.get(row.user_id, row.user_id)} in {titles.get(row.class_id, row.class_id)}"
+        )
+        for row in found
     }
 
 

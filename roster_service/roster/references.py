@@ -45,18 +45,22 @@ def _list_references() -> Iterator[Reference]:
                 yield Reference(column, target, own, RECORDS.get(table, table), column.info["computed"])
 
 
-REFERENCES: Mapping[sa.Column[Any], Reference] = {it.column: it for it in _list_references()}
+REFERENCES: Mapping[sa.Column[Any], Reference] = {reference.column: reference for reference in _list_references()}
 
 
 def list_references_to(target: sa.Table) -> list[Reference]:
     """Returns the references to the records of a table, without those that follow from others."""
-    return [it for it in REFERENCES.values() if it.target is target and not it.computed]
+    return [reference for reference in REFERENCES.values() if reference.target is target and not reference.computed]
 
 
 # The column of a record with the id of the person whose record it is.
 PERSONS: Mapping[sa.Table, sa.Column[str]] = {
     tables.users: tables.users.c.sourced_id,
-    **{it.record: it.column for it in list_references_to(tables.users) if it.record is not tables.users},
+    **{
+        reference.record: reference.column
+        for reference in list_references_to(tables.users)
+        if reference.record is not tables.users
+    },
 }
 # The tables whose records have the ids of people.
 OF_PEOPLE = [table for table, person in PERSONS.items() if person is table.c.sourced_id]

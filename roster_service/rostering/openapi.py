@@ -249,7 +249,9 @@ def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfil
 
 def describe_status(version: Version, *, signed: bool) -> dict[str, Any]:
     """Returns the OpenAPI operation object of the states of the feeds. `signed`: as for `describe_endpoint`."""
-    every_scope: list[dict[str, list[str]]] = [{SECURITY_SCHEME: [str(Scope(version.prefix, it))]} for it in ScopeName]
+    every_scope: list[dict[str, list[str]]] = [
+        {SECURITY_SCHEME: [str(Scope(version.prefix, scope))]} for scope in ScopeName
+    ]
     return {
         "summary": "the last run of each feed of which the caller sees records",
         "operationId": "getStatus",

@@ -129,7 +129,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
 
     def has_large_body(self, usual: ResponseBounds) -> bool:
         """Whether a request is under way whose body may have more bytes than is `usual`."""
-        return any(it is not None and it.adj is not usual for it in (self.request, *self.requests))
+        return any(request is not None and request.adj is not usual for request in (self.request, *self.requests))
 
     # --- turns --------------------------------------------------------------------------------------------------------
 

@@ -84,14 +84,14 @@ class SerialTasks:
 
     def _should_move(self, queue: CallerQueue) -> bool:
         """Returns whether the connection that is answered next shall end, for its client to find another worker."""
-        others = [it for it in self._queues.values() if it is not queue]
+        others = [other for other in self._queues.values() if other is not queue]
         now = time.monotonic()
         if not others or not self._has_siblings:
             return False
         if now - self._contended_at > MOVE_SECONDS:
             self._contended = 0
         self._contended, self._contended_at = self._contended + 1, now
-        is_smallest = all(len(queue.channels) <= len(it.channels) for it in others)
+        is_smallest = all(len(queue.channels) <= len(other.channels) for other in others)
         if self._contended < CONTENDED_RESPONSES or not is_smallest or now - self._moved_at < MOVE_SECONDS:
             return False
         self._contended, self._moved_at = 0, now

@@ -37,7 +37,7 @@ class Succession:
     def is_succeeded(self, number: int, workers: int) -> bool:
         """Returns whether as many newer workers as a generation has answer requests."""
         newer = range(number + 1, self._find_newest() + 1)[-SLOTS:]
-        return sum(self._memory[self._place(it)] == READY for it in newer) >= workers
+        return sum(self._memory[self._place(number)] == READY for number in newer) >= workers
 
     def _find_newest(self) -> int:
         return int(_NEWEST.unpack_from(self._memory, 0)[0])

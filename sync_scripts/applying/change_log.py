@@ -71,7 +71,7 @@ def _select_rewritten(difference: Difference, desired: DesiredState) -> sa.Selec
             # The run did not look at the parts of other owners.
             looked_at = rows.c.sourced_id.in_(sa.select(part.owners.subquery().c.sourced_id))
             fields[PARTS[part.part.table]] = _compare(before.c["items"], after.c["items"], looked_at)
-    pairs = [it for name, value in fields.items() for it in (sa.literal(name, sa.String), value)]
+    pairs = [member for name, value in fields.items() for member in (sa.literal(name, sa.String), value)]
     return sa.select(
         rows.c.sourced_id,
         rows.c[CHANGE],
@@ -105,7 +105,9 @@ def _collect(part: DesiredPart, source: sa.FromClause, rows: sa.FromClause) -> s
     if len(shown) == 1:
         item = source.c[shown[0].name]
     else:
-        pairs = [it for column in shown for it in (sa.literal(_name_field(column), sa.String), source.c[column.name])]
+        pairs = [
+            member for column in shown for member in (sa.literal(_name_field(column), sa.String), source.c[column.name])
+        ]
         item = sa.func.jsonb_strip_nulls(sa.func.jsonb_build_object(*pairs), type_=JSONB)
     keys = [source.c[column.name] for column in part.part.table.primary_key]
     items = sa.func.jsonb_agg(aggregate_order_by(item, *keys), type_=JSONB)

@@ -195,7 +195,7 @@ def _select_gone(table: sa.Table, desired: DesiredState, retention: Retention) -
 
 def _find_touched(connection: sa.Connection, table: sa.Table, desired: DesiredState, gone: sa.Table) -> sa.Table | None:
     """A temporary table of the ids of records whose parts or children differ; None where the table has neither."""
-    found = [_select_touched(it) for it in desired.parts.values() if it.part.owner is table]
+    found = [_select_touched(part) for part in desired.parts.values() if part.part.owner is table]
     found += _list_touched_parents(table, desired, gone)
     if not found:
         return None
@@ -215,7 +215,7 @@ def _list_touched_parents(table: sa.Table, desired: DesiredState, gone: sa.Table
     moved = new.c[PARENT].is_distinct_from(old.c[PARENT])
     left = sa.select(old.c[PARENT]).join(gone, gone.c.sourced_id == old.c.sourced_id).where(old.c[PARENT].is_not(None))
     parents = (new.c[PARENT], old.c[PARENT])
-    return [left, *(sa.select(it).select_from(both).where(moved, it.is_not(None)) for it in parents)]
+    return [left, *(sa.select(parent).select_from(both).where(moved, parent.is_not(None)) for parent in parents)]
 
 
 def _select_touched(desired: DesiredPart) -> Any:

@@ -71,8 +71,8 @@ def make_desired_state(
             parts[part.table] = _make_desired_part(
                 connection, part, staged, retention, None if profiles is None else profiles.rows
             )
-    for it in parts.values():
-        analyze_temporary(connection, it.rows)
+    for desired_part in parts.values():
+        analyze_temporary(connection, desired_part.rows)
     return DesiredState(records, parts)
 
 
@@ -121,7 +121,7 @@ def _find_owners(connection: sa.Connection, part: Part, staged: Staged, retentio
     """A temporary table of the ids of the records whose parts may differ; None: the parts of all records may."""
     if part.owner not in retention.absent:
         return None
-    file = next(it for it in staged.values() if it.file.table is part.owner)
+    file = next(file for file in staged.values() if file.file.table is part.owner)
     ids: list[Rows] = [sa.select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
         enrolled = store_ids(connection, "enrolled_anew", sa.union(*_list_reenrolled(staged, retention)))
@@ -131,7 +131,7 @@ def _find_owners(connection: sa.Connection, part: Part, staged: Staged, retentio
 
 def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
     """The ids of the users with an enrollment that is new, changed, gone or rejected, or in a class that is."""
-    classes = [it["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, retention)]
+    classes = [file["sourcedId"].label("sourced_id") for file in _find_files(tables.classes, staged, retention)]
     moved = sa.union_all(
         *(sa.select(name) for name in classes), sa.select(retention.absent[tables.classes].c.sourced_id)
     ).subquery()

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import CText, classes, demographics, enrollments, orgs, user_roles, users
-from roster_service.feeds.change_history import Change
+from roster_service.feeds.change_history import ChangedRecord
 from roster_service.feeds.rejected_rows import NamedRecord
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.record_names import read_names
@@ -31,7 +31,7 @@ Preview = dict[str, list[dict[str, Any]]]
 # By type, the number of the records that would vanish and change, and of all active ones.
 Counted = dict[str, dict[str, int]]
 # The references of records to their schools.
-TO_SCHOOLS = [it for it in list_references_to(orgs) if not it.column.nullable]
+TO_SCHOOLS = [reference for reference in list_references_to(orgs) if not reference.column.nullable]
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,12 @@ def make_preview(
     """The preview of a run whose differences are not written. `schools`, `grades`, `roles` and `classes`: where records
     would vanish or change, the most first; `samples`: some records of each kind of change, with their names, and the
     fields that differ."""
-    touched = {it.table: _Touched.by(it) for it in differences if it.counts.tombstoned or it.counts.changed}
-    gone = {it.table: it.gone for it in differences if it.counts.tombstoned}
+    touched = {
+        difference.table: _Touched.by(difference)
+        for difference in differences
+        if difference.counts.tombstoned or difference.counts.changed
+    }
+    gone = {difference.table: difference.gone for difference in differences if difference.counts.tombstoned}
     return {
         "schools": _list_schools(connection, touched),
         "grades": _list_grades(connection, touched.get(users), feed_id),
@@ -67,7 +71,7 @@ def make_preview(
 
 def name_added_records(connection: sa.Connection, findings: Findings, differences: list[Difference]) -> Findings:
     """The findings, in which the records that only this run would add have their names: the roster cannot tell them."""
-    added = {it.table: it.rows for it in differences if it.counts.added}
+    added = {difference.table: difference.rows for difference in differences if difference.counts.added}
     named = [record for rejection in findings.first for record in rejection.records if record.label is None]
     labels = {
         (type_, key): cut_value(label)
@@ -75,14 +79,14 @@ def name_added_records(connection: sa.Connection, findings: Findings, difference
         if table not in (enrollments, demographics)
         for type_ in (TYPES[table.name],)
         for key, label in read_names(
-            connection, table, (it.sourcedId for it in named if it.type == type_), {table: rows}
+            connection, table, (record.sourcedId for record in named if record.type == type_), {table: rows}
         ).items()
     }
 
     def label(record: NamedRecord) -> NamedRecord:
         return replace(record, label=record.label or labels.get((record.type, record.sourcedId)))
 
-    first = tuple(replace(it, records=tuple(map(label, it.records))) for it in findings.first)
+    first = tuple(replace(rejection, records=tuple(map(label, rejection.records))) for rejection in findings.first)
     return replace(findings, first=first)
 
 
@@ -92,29 +96,32 @@ def _list_samples(
     """Some changes of each type and kind, with the name of the record, and the values of the fields before and
     after."""
     samples = list(read_changes(connection, differences, desired, SAMPLES))
-    added = {it.table: it.rows for it in differences if it.counts.added}
+    added = {difference.table: difference.rows for difference in differences if difference.counts.added}
     names = {
-        it.table: read_names(
-            connection, it.table, (one.sourcedId for one in samples if one.type == TYPES[it.table.name]), added
+        difference.table: read_names(
+            connection,
+            difference.table,
+            (one.sourcedId for one in samples if one.type == TYPES[difference.table.name]),
+            added,
         )
-        for it in differences
+        for difference in differences
     }
     labels = {(TYPES[table.name], key): name for table, found in names.items() for key, name in found.items()}
     return [
         {
-            "type": it.type,
-            "change": it.change,
-            "sourcedId": it.sourcedId,
-            "name": labels.get((it.type, it.sourcedId)),
-            "fields": it.fields,
+            "type": sample.type,
+            "change": sample.change,
+            "sourcedId": sample.sourcedId,
+            "name": labels.get((sample.type, sample.sourcedId)),
+            "fields": sample.fields,
         }
-        for it in samples
+        for sample in samples
     ]
 
 
 def read_changes(
     connection: sa.Connection, differences: list[Difference], desired: DesiredState, count: int | None = None
-) -> Iterator[Change]:
+) -> Iterator[ChangedRecord]:
     """The changes that are not written yet, by type, change and sourcedId. `count`: the most of each type and
     change."""
     for difference in differences:
@@ -127,15 +134,15 @@ def read_changes(
         if count is not None:
             chosen = chosen.where(placed.c.place <= count)
         for row in connection.execute(chosen):
-            yield Change.of_row(TYPES[difference.table.name], row)
+            yield ChangedRecord.of_row(TYPES[difference.table.name], row)
 
 
 def _select_all(difference: Difference, desired: DesiredState) -> Any:
     """(sourced_id, change, fields) of the records that a difference adds, changes, revives or marks as deleted."""
     changes = select_changes(difference, desired).subquery()
-    added = sa.select(difference.rows.c.sourced_id, sa.literal(ADDED, CText).label("change"), Change.no_fields()).where(
-        difference.rows.c[CHANGE] == ADDED
-    )
+    added = sa.select(
+        difference.rows.c.sourced_id, sa.literal(ADDED, CText).label("change"), ChangedRecord.no_fields()
+    ).where(difference.rows.c[CHANGE] == ADDED)
     return sa.union_all(added, sa.select(changes.c.sourced_id, changes.c.change, changes.c.fields))
 
 
@@ -195,7 +202,7 @@ def _count_by(
 def _rank(listed: Mapping[str, Any]) -> tuple[int, int]:
     """Puts the most vanishing records first, then the most changing ones."""
     counts = listed["counts"].values()
-    return -max(it["vanishing"] for it in counts), -max(it["changing"] for it in counts)
+    return -max(count["vanishing"] for count in counts), -max(count["changing"] for count in counts)
 
 
 def _list_classes(connection: sa.Connection, gone: Mapping[sa.Table, sa.Table]) -> list[dict[str, Any]]:

@@ -84,15 +84,15 @@ def _order(
 def _write_parts(connection: sa.Connection, difference: Difference, desired: DesiredState) -> None:
     """Replaces the parts of every record that is written."""
     changed = difference.rows
-    for it in desired.parts.values():
-        if it.part.owner is not difference.table:
+    for part in desired.parts.values():
+        if part.part.owner is not difference.table:
             continue
-        table, rows = it.part.table, it.rows
+        table, rows = part.part.table, part.rows
         owner = OWNERS[table]
         if difference.counts.rewritten:
             stored = sa.select(changed.c.sourced_id).where(changed.c.change != ADDED)
             # The run did not look at the parts of other owners, so these parts stay.
-            looked_at = sa.select(it.owners.subquery().c.sourced_id)
+            looked_at = sa.select(part.owners.subquery().c.sourced_id)
             connection.execute(sa.delete(table).where(owner.in_(stored), owner.in_(looked_at)))
         written = _order(connection, table, sa.select(*rows.c), [rows.c[column.name] for column in table.primary_key])
         if not difference.all_new:

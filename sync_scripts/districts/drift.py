@@ -66,7 +66,7 @@ class Drift:
         agents = row.get("agentSourcedIds", "")
         if not agents:
             return row
-        return {**row, "agentSourcedIds": ",".join(it for it in agents.split(",") if not self.leaves(it))}
+        return {**row, "agentSourcedIds": ",".join(agent for agent in agents.split(",") if not self.leaves(agent))}
 
     def _change(self, file: str, row: Row) -> Row:
         if file not in CHANGES or not self._happens(file, row["sourcedId"], self.changes):

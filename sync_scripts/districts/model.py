@@ -128,18 +128,20 @@ class District:
             if level.together:
                 yield from (Teacher("class teacher", (school, order), (school,)) for order in range(sections))
                 continue
-            for subject in (number for number, it in enumerate(level.subjects) if not it.itinerant):
+            for subject in (number for number, taught in enumerate(level.subjects) if not taught.itinerant):
                 for turn in range(-(-sections // LOAD)):
                     yield Teacher("subject teacher", (school, subject, turn), (school,))
         for pair in range(-(-self.schools // 2)):
             most = max(self._count_all_sections(school) for school in self._list_pair(pair))
             # The itinerant subjects are the same at every level.
-            for subject in (number for number, it in enumerate(CYCLE[0].subjects) if it.itinerant):
+            for subject in (number for number, taught in enumerate(CYCLE[0].subjects) if taught.itinerant):
                 for turn in range(-(-most // ITINERANT_LOAD)):
                     yield self._make_itinerant(pair, subject, turn)
 
     def _make_itinerant(self, pair: int, subject: int, turn: int) -> Teacher:
-        schools = (it for it in self._list_pair(pair) if self._count_all_sections(it) > turn * ITINERANT_LOAD)
+        schools = (
+            school for school in self._list_pair(pair) if self._count_all_sections(school) > turn * ITINERANT_LOAD
+        )
         return Teacher("itinerant teacher", (pair, subject, turn), tuple(schools))
 
     def _list_pair(self, pair: int) -> range:

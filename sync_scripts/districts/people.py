@@ -89,7 +89,9 @@ def list_students(district: District) -> Iterator[Person]:
     """Every student, in the order of their numbers."""
     for family in district.list_families():
         naming, name = _name_family(district, family)
-        guardians = tuple(_make_guardian_id(district, family, it) for it in range(district.count_guardians(family)))
+        guardians = tuple(
+            _make_guardian_id(district, family, number) for number in range(district.count_guardians(family))
+        )
         for student in family:
             seat = district.find_seat(student)
             dice = district.make_dice("student", student)

@@ -18,7 +18,7 @@ from sync_scripts.staging.retained import ACTIVE
 
 def count_changes(differences: list[Difference], result: CheckResult, form: Format) -> dict[str, Counts]:
     """The counts per type. Rejected rows of parts count with the type of the records that own the parts."""
-    counts = {it.table: it.counts for it in differences}
+    counts = {difference.table: difference.counts for difference in differences}
     for name, rejected in result.rejected.items():
         table = _find_counting_table(form, name)
         if rejected:
@@ -64,6 +64,6 @@ def list_files(
 def _list_covered_tables(form: Format, contents: Contents) -> list[sa.Table]:
     """The roster tables whose records an export describes."""
     names = {file.name for file in (*contents.files, *contents.silent)}
-    converted = {it.file.name for it in form.converted if names.issuperset(it.files)}
+    converted = {converted.file.name for converted in form.converted if names.issuperset(converted.files)}
     covered = {file.table for file in form.all_files if file.name in names | converted}
     return [table for table in ROSTER_TABLES if table in covered]

@@ -6,7 +6,7 @@ from datetime import date
 
 from roster_service.accounts.credentials import list_credentials
 from sync_scripts.engine.nightly_feeds import NightlySync, send
-from sync_scripts.notifications.announcement import Announcement, Kind
+from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 
 
 def announce_ends(sync: NightlySync, day: date) -> int:
@@ -18,5 +18,5 @@ def announce_ends(sync: NightlySync, day: date) -> int:
     announced = [(item.vendor, item.announce(day, sync.settings.credential_days)) for item in found]
     for vendor, words in announced:
         if words is not None:
-            send(sync, Announcement(Kind.CREDENTIAL, None, words, vendor=vendor))
+            send(sync, Announcement(AnnouncementKind.CREDENTIAL, None, words, vendor=vendor))
     return sum(words is not None for _, words in announced)

@@ -64,7 +64,7 @@ def remove_feed(
             with connection.begin():
                 report, differences = _compare(connection, feed, at_once=at_once)
                 grants = list_feed_grants(connection, feed.id)
-                report = report.with_notices(*(it.describe_end(retention_days) for it in grants))
+                report = report.with_notices(*(grant.describe_end(retention_days) for grant in grants))
                 preview = make_preview(connection, differences, NOTHING, feed.id)
                 return dataclasses.replace(report, dry_run=True, preview=preview)
         with engine.begin() as other:
@@ -76,8 +76,8 @@ def remove_feed(
             ):
                 report, differences = _compare(connection, feed, at_once=at_once)
                 grants = list_feed_grants(connection, feed.id)
-                report = report.with_notices(*(it.describe_end(retention_days) for it in grants))
-                if any(report.purged.values()) or any(it.counts.any for it in differences):
+                report = report.with_notices(*(grant.describe_end(retention_days) for grant in grants))
+                if any(report.purged.values()) or any(difference.counts.any for difference in differences):
                     report = _write(connection, feed.id, number, report, differences, settings)
                 end_grants(connection, actor, grants if at_once else ())
                 end_run(connection, number, NO_FINDINGS, **report.to_row())
@@ -104,7 +104,7 @@ def _compare(connection: sa.Connection, feed: sa.Row[Any], *, at_once: bool) -> 
         format=feed.format,
         source=REMOVAL,
         outcome=DONE,
-        counts={TYPES[it.table.name]: it.counts for it in differences},
+        counts={TYPES[difference.table.name]: difference.counts for difference in differences},
         seconds={},
         purged=_count_records(connection, feed.id) if at_once else {},
     )

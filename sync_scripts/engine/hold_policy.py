@@ -29,7 +29,7 @@ OLDER = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
-class Limits:
+class HoldLimits:
     """The limits of a run: the largest parts of a type's active records that it may mark as deleted and change, and the
     largest part of a file's rows that it may reject, in percent. The limits apply to types with at least
     `least_records` active records, and to files with as many rows."""
@@ -40,7 +40,7 @@ class Limits:
     least_records: int
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def of(cls, settings: Settings) -> HoldLimits:
         """The limits of feeds without limits of their own."""
         return cls(
             settings.hold_tombstones_percent,
@@ -50,14 +50,14 @@ class Limits:
         )
 
 
-def read_limits(connection: sa.Connection, feed_id: int, default: Limits) -> Limits:
+def read_limits(connection: sa.Connection, feed_id: int, default: HoldLimits) -> HoldLimits:
     """The limits of a feed: each its own, or the default where the feed has none."""
     own = connection.execute(
         sa.select(feeds.c.hold_tombstones_percent, feeds.c.hold_changes_percent, feeds.c.hold_rejected_percent).where(
             feeds.c.id == feed_id
         )
     ).one()
-    return Limits(
+    return HoldLimits(
         default.tombstones_percent if own.hold_tombstones_percent is None else own.hold_tombstones_percent,
         default.changes_percent if own.hold_changes_percent is None else own.hold_changes_percent,
         default.rejected_percent if own.hold_rejected_percent is None else own.hold_rejected_percent,
@@ -68,7 +68,7 @@ def read_limits(connection: sa.Connection, feed_id: int, default: Limits) -> Lim
 def find_other_ids(connection: sa.Connection, differences: Collection[Difference]) -> Iterator[str]:
     """One sentence if many ids are now those of people with another name and another birth date, or if most of the
     users get new ids. Counts alone do not tell: in another SIS the same numbers may be those of other people."""
-    found = {it.table: it for it in differences}
+    found = {difference.table: difference for difference in differences}
     if users not in found or found[users].all_new:
         return
     counts = found[users].counts
@@ -76,8 +76,8 @@ def find_other_ids(connection: sa.Connection, differences: Collection[Difference
         person, birth = found[users].rows, found[demographics].rows
         names = sa.or_(
             *(
-                sa.func.lower(person.c[it]).is_distinct_from(sa.func.lower(users.c[it]))
-                for it in ("given_name", "family_name")
+                sa.func.lower(person.c[name]).is_distinct_from(sa.func.lower(users.c[name]))
+                for name in ("given_name", "family_name")
             )
         )
         other = (
@@ -102,7 +102,7 @@ def find_other_ids(connection: sa.Connection, differences: Collection[Difference
         )
 
 
-def find_excess(counts: Mapping[str, Counts], files: Iterable[ReadFile], limits: Limits) -> Iterator[str]:
+def find_excess(counts: Mapping[str, Counts], files: Iterable[ReadFile], limits: HoldLimits) -> Iterator[str]:
     """One sentence for each limit that the counts of a type, or the rejected rows of a file, exceed. A bulk file of
     which every row is rejected exceeds it, however few they are."""
     for name, count in counts.items():
@@ -120,7 +120,7 @@ def find_excess(counts: Mapping[str, Counts], files: Iterable[ReadFile], limits:
             yield f"{rejected:,} of {rows:,} rows of {file.file} are rejected, more than {percent}%"
 
 
-def find_older(connection: sa.Connection, feed_id: int, report: Report, limits: Limits) -> str | None:
+def find_older(connection: sa.Connection, feed_id: int, report: Report, limits: HoldLimits) -> str | None:
     """The sentence about an export that was written before the one that was loaded last, and would change the roster;
     None for any other, and for a feed with few records."""
     is_large = any(count.stored >= limits.least_records for count in report.counts.values())
@@ -141,7 +141,7 @@ def list_reasons(
     report: Report,
     held: HeldRun | None,
     differences: Collection[Difference],
-    limits: Limits,
+    limits: HoldLimits,
 ) -> list[str]:
     """The reasons to hold a run, one sentence each; none for a run that may go on. `held`: the held run that an
     operator has approved."""
@@ -149,7 +149,7 @@ def list_reasons(
         older = find_older(connection, feed_id, report, limits)
         excess = [*([] if older is None else [older]), *find_excess(report.counts, report.files, limits)]
     else:
-        excess = list(held.find_excess(report.counts))
+        excess = list(held.find_further_excess(report.counts))
     if held is None or OTHER_IDS not in held.message:
         return [*find_other_ids(connection, differences), *excess]
     # The operator approved this reason, and the next approval needs to know of it.
@@ -174,7 +174,7 @@ class HeldRun:
                 "version reads it differently; discard the run and load the export again"
             )
 
-    def find_excess(self, counts: Mapping[str, Counts]) -> Iterator[str]:
+    def find_further_excess(self, counts: Mapping[str, Counts]) -> Iterator[str]:
         """One sentence for each type of which the run would delete, change or reject more than its report showed."""
         for name, count in counts.items():
             shown = self.counts.get(name, {})

@@ -35,7 +35,7 @@ from sync_scripts.engine.options import Options
 from sync_scripts.engine.progress import Notify, notify_steps
 from sync_scripts.engine.run_record import name_error_outcome, record_run
 from sync_scripts.engine.runs import LockedError
-from sync_scripts.notifications.announcement import Announcement, Kind
+from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from sync_scripts.notifications.channels import announce
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError
 from sync_scripts.reading.registry import FAMILIES
@@ -150,7 +150,7 @@ def _announce_pauses(sync: NightlySync, found: list[Feed]) -> None:
     for feed in found:
         words = None if feed.pause is None else feed.pause.announce(sync.today())
         if words is not None:
-            send(sync, Announcement(Kind.PAUSE, feed.name, words))
+            send(sync, Announcement(AnnouncementKind.PAUSE, feed.name, words))
 
 
 def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
@@ -201,7 +201,7 @@ def _announce_change(sync: NightlySync, feed: Feed, outcome: str, message: str |
         run = connection.scalar(sa.select(sa.func.max(sync_runs.c.id)).join(feeds).where(own))
     page = None if run is None else sync.settings.name_run_page(run)
     words = message or OUTCOMES[outcome].meaning
-    send(sync, Announcement(problem or Kind.RECOVERED, feed.name, words, run, page=page))
+    send(sync, Announcement(problem or AnnouncementKind.RECOVERED, feed.name, words, run, page=page))
 
 
 def send(sync: NightlySync, announcement: Announcement) -> None:

@@ -23,9 +23,9 @@ def list_notices(
             kept = sa.select(sa.func.count()).where(file.table.c.feed_id == feed_id, file.table.c.status == ACTIVE)
             if count := connection.scalar(kept):
                 yield f"{file.file_name} is absent; {count} records of earlier exports stay as they are"
-    for it in staged.values():
-        if it.metadata_keys and (it.file.table is None or METADATA not in it.file.table.c):
-            yield f"{it.file.file_name}: its metadata columns have no place in the roster and are not kept"
+    for staged_file in staged.values():
+        if staged_file.metadata_keys and (staged_file.file.table is None or METADATA not in staged_file.file.table.c):
+            yield f"{staged_file.file.file_name}: its metadata columns have no place in the roster and are not kept"
     roles, users = desired.parts[tables.user_roles], desired.parts[tables.user_roles].owners.subquery()
     nowhere = (
         sa.select(sa.func.count())

@@ -50,7 +50,9 @@ class PackageLog:
             findings = error.findings if isinstance(error, RefusedExportError) else NO_FINDINGS
             message = None if findings else str(describe_error(error)["message"])
         is_loaded = report is not None and not report.dry_run and code in GOOD_CODES
-        imported = [it.file for it in report.files if it.mode != ABSENT] if report is not None and is_loaded else []
+        imported = (
+            [file.file for file in report.files if file.mode != ABSENT] if report is not None and is_loaded else []
+        )
         return {
             "package": self.path.resolve().name,
             "date": self.begun.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -72,9 +74,9 @@ def _group(findings: Findings) -> dict[str, list[dict[str, object]]]:
     """The reasons by file, each with its first line and the number of its rows: root causes, then the first of all
     others. A reason that concerns no row has no rows."""
     known = [(cause.file, cause.line, cause.column, cause.reason, cause.rows) for cause in findings.list_causes()]
-    others = [it for it in findings.first if it.cause is None or it.is_consequence]
-    rows = Counter((it.file, it.column, it.reason) for it in others if (it.line or 0) > 1)
-    first = {(it.file, it.column, it.reason): it.line for it in reversed(others)}
+    others = [rejection for rejection in findings.first if rejection.cause is None or rejection.is_consequence]
+    rows = Counter((other.file, other.column, other.reason) for other in others if (other.line or 0) > 1)
+    first = {(other.file, other.column, other.reason): other.line for other in reversed(others)}
     known += [(*key[:1], line, *key[1:], rows[key]) for key, line in reversed(first.items())]
     found: dict[str, list[dict[str, object]]] = {}
     for file, line, column, reason, count in known:

@@ -160,7 +160,10 @@ def end_run(connection: sa.Connection, number: int, findings: Findings, **values
         kept = [rejection.to_row() for rejection in findings.first]
         connection.execute(
             sa.insert(sync_refusals),
-            [{"run_id": number, "number": index, "header": it.pop("column"), **it} for index, it in enumerate(kept, 1)],
+            [
+                {"run_id": number, "number": index, "header": row.pop("column"), **row}
+                for index, row in enumerate(kept, 1)
+            ],
         )
 
 

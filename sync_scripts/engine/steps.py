@@ -31,7 +31,7 @@ from sync_scripts.applying.statistics import analyze, list_outdated
 from sync_scripts.applying.writes import write_differences
 from sync_scripts.checking.checks import CheckResult, check_files
 from sync_scripts.engine.counts import count_changes, count_stored, list_files
-from sync_scripts.engine.hold_policy import HeldRun, Limits, list_reasons, read_held_run, read_limits
+from sync_scripts.engine.hold_policy import HeldRun, HoldLimits, list_reasons, read_held_run, read_limits
 from sync_scripts.engine.notices import list_left_out, list_notices
 from sync_scripts.engine.options import LoadRequest, Options
 from sync_scripts.engine.report import Report
@@ -282,7 +282,7 @@ def _hold_excess(run: Run, report: Report, differences: list[Difference]) -> Rep
     """The report with the outcome `held` if the run has to be held."""
     if run.options.allow_mass_delete:
         return report
-    limits = read_limits(run.connection, run.feed.id, Limits.of(run.options.settings))
+    limits = read_limits(run.connection, run.feed.id, HoldLimits.of(run.options.settings))
     reasons = list_reasons(run.connection, run.feed.id, report, run.held, differences, limits)
     return dataclasses.replace(report, outcome=HELD, message="; ".join(reasons)) if reasons else report
 

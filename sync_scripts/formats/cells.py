@@ -39,7 +39,7 @@ from sync_scripts.formats.tolerated import (
 
 
 @dataclass(frozen=True)
-class Kind:
+class CellKind:
     """A kind of cell. `wants`: the reason for which the check rejects a bad cell. `check`: the condition of a good cell
     (None: every text is good). `convert`: the stored value of the text. Staging drops a `secret` column as soon as
     COPY has read it. Normalization corrects the deviations that `tolerates` lists, before the check. `few_values`: the
@@ -278,22 +278,22 @@ SLASHES_AFTER_DAY_FIRST = (
 # Whether a deviation is a day with the day first.
 ORDERS: Mapping[Deviation, bool] = {US_DAY: False, DAY_FIRST: True, SAME_DAY_FIRST: True}
 
-UNREAD = Kind("anything", None, lambda cell: cell)
-SECRET = Kind("anything", None, lambda cell: cell, secret=True)
-ID = Kind(f"must be an id of at most {ID_LENGTH} bytes", _is_id, lambda cell: cell, tolerates=(AROUND,))
-IDS = Kind(
+UNREAD = CellKind("anything", None, lambda cell: cell)
+SECRET = CellKind("anything", None, lambda cell: cell, secret=True)
+ID = CellKind(f"must be an id of at most {ID_LENGTH} bytes", _is_id, lambda cell: cell, tolerates=(AROUND,))
+IDS = CellKind(
     f"must be a comma list of ids of at most {ID_LENGTH} bytes, without an empty one",
     _are_ids,
     to_list,
     tolerates=SPACED,
 )
-FIRST_OF_IDS = Kind(
+FIRST_OF_IDS = CellKind(
     IDS.wants, IDS.check, lambda cell: sa.func.btrim(sa.func.split_part(cell, ",", 1)), tolerates=SPACED
 )
-NAME = Kind(f"must have at most {NAME_LENGTH} characters", _fits(NAME_LENGTH), _trim)
-TEXT = Kind(f"must have at most {TEXT_LENGTH} characters", _fits(TEXT_LENGTH), _trim)
-TEXTS = Kind("must be a comma list without an empty item", _has_all_items, to_list, tolerates=SPACED)
-GRADES = Kind(
+NAME = CellKind(f"must have at most {NAME_LENGTH} characters", _fits(NAME_LENGTH), _trim)
+TEXT = CellKind(f"must have at most {TEXT_LENGTH} characters", _fits(TEXT_LENGTH), _trim)
+TEXTS = CellKind("must be a comma list without an empty item", _has_all_items, to_list, tolerates=SPACED)
+GRADES = CellKind(
     TEXTS.wants,
     TEXTS.check,
     TEXTS.convert,
@@ -303,13 +303,13 @@ GRADES = Kind(
         Tolerance(UNKNOWN_GRADE, _has_unknown_grade),
     ),
 )
-PAIRS = Kind(
+PAIRS = CellKind(
     "must be a comma list of {type:identifier}",
     lambda cell: cell.regexp_match(PAIRS_PATTERN),
     _to_pairs,
     tolerates=(Tolerance(LIST_SPACES, lambda cell: cell.contains("}, {")),),
 )
-FLAG = Kind(
+FLAG = CellKind(
     "must be true or false",
     lambda cell: cell.in_(("true", "false")),
     lambda cell: cell == "true",
@@ -323,7 +323,7 @@ FLAG = Kind(
     ),
     few_values=True,
 )
-DAY = Kind(
+DAY = CellKind(
     "must be a day of the calendar, YYYY-MM-DD",
     _is_day,
     lambda cell: sa.cast(cell, sa.Date),
@@ -335,7 +335,7 @@ DAY = Kind(
     ),
     few_values=True,
 )
-YEAR = Kind(
+YEAR = CellKind(
     "must be a year, YYYY",
     lambda cell: cell.regexp_match("^[12][0-9]{3}$"),
     lambda cell: cell,
@@ -344,14 +344,14 @@ YEAR = Kind(
 )
 
 
-def is_list(kind: Kind) -> bool:
+def is_list(kind: CellKind) -> bool:
     """Whether the cells of a kind are comma lists of texts."""
     return kind.convert is to_list and kind is not IDS
 
 
 def make_word_kind(
     vocabulary: Vocabulary, renamed: Mapping[str, str] | None = None, spellings: Mapping[str, str] | None = None
-) -> Kind:
+) -> CellKind:
     """The kind of a cell that accepts a word of `vocabulary`. `renamed`: further accepted words, and the words that
     the roster stores for them. `spellings`: tolerated words in lower case, and the word that each means."""
     renamed = renamed or {}
@@ -381,4 +381,4 @@ def make_word_kind(
     if spellings:
         spelt = tuple(spellings)
         tolerances.append(Tolerance(WORD_SPELLING, lambda cell: sa.func.lower(cell).in_(spelt), read_words(spellings)))
-    return Kind(wants, check, convert, tolerates=tuple(tolerances), few_values=True)
+    return CellKind(wants, check, convert, tolerates=tuple(tolerances), few_values=True)

@@ -46,10 +46,13 @@ from sync_scripts.formats.tolerated import (
 EITHER_DAY = replace(
     DAY,
     wants="must be a day of the calendar, M/D/YYYY or YYYY-MM-DD",
-    tolerates=tuple(replace(it, usual=it.deviation is US_DAY) for it in DAY.tolerates),
+    tolerates=tuple(replace(tolerance, usual=tolerance.deviation is US_DAY) for tolerance in DAY.tolerates),
 )
 # Clever has words of its own for grades.
-GRADE = replace(GRADES, tolerates=tuple(replace(it, usual=it.deviation is GRADE_SPELLING) for it in GRADES.tolerates))
+GRADE = replace(
+    GRADES,
+    tolerates=tuple(replace(tolerance, usual=tolerance.deviation is GRADE_SPELLING) for tolerance in GRADES.tolerates),
+)
 YES_NO = make_word_kind(Vocabulary(tuple(people.FLAGS)))
 GENDER = make_word_kind(Vocabulary(tuple(people.SEXES)))
 

@@ -78,7 +78,7 @@ def lacks(header: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
     """The condition that a row of a student names a contact without this cell."""
     filled = (*CONTACT, "Contact_phone", "Contact_email")
     return lambda students: sa.and_(
-        is_blank(students[header]), sa.not_(sa.and_(*(is_blank(students[it]) for it in filled)))
+        is_blank(students[header]), sa.not_(sa.and_(*(is_blank(students[other]) for other in filled)))
     )
 
 
@@ -132,7 +132,7 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
         if name in staged
     ]
     selects.append(_select_contacts(contacts))
-    rows = sa.union_all(*(sa.select(*it.subquery().c) for it in selects)).subquery()
+    rows = sa.union_all(*(sa.select(*statement.subquery().c) for statement in selects)).subquery()
     return sa.select(*rows.c)
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, array
 
 from roster_service.db.tables import CText
 from roster_service.roster.references import OWNERS, RECORDS
-from sync_scripts.formats.cells import Kind
+from sync_scripts.formats.cells import CellKind
 from sync_scripts.formats.tolerated import Deviation
 
 METADATA_PREFIX = "metadata."
@@ -59,7 +59,7 @@ class Cell:
     """A column of a CSV file: its header, its kind, and the roster column that it fills (None: none directly)."""
 
     header: str
-    kind: Kind
+    kind: CellKind
     column: sa.Column[Any] | None = None
     required: bool = False
     refers: Reference | None = None
@@ -306,7 +306,7 @@ class Format:
     @property
     def all_files(self) -> tuple[CsvFile, ...]:
         """The files of an export, and the files that the sync converts them into."""
-        return (*self.files, *(it.file for it in self.converted))
+        return (*self.files, *(converted.file for converted in self.converted))
 
     @property
     def tables(self) -> frozenset[sa.Table]:

@@ -44,7 +44,7 @@ from sync_scripts.formats.cells import (
     TEXTS,
     UNREAD,
     YEAR,
-    Kind,
+    CellKind,
     make_word_kind,
 )
 from sync_scripts.formats.model import Cell, CsvFile, Format, Reference
@@ -94,7 +94,7 @@ def _make_part_file(name: str, key: sa.Column[Any], *cells: Cell, required: bool
 
 
 def _list_shared_files(
-    org_type: Kind, session_type: Kind, class_type: Kind, enrollment_role: Kind, sex: Kind
+    org_type: CellKind, session_type: CellKind, class_type: CellKind, enrollment_role: CellKind, sex: CellKind
 ) -> tuple[CsvFile, ...]:
     """The files that both versions have, with the vocabularies of one version."""
     return (

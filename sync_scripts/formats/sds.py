@@ -196,7 +196,7 @@ FILES = (
 def convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
     """The OneRoster file `name`, made of these files of the export."""
     file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds")
-    return ConvertedFile(file, tuple(_PREFIX + it for it in files), select_rows, retain)
+    return ConvertedFile(file, tuple(_PREFIX + file for file in files), select_rows, retain)
 
 
 SDS = Format(

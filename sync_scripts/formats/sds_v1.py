@@ -17,7 +17,7 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
-from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind, is_blank
+from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, CellKind, is_blank
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
 from sync_scripts.formats.clever_people import SEXES
 from sync_scripts.formats.clever_rows import (
@@ -82,7 +82,7 @@ def _refer_to(name: str) -> Reference:
     return Reference(name, written_as=name.removeprefix("sds1_"))
 
 
-def _list_cells(kind: Kind, *headers: str) -> tuple[Cell, ...]:
+def _list_cells(kind: CellKind, *headers: str) -> tuple[Cell, ...]:
     return tuple(Cell(header, kind) for header in headers)
 
 

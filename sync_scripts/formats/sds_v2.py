@@ -62,7 +62,7 @@ SDS_V2 = Format(
     tuple(USERS if file is _USERS else file for file in SDS.files if file is not ROLES),
     SDS.parts,
     converted=(
-        *(it for it in SDS.converted if ROLES.name not in it.files),
+        *(converted for converted in SDS.converted if ROLES.name not in converted.files),
         convert_to(
             "users", lambda staged, feed: rows.select_users(_add_roles(staged), feed), retained.retain_users, "users"
         ),

@@ -78,7 +78,7 @@ def _join_places(found: list[Tolerated]) -> str:
         files.setdefault(notice.file, []).append(notice)
     lines = []
     for file, notices in files.items():
-        rows, first = sum(it.count or 0 for it in notices), notices[0].found
+        rows, first = sum(notice.count or 0 for notice in notices), notices[0].found
         more = f" and {len(notices) - 1:,} more" if first and len(notices) > 1 else ""
         details = ", ".join(
             [*([f"{rows:,} {'row' if rows == 1 else 'rows'}"] if rows else []), *([first + more] if first else [])]

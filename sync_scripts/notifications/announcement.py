@@ -13,7 +13,7 @@ from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_outcomes import OUTCOMES
 
 
-class Kind(enum.StrEnum):
+class AnnouncementKind(enum.StrEnum):
     """The kind of an announcement that is no outcome of a run."""
 
     RECOVERED = "recovered"
@@ -25,17 +25,17 @@ class Kind(enum.StrEnum):
 # By kind, what the subject of an e-mail says, and what to do.
 KINDS: dict[str, tuple[str, str]] = {
     **{
-        it.word: (f"{{}} is {it.word}: {it.meaning}", f"{it.remedy}.".capitalize())
-        for it in OUTCOMES.values()
-        if it.is_announced
+        outcome.word: (f"{{}} is {outcome.word}: {outcome.meaning}", f"{outcome.remedy}.".capitalize())
+        for outcome in OUTCOMES.values()
+        if outcome.is_announced
     },
-    Kind.RECOVERED: ("{} is loaded again", "There is nothing to do."),
-    Kind.PAUSE: ("the pause of {}", "`roster feed resume` ends a pause."),
-    Kind.CREDENTIAL: (
+    AnnouncementKind.RECOVERED: ("{} is loaded again", "There is nothing to do."),
+    AnnouncementKind.PAUSE: ("the pause of {}", "`roster feed resume` ends a pause."),
+    AnnouncementKind.CREDENTIAL: (
         "a key or secret of {} ends soon",
         "`roster vendor rotate-key` and `roster client rotate-secret` make a new one.",
     ),
-    Kind.TEST: ("a test of the notifications ({})", "There is nothing to do."),
+    AnnouncementKind.TEST: ("a test of the notifications ({})", "There is nothing to do."),
 }
 COMMANDS = {
     HELD: "`roster sync show {0}` shows it, `roster sync approve {0}` applies it, `roster sync discard {0}` forgets it."
@@ -44,9 +44,9 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class Announcement:
-    """What happened. `kind`: the outcome of a run, or a `Kind`; `feed`, `vendor`: one of them, the feed's name or the
-    vendor's e-mail; `message`: in one sentence; `run`: the number of the run, if there is one; `page`: the address of
-    its page in the console, if there is a console."""
+    """What happened. `kind`: the outcome of a run, or an `AnnouncementKind`; `feed`, `vendor`: one of them, the feed's
+    name or the vendor's e-mail; `message`: in one sentence; `run`: the number of the run, if there is one; `page`: the
+    address of its page in the console, if there is a console."""
 
     kind: str
     feed: str | None

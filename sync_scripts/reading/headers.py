@@ -157,7 +157,11 @@ def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Rejecti
         return
     for header in missing:
         yield Rejection(file.file_name, "is missing in the header", 1, header)
-    unknown = {n: it for n, it in enumerate(columns, 1) if it.meant not in declared and not _is_own(it.meant, file)}
+    unknown = {
+        number: column
+        for number, column in enumerate(columns, 1)
+        if column.meant not in declared and not _is_own(column.meant, file)
+    }
     hints = dict(_pair_alike(unknown, missing))
     for number, column in unknown.items():
         hint = f"; did you mean {hints[number]}?" if number in hints else ""

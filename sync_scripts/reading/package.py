@@ -80,7 +80,7 @@ def open_package(path: Path) -> Iterator[Package]:
     if path.exists() and not path.is_file():
         raise _refuse(path, "neither a folder nor a file")
     with _open_archive(path) as archive:
-        entries = [it for it in archive.infolist() if not it.is_dir() and not _is_litter(it.filename)]
+        entries = [entry for entry in archive.infolist() if not entry.is_dir() and not _is_litter(entry.filename)]
         refuse_if(Findings.of(_find_bad_entries(entries)))
         names, top, notices = _find_top(path, [entry.filename for entry in entries])
         yield Package(
@@ -95,13 +95,13 @@ def open_package(path: Path) -> Iterator[Package]:
 def _refuse_without_files(path: Path, paths: list[str]) -> None:
     """Raises RefusedExportError if no CSV file is where those of an export are, and one of `paths` is a zip or a CSV
     file further below."""
-    if any(it.lower().endswith(".csv") and it.count("/") < 2 for it in paths):
+    if any(entry.lower().endswith(".csv") and entry.count("/") < 2 for entry in paths):
         return
-    for it in paths:
-        if it.lower().endswith(".zip"):
-            raise _refuse(path, f"has no CSV file, but the zip {it}; unpack it, and give that zip itself")
-        if it.lower().endswith(".csv"):
-            folder = it.rpartition("/")[0]
+    for entry in paths:
+        if entry.lower().endswith(".zip"):
+            raise _refuse(path, f"has no CSV file, but the zip {entry}; unpack it, and give that zip itself")
+        if entry.lower().endswith(".csv"):
+            folder = entry.rpartition("/")[0]
             raise _refuse(path, f"has its CSV files in {folder}/; put them at the root, or give that folder")
 
 

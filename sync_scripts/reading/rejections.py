@@ -120,7 +120,10 @@ class Findings:
 
     def __add__(self, other: Findings) -> Findings:
         known = len(self.causes)
-        added = (it if it.cause is None else replace(it, cause=it.cause + known) for it in other.first)
+        added = (
+            rejection if rejection.cause is None else replace(rejection, cause=rejection.cause + known)
+            for rejection in other.first
+        )
         first = sorted((*self.first, *added), key=lambda rejection: rejection.is_consequence)
         return Findings(self.total + other.total, tuple(first[:KEPT]), self.causes + other.causes)
 

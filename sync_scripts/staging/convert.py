@@ -39,11 +39,13 @@ class Conversion:
 def convert(connection: sa.Connection, form: Format, source: Retention) -> Conversion:
     """Converts the files of an export, after their checks, into the files that the format declares. `source`: the
     retention of the export's own files, without their rejected rows."""
-    possible = [it for it in form.converted if all(name in source.staged for name in it.files)]
-    files = {it.file.name: _convert_file(connection, it, source) for it in possible}
+    possible = [converted for converted in form.converted if all(name in source.staged for name in converted.files)]
+    files = {converted.file.name: _convert_file(connection, converted, source) for converted in possible}
     if not source.rejected:
         return Conversion(files, {})
-    rejected = {it.file.name: _quarantine_retained(connection, it, files, source) for it in possible}
+    rejected = {
+        converted.file.name: _quarantine_retained(connection, converted, files, source) for converted in possible
+    }
     retention = replace(source, staged=files, rejected=rejected)
     for file in files.values():
         _delete_retained_rows(connection, file, retention)
@@ -95,7 +97,7 @@ def list_remarks(connection: sa.Connection, form: Format, source: Retention) -> 
     """The notices about what the conversion of the export's own files makes up or leaves out. `source`: as in
     `convert`."""
     if form.makes_district:
-        schools = next(it.file_name for it in form.files if it.subject is not None and it.subject.table is orgs)
+        schools = next(file.file_name for file in form.files if file.subject is not None and file.subject.table is orgs)
         yield Tolerated(schools, NO_DISTRICT, found=f"the feed itself is the district {source.feed_name}")
     for remark in form.remarks:
         if remark.file in source.staged:
@@ -115,7 +117,10 @@ def list_remarks(connection: sa.Connection, form: Format, source: Retention) -> 
 
 def _list_sources(form: Format) -> dict[str, str]:
     """The names of the files of the export that a converted file is made of, by the name of the converted one."""
-    return {it.file.file_name: ", ".join(form.find_file(name).file_name for name in it.files) for it in form.converted}
+    return {
+        converted.file.file_name: ", ".join(form.find_file(name).file_name for name in converted.files)
+        for converted in form.converted
+    }
 
 
 def name_source_notices(notices: Iterable[Notice], form: Format) -> Iterator[Notice]:
@@ -131,11 +136,19 @@ def name_sources(findings: Findings, form: Format) -> Findings:
     sources = _list_sources(form)
     words = "a record that is made of its rows is rejected: {} {}"
     renamed = (
-        replace(it, file=sources[it.file], reason=words.format(it.column, it.reason), line=None, column=None)
-        for it in findings.first
+        replace(
+            rejection,
+            file=sources[rejection.file],
+            reason=words.format(rejection.column, rejection.reason),
+            line=None,
+            column=None,
+        )
+        for rejection in findings.first
     )
     causes = (
-        replace(it, file=sources[it.file], reason=words.format(it.column, it.reason), line=None, column=None)
-        for it in findings.causes
+        replace(
+            cause, file=sources[cause.file], reason=words.format(cause.column, cause.reason), line=None, column=None
+        )
+        for cause in findings.causes
     )
     return Findings(findings.total, tuple(renamed), tuple(causes))

@@ -34,14 +34,14 @@ def leave_out_findings(findings: Findings, excluded: ExcludedPeople | None) -> F
     counts stay."""
     if excluded is None:
         return findings
-    people = {it.sourcedId for found in findings.first for it in found.records if it.type == users.name}
+    people = {record.sourcedId for found in findings.first for record in found.records if record.type == users.name}
     gone = {person for person in people if excluded.includes(person)}
     return replace(
         findings,
         first=tuple(
-            it
-            for it in findings.first
-            if not any(record.type == users.name and record.sourcedId in gone for record in it.records)
+            rejection
+            for rejection in findings.first
+            if not any(record.type == users.name and record.sourcedId in gone for record in rejection.records)
         ),
     )
 

@@ -54,22 +54,29 @@ def _normalize_file(
     `day_first`: of a delta; None: the file is in bulk."""
     tolerances = list(_list_tolerances(file, day_first))
     found, clashes = _find_tolerated(connection, file, tolerances)
-    early = [it for it in found if it.tolerance.early]
+    early = [cell_tolerance for cell_tolerance in found if cell_tolerance.tolerance.early]
     if early:
         file = _rewrite(connection, file, early, "prepared")
         later = [(cell, tolerance) for cell, tolerance in tolerances if not tolerance.early]
         found, clashes = _find_tolerated(connection, file, later)
-    if any(it.tolerance.read is not None for it in found):
+    if any(cell_tolerance.tolerance.read is not None for cell_tolerance in found):
         file = _rewrite(connection, file, found, "normalized")
     name = file.file.file_name
-    said = (it for it in (*early, *found) if not it.tolerance.usual)
-    notices = [Tolerated(name, it.tolerance.deviation, it.cell.header, it.count) for it in said]
+    said = (cell_tolerance for cell_tolerance in (*early, *found) if not cell_tolerance.tolerance.usual)
+    notices = [
+        Tolerated(name, cell_tolerance.tolerance.deviation, cell_tolerance.cell.header, cell_tolerance.count)
+        for cell_tolerance in said
+    ]
     orders = {
-        name_column(file.file, it.cell): ORDERS[it.tolerance.deviation]
-        for it in found
-        if it.tolerance.deviation in ORDERS
+        name_column(file.file, cell_tolerance.cell): ORDERS[cell_tolerance.tolerance.deviation]
+        for cell_tolerance in found
+        if cell_tolerance.tolerance.deviation in ORDERS
     }
-    return file, [*notices, *(f"{name}, column {it.cell.header}: {it.tolerance.clash}" for it in clashes)], orders
+    return (
+        file,
+        [*notices, *(f"{name}, column {clash.cell.header}: {clash.tolerance.clash}" for clash in clashes)],
+        orders,
+    )
 
 
 @dataclass(frozen=True)
@@ -87,8 +94,8 @@ def _find_tolerated(
     """(the deviations of the cells, those that are not read because their columns contradict themselves)."""
     asked = [
         (place, condition(file[cell.header]))
-        for place, (cell, it) in enumerate(tolerances)
-        for condition in (it.holds, it.needs, it.excluded_by)
+        for place, (cell, tolerance) in enumerate(tolerances)
+        for condition in (tolerance.holds, tolerance.needs, tolerance.excluded_by)
         if condition is not None
     ]
     if not asked:
@@ -98,13 +105,13 @@ def _find_tolerated(
     for (place, _), count in zip(asked, connection.execute(counted).one(), strict=True):
         counts.setdefault(place, []).append(count)
     found, clashes = list[_Found](), list[_Found]()
-    for place, (cell, it) in enumerate(tolerances):
+    for place, (cell, tolerance) in enumerate(tolerances):
         count, *others = counts[place]
-        is_needed = it.needs is None or others.pop(0) > 0
-        is_excluded = it.excluded_by is not None and others.pop(0) > 0
+        is_needed = tolerance.needs is None or others.pop(0) > 0
+        is_excluded = tolerance.excluded_by is not None and others.pop(0) > 0
         if count and is_needed:
-            (clashes if is_excluded else found).append(_Found(cell, it, count))
-    return found, [it for it in clashes if it.tolerance.clash]
+            (clashes if is_excluded else found).append(_Found(cell, tolerance, count))
+    return found, [clash for clash in clashes if clash.tolerance.clash]
 
 
 def _list_tolerances(file: StagedFile, day_first: frozenset[str] | None) -> Iterator[tuple[Cell, Tolerance]]:
@@ -113,21 +120,23 @@ def _list_tolerances(file: StagedFile, day_first: frozenset[str] | None) -> Iter
             yield cell, Tolerance(STATUS_IN_BULK, lambda status: status.is_not(None))
         tolerates = cell.kind.tolerates
         if day_first is not None and name_column(file.file, cell) in day_first:
-            tolerates = (*SLASHES_AFTER_DAY_FIRST, *(it for it in tolerates if it not in SLASHES))
+            tolerates = (*SLASHES_AFTER_DAY_FIRST, *(tolerance for tolerance in tolerates if tolerance not in SLASHES))
         yield from ((cell, tolerance) for tolerance in tolerates)
 
 
 def _rewrite(connection: sa.Connection, file: StagedFile, found: list[_Found], name: str) -> StagedFile:
     table = create_temporary(connection, f"{name}_{file.file.name}", copy_columns(file.columns))
     read = [_normalize_cell(column.name, column, found).label(column.name) for column in file.columns]
-    connection.execute(table.insert().from_select([it.name for it in read], sa.select(*read).select_from(file.table)))
+    connection.execute(
+        table.insert().from_select([column.name for column in read], sa.select(*read).select_from(file.table))
+    )
     analyze_temporary(connection, table)
     return replace(file, table=table)
 
 
 def _normalize_cell(name: str, column: sa.ColumnElement[Any], found: list[_Found]) -> sa.ColumnElement[Any]:
-    own = (it.tolerance for it in found if it.cell.header == name)
-    whens = [(it.holds(column), it.read(column)) for it in own if it.read is not None]
+    own = (cell_tolerance.tolerance for cell_tolerance in found if cell_tolerance.cell.header == name)
+    whens = [(tolerance.holds(column), tolerance.read(column)) for tolerance in own if tolerance.read is not None]
     return sa.case(*whens, else_=column) if whens else column
 
 

@@ -212,7 +212,7 @@ def _copy(
     joined = [cell.header for cell in file.cells if cell.header == file.key or cell.refers is not None]
     analyze_temporary(connection, table, *joined)
     staged = StagedFile(file, table, keys, has_faults=lines.faults > 0)
-    notices = (Tolerated(file.file_name, it, count=count) for it, count in lines.repairs.items() if count)
+    notices = (Tolerated(file.file_name, deviation, count=count) for deviation, count in lines.repairs.items() if count)
     return _Found(staged, digested.digest, new.rows, tuple(notices), known)
 
 

@@ -56,26 +56,26 @@ def map_words(connection: sa.Connection, text: str, form: Format, contents: Cont
     words = read_word_map(text)
     refuse_if(Findings.of(_find_bad_words(connection, form, words)))
     meanings: dict[tuple[str, str], dict[str, str]] = {}
-    for it in words:
-        meanings.setdefault((it.file, it.column), {})[it.word.lower()] = it.means
+    for word in words:
+        meanings.setdefault((word.file, word.column), {})[word.word.lower()] = word.means
     form = replace(form, files=tuple(_map_file(file, meanings) for file in form.files))
-    files, silent = (tuple(form.find_file(it.name) for it in found) for found in (contents.files, contents.silent))
+    files, silent = (tuple(form.find_file(file.name) for file in found) for found in (contents.files, contents.silent))
     return form, replace(contents, files=files, silent=silent)
 
 
 def _find_bad_words(connection: sa.Connection, form: Format, words: list[MappedWord]) -> Iterator[Rejection]:
     files = {_get_name(file): file for file in form.files}
-    for it in words:
-        if it.file not in files:
-            yield Rejection(NAME, f"is no file of {form.name}", it.line, "file", it.file)
-        elif it.column not in files[it.file].headers:
-            yield Rejection(NAME, f"is no column of {it.file}.csv", it.line, "column", it.column)
+    for word in words:
+        if word.file not in files:
+            yield Rejection(NAME, f"is no file of {form.name}", word.line, "file", word.file)
+        elif word.column not in files[word.file].headers:
+            yield Rejection(NAME, f"is no column of {word.file}.csv", word.line, "column", word.column)
         else:
-            kind = files[it.file].find_cell(it.column).kind
+            kind = files[word.file].find_cell(word.column).kind
             if not (kind.few_values or is_list(kind)):
-                yield Rejection(NAME, "is no column of words", it.line, "column", it.column)
-            elif kind.check is not None and not connection.scalar(sa.select(kind.check(sa.literal(it.means, CText)))):
-                yield Rejection(NAME, kind.wants, it.line, "means", it.means)
+                yield Rejection(NAME, "is no column of words", word.line, "column", word.column)
+            elif kind.check is not None and not connection.scalar(sa.select(kind.check(sa.literal(word.means, CText)))):
+                yield Rejection(NAME, kind.wants, word.line, "means", word.means)
 
 
 def _get_name(file: CsvFile) -> str:

@@ -22,7 +22,7 @@ from roster_service.db.engine import make_engine, make_ordering_engine, make_rea
 from roster_service.db.prepared_statements import DIALECT, Statement
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.feeds.roster_state import read_state
+from roster_service.feeds.roster_state import read_roster_state
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import V1P2
@@ -156,7 +156,7 @@ class Questioner:
     def read_revision(self) -> int:
         """The revision of the roster."""
         with self.owner.connect() as connection:
-            return read_state(connection).revision
+            return read_roster_state(connection).revision
 
     def count_rows(self, table: sa.Table, *conditions: Any) -> int:
         """How many rows a table has now."""

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.feeds.roster_state import read_state
+from roster_service.feeds.roster_state import read_roster_state
 from roster_service.serving.reader import ReadPage
 from sync_scripts.engine.load import Options, load
 from tests.extent import examples
@@ -85,7 +85,7 @@ def read_on(questioner: Questioner, seed: int, ended: threading.Event, whole: li
         limit = dice.randint(1, 6)
         fields = dice.choice([None, ONLY_IDS])
         with questioner.owner.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-            revision = read_state(connection).revision
+            revision = read_roster_state(connection).revision
             expected = plain_page(connection, question, 10_000, 0)
             read = questioner.workers[0].read_page(questioner.request(question, limit, 0, fields))
         # Else a sync has committed between the two: there is nothing to hold it against.

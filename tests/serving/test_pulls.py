@@ -16,7 +16,7 @@ from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.feeds.roster_state import RosterState, read_state
+from roster_service.feeds.roster_state import RosterState, read_roster_state
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from tests.extent import examples
@@ -103,7 +103,7 @@ class Consumers:
         question = Question(**{"districts": DISTRICTS, "schools": (), "school": SCHOOL, **QUESTIONS[number]})
         with self.engine.connect() as connection:
             ids = plain_page(connection, question, EVERYTHING, 0)
-            revision = read_state(connection).revision
+            revision = read_roster_state(connection).revision
         page, state = self.read(question, limit, 0, None)
         assert (page, state.revision) == (ids[:limit], revision)
         # A consumer that only steps its offset goes on in the pull that it began last.

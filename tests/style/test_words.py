@@ -38,6 +38,20 @@ def test_a_plain_word_is_taken(source: str) -> None:
     assert list(list_troubles(MODULE, source)) == []
 
 
+def test_a_class_has_the_name_of_no_other() -> None:
+    source = "class Limits: pass"
+    (trouble,) = list_troubles(Path("sync_scripts/engine/hold_policy.py"), source)
+    assert "say: HoldLimits" in trouble
+    assert list(list_troubles(Path("roster_service/serving/params.py"), source)) == []
+
+
+def test_it_is_no_name_in_a_loop() -> None:
+    for source in ("for it in rows: pass", "[it for it in rows]"):
+        (trouble,) = list_troubles(MODULE, source)
+        assert "say what it is" in trouble
+    assert list(list_troubles(MODULE, "key = lambda it: it.name")) == []
+
+
 @pytest.mark.parametrize(
     ("path", "refused"),
     [

@@ -46,6 +46,13 @@ RETIRED: Mapping[str, str] = {
     "walk": "ordering",
     "wish": "params",
 }
+# Classes whose name several things claimed: the file whose they are, and what others say.
+ONE_MEANING: Mapping[str, tuple[str, str]] = {
+    "Change": ("roster_service/change_log/log.py", "ChangedRecord"),
+    "Check": ("sync_scripts/checking/", "QualityCheck"),
+    "Kind": ("grammar/oneroster_filter/field_types.py", "CellKind, AnnouncementKind, KeptRows"),
+    "Limits": ("roster_service/serving/params.py", "HoldLimits"),
+}
 # Names that say a retired word in its plain sense: a consumer walks through pages.
 CONSUMER_NAMES = frozenset({"walk", "measure_walk", "WALK_TARGET", "walk_raw"})
 # Modules are nouns; these are called by the steps of a run, by what the service is, or by a term of Unicode or Python.
@@ -61,6 +68,7 @@ class Name:
     path: Path
     line: int
     text: str
+    is_class: bool = False
 
 
 def split_words(name: str) -> list[str]:
@@ -87,8 +95,9 @@ def list_names(path: Path, source: str) -> Iterator[Name]:
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield Name(path, node.lineno, node.name)
-            case ast.arg():
+                yield Name(path, node.lineno, node.name, isinstance(node, ast.ClassDef))
+            case ast.arg() if node.arg != "it":
+                # In `lambda it: it.name` the place of the lambda says what it is.
                 yield Name(path, node.lineno, node.arg)
             case ast.Name(ctx=ast.Store()):
                 yield Name(path, node.lineno, node.id)
@@ -97,11 +106,17 @@ def list_names(path: Path, source: str) -> Iterator[Name]:
 
 
 def list_troubles(path: Path, source: str) -> Iterator[str]:
-    """A sentence for each retired word, and for a module whose name is a bare gerund."""
+    """A sentence for each retired word, for a class with the name of another, for a loop through `it`, and for a module
+    whose name is a bare gerund."""
     for name in list_names(path, source):
         word = find_retired(name.text)
         if word is not None:
             yield f"{path}:{name.line}: {name.text}: `{word}` is retired; say: {RETIRED[word]}"
+        place, others = ONE_MEANING.get(name.text, ("", ""))
+        if name.is_class and not path.as_posix().startswith((place, "tests/")):
+            yield f"{path}:{name.line}: {name.text} is another thing ({place}); say: {others}"
+        if name.text == "it" and path.parts[0] != "tests":
+            yield f"{path}:{name.line}: `it` is no name for what a loop goes through; say what it is"
         if (
             name.line == 0
             and name.text.endswith("ing")

@@ -261,6 +261,6 @@ def count_unsearchable(connection: sa.Connection, wanted: AccessLogFilter, check
     `check`: of the `PersonHasher` that made the hash of the person."""
     answers, check_of = disclosures.c.answers, disclosures.c.hash_check
     left_out = (check_of.is_(None), check_of.not_in([check, b""]))
-    counts = (sa.func.coalesce(sa.func.sum(answers).filter(it), 0) for it in left_out)
+    counts = (sa.func.coalesce(sa.func.sum(answers).filter(condition), 0) for condition in left_out)
     rows = sa.select(*counts).where(*_list_conditions(dataclasses.replace(wanted, person=None)))
     return Unsearchable(*connection.execute(rows).one())

@@ -300,11 +300,11 @@ def _store_last_uses(connection: sa.Connection, entries: Sequence[Entry]) -> Non
 # The rows are one JSON text: binding the values one by one would take longer than inserting the rows.
 _ROWS = (
     sa.func.json_to_recordset(sa.cast(sa.bindparam("rows", type_=sa.Text), sa.JSON))
-    .table_valued(*(sa.column(it.name, it.type) for it in audit.c if it.identity is None))
+    .table_valued(*(sa.column(column.name, column.type) for column in audit.c if column.identity is None))
     .render_derived(with_types=True)
 )
 # A row that was written before a crash is in the spool still, and is left out.
-_ADD_ROWS = upsert(audit).from_select([it.name for it in _ROWS.c], sa.select(*_ROWS.c)).on_conflict_do_nothing()
+_ADD_ROWS = upsert(audit).from_select([column.name for column in _ROWS.c], sa.select(*_ROWS.c)).on_conflict_do_nothing()
 
 
 def write_rows(connection: sa.Connection, rows: Sequence[bytes]) -> None:

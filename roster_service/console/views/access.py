@@ -53,10 +53,10 @@ def read_access(visit: Visit) -> AccessPage:
     listed_vendors = list_vendors(connection)
     received = list_received(connection)
     about = (
-        [it.email for it in listed_vendors],
+        [vendor.email for vendor in listed_vendors],
         {part.name: part.words for part in PARTS.values()},
         received,
-        {it.email: explain_nothing(it) for it in listed_vendors if not received[it.email]},
+        {vendor.email: explain_nothing(vendor) for vendor in listed_vendors if not received[vendor.email]},
     )
     found: dict[str, Sequence[RecordRow]] = {}
     ids: dict[str, str] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.log import list_changes
-from roster_service.console.list_pages import Paged, find_window, make_page
+from roster_service.console.list_pages import Paged, find_window, make_paged
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 
@@ -29,7 +29,7 @@ def read_changes(visit: Visit) -> ChangeLog:
         since=visit.get_day("since"),
         latest=find_window(visit),
     )
-    return ChangeLog(make_page(visit, found))
+    return ChangeLog(make_paged(visit, found))
 
 
 SCREENS = (

@@ -83,7 +83,7 @@ def _read_scopes(sent: Submission) -> Sequence[Scope]:
     preset = PRESETS.get(sent.form.get("preset", ""))
     if preset is not None:
         version = sent.form.get("version", "")
-        if version not in {it.prefix for it in VERSIONS}:
+        if version not in {known.prefix for known in VERSIONS}:
             raise CommandError("choose a version of OneRoster")
         return preset.list_scopes(version)
     return sorted({*read_scopes(sent.lists("scope"))}, key=lambda it: (it.version, [*ScopeName].index(it.name)))

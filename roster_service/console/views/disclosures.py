@@ -25,7 +25,7 @@ from roster_service.auth.access_log.reports import (
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
-from roster_service.console.list_pages import Paged, find_window, make_page
+from roster_service.console.list_pages import Paged, find_window, make_paged
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.errors import UnknownPersonError
@@ -77,7 +77,7 @@ def read_disclosures(visit: Visit) -> Disclosures:
     """Reads the page of the access log that the query string wants."""
     missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
     connection = visit.connection
-    known = {it.email: it.id for it in list_vendors(connection)}
+    known = {vendor.email: vendor.id for vendor in list_vendors(connection)}
     vendor, person = visit.get("vendor"), visit.get("person")
     secret_key = visit.settings.read_secret_key()
     hasher = PersonHasher(secret_key)
@@ -101,8 +101,8 @@ def read_disclosures(visit: Visit) -> Disclosures:
     rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
     return Disclosures(
         vendors=list(known),
-        rows=make_page(visit, rows),
-        parts={it.request_id: [PARTS[name].words for name in list_shown_parts(it.path, it.scope)] for it in rows},
+        rows=make_paged(visit, rows),
+        parts={row.request_id: [PARTS[name].words for name in list_shown_parts(row.path, row.scope)] for row in rows},
         person=one,
         found=() if one else found,
         problem=problem,
@@ -121,24 +121,24 @@ def make_usage(visit: Visit, last: date) -> Usage:
     days, vendor = read_range(visit), visit.get("vendor")
     first = find_first(days, last)
     sums = sum_usage(visit.connection, first)
-    names = sorted({it.vendor for it in sums})
+    names = sorted({day_sum.vendor for day_sum in sums})
     vendor = vendor if vendor in names else None
-    chosen = [it for it in sums if vendor in (None, it.vendor)]
+    chosen = [day_sum for day_sum in sums if vendor in (None, day_sum.vendor)]
     return Usage(
         vendor,
-        make_chart(days, last, ((it.day, it.status, it.requests) for it in chosen), is_sum=True),
-        [_sum_vendor(days, last, name, [it for it in sums if it.vendor == name]) for name in names],
-        [it for it in read_refused(visit.connection, None, first) if vendor in (None, it.vendor)],
+        make_chart(days, last, ((day_sum.day, day_sum.status, day_sum.requests) for day_sum in chosen), is_sum=True),
+        [_sum_vendor(days, last, name, [day_sum for day_sum in sums if day_sum.vendor == name]) for name in names],
+        [refused for refused in read_refused(visit.connection, None, first) if vendor in (None, refused.vendor)],
         read_usage(visit.connection, None, first) if visit.whole else (),
     )
 
 
 def _sum_vendor(days: int, last: date, name: str, sums: Sequence[UsageSum]) -> VendorUsage:
     statuses: Counter[str] = Counter()
-    for it in sums:
-        statuses[it.status] += it.requests
-    chart = make_chart(days, last, ((it.day, it.status, it.requests) for it in sums), is_sum=True)
-    return VendorUsage(name, [bar.total for bar in chart.bars], sum(it.records for it in sums), statuses)
+    for day_sum in sums:
+        statuses[day_sum.status] += day_sum.requests
+    chart = make_chart(days, last, ((day_sum.day, day_sum.status, day_sum.requests) for day_sum in sums), is_sum=True)
+    return VendorUsage(name, [bar.total for bar in chart.bars], sum(day_sum.records for day_sum in sums), statuses)
 
 
 _VIEWER = OperatorRole.VIEWER

@@ -87,10 +87,10 @@ def read_feed(visit: Visit) -> FeedPage:
     runs = list_run_page(connection, feed.name, None, SHOWN_RUNS, 0)
     # A script that made a run, or that ended before the latest run, says nothing of how the feed is now.
     load, removal = (
-        None if it is None or it.has_run or (runs and it.ended_before(runs[0].started)) else it
-        for it in (read_load(home, feed.name), feeds.read_removal(home, feed.name))
+        None if script is None or script.has_run or (runs and script.ended_before(runs[0].started)) else script
+        for script in (read_load(home, feed.name), feeds.read_removal(home, feed.name))
     )
-    is_live = feed.is_running or any(it is not None and it.is_running for it in (load, removal))
+    is_live = feed.is_running or any(script is not None and script.is_running for script in (load, removal))
     return FeedPage(
         feed=feed,
         conditions=list_conditions(feed, visit.settings),
@@ -112,7 +112,7 @@ def read_removal(visit: Visit) -> RemovalPage:
     good = [run for run in runs if run.is_good]
     days = visit.settings.retention_days
     number = find_listed_feed(visit.connection, feed.name).id
-    grants = [it.describe_end(days) for it in list_feed_grants(visit.connection, number)]
+    grants = [grant.describe_end(days) for grant in list_feed_grants(visit.connection, number)]
     return RemovalPage(feed, good[-1] if good else None, days, _describe_remains(visit, feed), grants)
 
 

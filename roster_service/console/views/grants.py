@@ -69,11 +69,11 @@ class DistrictChoice:
 def read_districts(visit: Visit) -> Districts:
     """Reads the districts that may be granted."""
     vendor = find_vendor_by_id(visit.connection, visit.place["vendor"])
-    seen = {it.district_id: it for it in list_district_access(vendor, count_schools(visit.connection))}
+    seen = {access.district_id: access for access in list_district_access(vendor, count_schools(visit.connection))}
     search = visit.get("search") or ""
     listed = dict(list_district_names(visit.connection))
     # Granted, and gone from the roster.
-    listed |= {it.district_id: it.name for it in seen.values() if it.district_id not in listed}
+    listed |= {access.district_id: access.name for access in seen.values() if access.district_id not in listed}
     rows = [
         DistrictChoice(sourced_id, name, seen[sourced_id].words if sourced_id in seen else None)
         for sourced_id, name in listed.items()
@@ -86,17 +86,26 @@ def read_choice(visit: Visit) -> Choice:
     """Reads the grants of a district: those of the query string, if it has some, else the present ones."""
     connection, district_id = visit.connection, visit.place["district"]
     vendor = find_vendor_by_id(connection, visit.place["vendor"])
-    present = [it.school_id for it in vendor.grants if it.district_id == district_id]
+    present = [grant.school_id for grant in vendor.grants if grant.district_id == district_id]
     is_whole = None in present
     extent = visit.get("extent")
     if extent is None:
-        extent, chosen = (WHOLE if is_whole else SOME if present else NOTHING), {it for it in present if it}
+        extent, chosen = (
+            (WHOLE if is_whole else SOME if present else NOTHING),
+            {school_id for school_id in present if school_id},
+        )
     else:
         chosen = {*visit.lists("school")}
     schools = [School(*row, checked=row[0] in chosen) for row in list_school_names(connection, district_id)]
     names = dict(list_district_names(connection))
-    granted = None if is_whole else [it for it in present if it is not None]
-    wanted = None if extent == WHOLE else [] if extent == NOTHING else [it.sourced_id for it in schools if it.checked]
+    granted = None if is_whole else [school_id for school_id in present if school_id is not None]
+    wanted = (
+        None
+        if extent == WHOLE
+        else []
+        if extent == NOTHING
+        else [school.sourced_id for school in schools if school.checked]
+    )
     students = count_students(connection, district_id, wanted)
     now = students if granted == wanted else count_students(connection, district_id, granted)
     name = names.get(district_id, district_id)
@@ -131,7 +140,7 @@ def set_district(sent: Submission) -> Outcome:
 
 def show_effect(sent: Submission) -> Outcome:
     """Shows what the form of a district would open, and sets nothing: the way without script."""
-    chosen = [("extent", sent.get("extent") or NOTHING), *(("school", it) for it in sent.lists("school"))]
+    chosen = [("extent", sent.get("extent") or NOTHING), *(("school", school_id) for school_id in sent.lists("school"))]
     place = f"/vendors/{find_vendor(sent).id}/grants/{quote(sent.place['district'], safe='')}"
     return Moved(f"{place}?{urlencode(chosen)}", None)
 

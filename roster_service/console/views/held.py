@@ -84,9 +84,11 @@ def read_held(visit: Visit) -> HeldPage:
 def list_school_rows(page: HeldPage) -> Sequence[SchoolRow]:
     """Returns the schools of a held run, a row for each type."""
     return [
-        SchoolRow(it["sourcedId"], it["name"], kind, counts["vanishing"], counts.get("changing", 0), counts["active"])
-        for it in page.shown["schools"]
-        for kind, counts in it["counts"].items()
+        SchoolRow(
+            school["sourcedId"], school["name"], kind, counts["vanishing"], counts.get("changing", 0), counts["active"]
+        )
+        for school in page.shown["schools"]
+        for kind, counts in school["counts"].items()
     ]
 
 

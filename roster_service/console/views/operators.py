@@ -145,7 +145,9 @@ def end_own_session(sent: Submission) -> Outcome:
     wanted = sent.form.get("session", "")
     with sent.change() as connection:
         listed = operator_sessions.list_sessions(connection, sent.tools.lifetime, own.email)
-        chosen = [it.id for it in listed if (str(it.id) == wanted if wanted else it.id != own.session_id)]
+        chosen = [
+            session.id for session in listed if (str(session.id) == wanted if wanted else session.id != own.session_id)
+        ]
         ended = sum(operator_sessions.end_session(connection, number, own.email) for number in chosen)
     return Moved("/account", f"{to_counted(ended, 'session')} ended.")
 

@@ -44,8 +44,8 @@ class ExcludedPeople:
 def read_people(visit: Visit) -> ExcludedPeople:
     """Reads the erased and the hidden people."""
     rows = [
-        ExcludedPerson(it.reference, it.kind, it.sourced_id, format_instant(it.at))
-        for it in list_exclusions(visit.connection)
+        ExcludedPerson(exclusion.reference, exclusion.kind, exclusion.sourced_id, format_instant(exclusion.at))
+        for exclusion in list_exclusions(visit.connection)
     ]
     person = visit.get("person")
     key = visit.settings.read_secret_key()

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
-from roster_service.console.list_pages import Paged, cut_page, find_window, make_page
+from roster_service.console.list_pages import Paged, cut_page, find_window, make_paged
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db import tables
@@ -97,11 +97,11 @@ class Findings:
 def read_summary(visit: Visit) -> Quality:
     """Reads the counts. A feed that is not there chooses none."""
     every = read_quality(visit.connection)
-    names = [it.feed for it in every]
+    names = [counted_feed.feed for counted_feed in every]
     feed = visit.get("feed") if visit.get("feed") in names else None
     feed = names[0] if len(names) == 1 else feed
-    wanted = [it for it in every if feed in (None, it.feed)]
-    counted = [it.counted for it in wanted]
+    wanted = [counted_feed for counted_feed in every if feed in (None, counted_feed.feed)]
+    counted = [counted_feed.counted for counted_feed in wanted]
     return Quality(
         feeds=names,
         feed=feed,
@@ -113,16 +113,16 @@ def read_summary(visit: Visit) -> Quality:
 
 def _sum(name: str, wanted: Sequence[FeedQuality]) -> CheckSummary:
     check = CHECKS_BY_NAME[name]
-    counts = [it.totals.get(name) for it in wanted]
+    counts = [counted_feed.totals.get(name) for counted_feed in wanted]
     count = None if None in counts else sum(filter(None, counts))
     return CheckSummary(name, check.title, check.advice, count, wanted[0].trend[name] if len(wanted) == 1 else ())
 
 
 def _list_feeds(wanted: Sequence[FeedQuality]) -> list[PlaceCounts]:
     found = []
-    for it in wanted:
-        counts = {name: count for name, count in it.totals.items() if count}
-        found.append(PlaceCounts(it.feed, None, it.feed, counts, sum(counts.values())))
+    for counted_feed in wanted:
+        counts = {name: count for name, count in counted_feed.totals.items() if count}
+        found.append(PlaceCounts(counted_feed.feed, None, counted_feed.feed, counts, sum(counts.values())))
     return sorted(found, key=lambda it: (-it.total, it.name))
 
 
@@ -150,7 +150,7 @@ def read_check(visit: Visit) -> Findings:
         rows = read_findings(visit.connection, check, feed, school, find_window(visit))
     except CommandError as error:
         problem = str(error)
-    page = make_page(visit, rows)
+    page = make_paged(visit, rows)
     names = {
         (kind, key): name
         for kind, table in _TABLES.items()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from roster_service.change_log.actors import OperatorRole
-from roster_service.console.list_pages import Paged, find_window, make_page
+from roster_service.console.list_pages import Paged, find_window, make_paged
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.errors import CommandError
@@ -72,7 +72,7 @@ def read_rejected(visit: Visit) -> RejectedPage:
     conditions += [] if record is None else [names_record(record.type, record.sourcedId)]
     conditions += [] if search is None or problem else [make_row_search(connection, number, search)]
     found = [] if problem else list(read_rejected_rows(connection, number, count, *conditions, offset=skipped))
-    page = make_page(visit, found)
+    page = make_paged(visit, found)
     return RejectedPage(
         run=number,
         feed=run.feed,
@@ -93,7 +93,7 @@ def read_rejected(visit: Visit) -> RejectedPage:
 def _find_cause(visit: Visit, run: RunDetails) -> int | None:
     """The root cause that the query chooses. Raises CommandError if the run does not have it."""
     cause = visit.get("cause")
-    found = None if cause is None else next((it.number for it in run.causes if str(it.number) == cause), None)
+    found = None if cause is None else next((group.number for group in run.causes if str(group.number) == cause), None)
     if cause is not None and found is None:
         raise CommandError(f"the run {run.run} has no root cause {cause}")
     return found

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
-from roster_service.console.list_pages import MOST_ROWS, Paged, find_window, make_page
+from roster_service.console.list_pages import MOST_ROWS, Paged, find_window, make_paged
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
-from roster_service.feeds.change_history import Change, find_changes
+from roster_service.feeds.change_history import ChangedRecord, find_changes
 from roster_service.feeds.feeds import list_feeds
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.rejected_rows import count_rejected_rows, explain_missing
@@ -106,7 +106,7 @@ class RunPage:
 
 
 @dataclass(frozen=True)
-class NamedChange(Change):
+class NamedChange(ChangedRecord):
     """A record that a run changed, with its name; None if the roster has it no more."""
 
     name: str | None
@@ -136,9 +136,9 @@ def read_runs(visit: Visit) -> RunList:
     if outcome is not None and outcome not in OUTCOMES:
         raise CommandError(f"there is no outcome {outcome}; a run is {', '.join(OUTCOMES)}")
     skipped, count = find_window(visit)
-    runs = make_page(visit, list_run_page(visit.connection, feed, outcome, count, skipped))
+    runs = make_paged(visit, list_run_page(visit.connection, feed, outcome, count, skipped))
     totals = {run.run: _sum_changes(run) for run in runs.rows}
-    feeds = [it.name for it in list_feeds(visit.connection, without_records=True)]
+    feeds = [feed.name for feed in list_feeds(visit.connection, without_records=True)]
     approving = [run.run for run in runs.rows if run.outcome == HELD and _is_approving(visit, run.run)]
     is_live = bool(approving) or any(run.outcome == RUNNING for run in runs.rows)
     return RunList(
@@ -196,7 +196,7 @@ def read_changes(visit: Visit) -> ChangePage:
         raise CommandError(f"there is no such list; the types are {', '.join(TYPES.values())}")
     after = visit.get("after")
     count = MOST_ROWS if visit.whole else PAGE + 1
-    changes: list[Change] = []
+    changes: list[ChangedRecord] = []
     if history is not None:
         for one in kinds:
             changes += history.read_page(connection, one, change, after, count - len(changes))
@@ -215,14 +215,17 @@ def read_changes(visit: Visit) -> ChangePage:
     )
 
 
-def _name_changes(connection: sa.Connection, changes: Sequence[Change]) -> list[NamedChange]:
+def _name_changes(connection: sa.Connection, changes: Sequence[ChangedRecord]) -> list[NamedChange]:
     names = {
-        kind: read_names(connection, table, (it.sourcedId for it in changes if it.type == kind), {})
+        kind: read_names(connection, table, (change.sourcedId for change in changes if change.type == kind), {})
         for table in ROSTER_TABLES
-        if (kind := TYPES[table.name]) in {it.type for it in changes}
+        if (kind := TYPES[table.name]) in {change.type for change in changes}
     }
     return [
-        NamedChange(it.type, it.sourcedId, it.change, it.fields, names[it.type].get(it.sourcedId)) for it in changes
+        NamedChange(
+            change.type, change.sourcedId, change.change, change.fields, names[change.type].get(change.sourcedId)
+        )
+        for change in changes
     ]
 
 

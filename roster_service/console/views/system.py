@@ -16,7 +16,7 @@ from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
 from roster_service.explore.listed_settings import ListedSetting, list_settings
 from roster_service.feeds.figures import read_ordering_size, read_server, read_sync_channels
-from roster_service.feeds.roster_state import read_state
+from roster_service.feeds.roster_state import read_roster_state
 from roster_service.feeds.scripts import run_script
 from roster_service.roster.withheld import WithheldField
 
@@ -47,7 +47,7 @@ class System:
 def read_system(visit: Visit) -> System:
     """Reads the settings of this process and the state of the database."""
     connection, settings = visit.connection, visit.settings
-    state = read_state(connection)
+    state = read_roster_state(connection)
     server, size = read_server(connection)
     orderings = read_ordering_size(connection)
     return System(
@@ -65,7 +65,7 @@ def read_system(visit: Visit) -> System:
         ],
         withheld=read_default(connection),
         withholdable=[field.value for field in WithheldField],
-        following=sum(it.own_withheld is None for it in list_vendors(connection)),
+        following=sum(vendor.own_withheld is None for vendor in list_vendors(connection)),
         channels=read_sync_channels(connection),
         settings=list_settings(settings),
     )

@@ -86,7 +86,7 @@ def read_tonight(visit: Visit) -> Tonight:
     return Tonight(
         tasks=[task for card in cards for task in card.tasks],
         cards=sorted(cards, key=lambda card: (not card.tasks, card.feed.name)),
-        is_whole=all(it.colour == Colour.GOOD for it in said),
+        is_whole=all(condition.colour == Colour.GOOD for condition in said),
         removed=len(listed) - len(cards),
         vendors=list(_sum_vendors(read_usage(connection, None, datetime.now(UTC).date()))),
         ordering_bytes=read_ordering_size(connection),

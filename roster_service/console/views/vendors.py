@@ -51,16 +51,16 @@ def read_vendors(visit: Visit) -> VendorList:
             used[item.vendor] = max(item.used_at, used.get(item.vendor, ""))
     rows = [
         VendorRow(
-            id=it.id,
-            name=it.name,
-            email=it.email,
-            enabled=it.enabled,
-            districts=list_district_access(it, numbers),
-            gets=[PARTS[name].words for name in received[it.email]],
-            nothing=explain_nothing(it),
-            used=used.get(it.email),
+            id=vendor.id,
+            name=vendor.name,
+            email=vendor.email,
+            enabled=vendor.enabled,
+            districts=list_district_access(vendor, numbers),
+            gets=[PARTS[name].words for name in received[vendor.email]],
+            nothing=explain_nothing(vendor),
+            used=used.get(vendor.email),
         )
-        for it in vendors.list_vendors(connection)
+        for vendor in vendors.list_vendors(connection)
     ]
     return VendorList(cut_page(visit, rows))
 

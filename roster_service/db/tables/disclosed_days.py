@@ -65,7 +65,7 @@ audit_days = sa.Table(
 # `audit.people`, where `people` and `people_bits` are NULL.
 disclosures = sa.table(
     "disclosures",
-    *(sa.column(it.name, it.type) for it in audit_days.c),
+    *(sa.column(column.name, column.type) for column in audit_days.c),
     sa.column("by", sa.Text),
     sa.column("hashes", sa.LargeBinary),
 )

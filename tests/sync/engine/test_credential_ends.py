@@ -15,7 +15,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
 from sync_scripts.engine.credential_ends import announce_ends
 from sync_scripts.engine.nightly_feeds import NightlySync
-from sync_scripts.notifications.announcement import Announcement, Kind
+from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from tests.actors import TESTER
 
 EMAIL = "reading@example.com"
@@ -61,7 +61,7 @@ def test_ends_are_announced_with_their_vendor(
         f"the api key {prefix} of {EMAIL} is valid until {LAST}, UTC",
         f"the client secret {client_id} of {EMAIL} is valid until {LAST}, UTC",
     ]
-    assert sent == [Announcement(Kind.CREDENTIAL, None, text, vendor=EMAIL) for text in words[:number]]
+    assert sent == [Announcement(AnnouncementKind.CREDENTIAL, None, text, vendor=EMAIL) for text in words[:number]]
     assert [(event["step"], event["vendor"], event["exit"]) for event in events] == [("announce", EMAIL, 0)] * number
 
 

@@ -24,7 +24,7 @@ from roster_service.feeds.run_history import ReadFile
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.exit_codes import ExitCode
-from sync_scripts.engine.hold_policy import Limits, find_excess
+from sync_scripts.engine.hold_policy import HoldLimits, find_excess
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.loader_command import make_command
 from sync_scripts.reading.completeness import IncompleteExportError
@@ -49,7 +49,7 @@ from tests.sync.export_changes import (
     zipped,
 )
 
-LIMITS = Limits(tombstones_percent=10, changes_percent=75, rejected_percent=5, least_records=50)
+LIMITS = HoldLimits(tombstones_percent=10, changes_percent=75, rejected_percent=5, least_records=50)
 
 
 @pytest.mark.parametrize(

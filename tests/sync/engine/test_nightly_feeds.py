@@ -24,7 +24,7 @@ from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.nightly_feeds import ATTEMPTS, NightlySync, load_feeds
 from sync_scripts.engine.run_record import Approval
-from sync_scripts.notifications.announcement import Announcement, Kind
+from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from sync_scripts.reading.completeness import IncompleteExportError
 from tests.actors import TESTER
 from tests.postgres.loaded import load_first
@@ -175,7 +175,7 @@ def test_an_export_that_stays_the_same_is_stale_after_some_days(runs: Runs, spri
     cell_of("users", "spr-student-1", "givenName", "New")(springfield)
     set_age(springfield, LONG_AGO - 3600)
     assert runs.run() == [ExitCode.LOADED]
-    assert runs.kinds == [Kind.RECOVERED]
+    assert runs.kinds == [AnnouncementKind.RECOVERED]
 
 
 def test_a_missing_export_is_stale_and_the_roster_stays(runs: Runs, springfield: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_missing_export_is_stale_and_the_roster_stays(runs: Runs, springfield:
     assert runs.announced[0].message == f"there is no export at {springfield}"
     elsewhere.rename(springfield)
     assert runs.run() == [ExitCode.LOADED]
-    assert runs.kinds == [Kind.RECOVERED]
+    assert runs.kinds == [AnnouncementKind.RECOVERED]
     with runs.engine.connect() as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM users WHERE status = 'tobedeleted'")) == 0
 
@@ -205,7 +205,7 @@ def test_a_problem_is_announced_once_and_so_is_its_end(runs: Runs, springfield: 
         set_age(springfield, LONG_AGO - 3600)
         runs.run()
         found.append(runs.kinds)
-    assert found == [[], ["refused"], [], [], [], [Kind.RECOVERED], []]
+    assert found == [[], ["refused"], [], [], [], [AnnouncementKind.RECOVERED], []]
 
 
 def test_a_held_run_is_announced_with_its_number_and_page_and_again_after_a_discard(
@@ -239,16 +239,16 @@ def test_an_announcement_that_fails_changes_nothing_but_the_output(runs: Runs, s
 
 DAYS = {
     "two days before": (-2, "done", []),
-    "the day before": (-1, "done", [Kind.PAUSE]),
+    "the day before": (-1, "done", [AnnouncementKind.PAUSE]),
     "the first day": (0, "paused", []),
-    "the last day": (10, "paused", [Kind.PAUSE]),
+    "the last day": (10, "paused", [AnnouncementKind.PAUSE]),
     "the day after": (11, "done", []),
 }
 
 
 @pytest.mark.parametrize(("day", "outcome", "kinds"), DAYS.values(), ids=DAYS)
 def test_a_paused_feed_is_not_loaded_and_its_pause_is_announced(
-    runs: Runs, springfield: Path, day: int, outcome: str, kinds: list[Kind]
+    runs: Runs, springfield: Path, day: int, outcome: str, kinds: list[AnnouncementKind]
 ) -> None:
     add_feed(runs, "springfield", springfield)
     runs.today = TODAY + timedelta(days=day)

@@ -11,13 +11,13 @@ from sqlalchemy.types import Text
 
 from roster_service.roster import vocabulary
 from sync_scripts.formats import cells
-from sync_scripts.formats.cells import Kind, make_word_kind
+from sync_scripts.formats.cells import CellKind, make_word_kind
 
 REFUSED = object()
 EXT = make_word_kind(vocabulary.ORG_TYPES)
 RENAMED = make_word_kind(vocabulary.ENROLLMENT_ROLES_1_1, {"aide": "ext:aide"})
 
-CASES: list[tuple[Kind, str, Any]] = [
+CASES: list[tuple[CellKind, str, Any]] = [
     (cells.ID, "a", "a"),
     (cells.ID, "{5F3C-01}/x@y.z", "{5F3C-01}/x@y.z"),
     (cells.ID, "inner space", "inner space"),
@@ -110,7 +110,7 @@ CASES: list[tuple[Kind, str, Any]] = [
 @pytest.mark.parametrize(
     ("kind", "text", "stored"), CASES, ids=[f"{text[:30]!r}-{n}" for n, (_, text, _) in enumerate(CASES)]
 )
-def test_kinds(shared_engine: sa.Engine, kind: Kind, text: str, stored: Any) -> None:
+def test_kinds(shared_engine: sa.Engine, kind: CellKind, text: str, stored: Any) -> None:
     staged = sa.values(sa.column("cell", Text("C")), name="staged").data([(text,)])
     cell = staged.c.cell
     with shared_engine.connect() as connection:

@@ -14,7 +14,7 @@ from roster_service.roster import vocabulary
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import KNOWN
 from sync_scripts.formats import cells
-from sync_scripts.formats.cells import Kind, make_word_kind
+from sync_scripts.formats.cells import CellKind, make_word_kind
 from sync_scripts.formats.oneroster import SEX_SPELLINGS, VERSIONS
 from sync_scripts.formats.tolerated import (
     BLANK_LINE,
@@ -470,7 +470,7 @@ def test_lines_are_counted_as_in_the_file_behind_empty_and_broken_ones(engine: s
     assert "orgs.csv, line 7, column type: must be one of" in read_rejects(engine, springfield)
 
 
-CELLS: tuple[tuple[Deviation, Kind], ...] = (
+CELLS: tuple[tuple[Deviation, CellKind], ...] = (
     (WORD_SPELLING, make_word_kind(vocabulary.SEXES, spellings=SEX_SPELLINGS)),
     (GRADE_SPELLING, cells.GRADES),
     (PLAIN_DAY, cells.DAY),
@@ -487,7 +487,7 @@ CELLS: tuple[tuple[Deviation, Kind], ...] = (
 
 
 @pytest.mark.parametrize(("deviation", "kind"), CELLS, ids=[deviation.taken for deviation, _ in CELLS])
-def test_examples_are_true(shared_engine: sa.Engine, deviation: Deviation, kind: Kind) -> None:
+def test_examples_are_true(shared_engine: sa.Engine, deviation: Deviation, kind: CellKind) -> None:
     """A cell like the example is read as what the example says; one that is as it should be has no quirk."""
     tolerance = next(it for it in kind.tolerates if it.deviation is deviation)
     found, wanted = (sa.literal(text, CText) for text in deviation.example)

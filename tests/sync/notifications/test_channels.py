@@ -20,7 +20,7 @@ from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.settings import Settings
 from sync_scripts.announce import main
 from sync_scripts.engine.exit_codes import ExitCode
-from sync_scripts.notifications.announcement import KINDS, Announcement, Kind
+from sync_scripts.notifications.announcement import KINDS, Announcement, AnnouncementKind
 from sync_scripts.notifications.channels import SIGNATURE, announce
 
 SECRET = "a secret of the tests, of more than 32 characters"
@@ -146,7 +146,7 @@ def test_the_end_of_a_credential_names_its_vendor(hook: Received, mail_server: R
         smtp_url=f"smtp://127.0.0.1:{mail_server.port}",
         mail_to="a@x.example",
     )
-    ends = Announcement(Kind.CREDENTIAL, None, "the api key key-0 ends", vendor="reading@example.com")
+    ends = Announcement(AnnouncementKind.CREDENTIAL, None, "the api key key-0 ends", vendor="reading@example.com")
     assert announce(settings, ends) == []
     said = json.loads(hook.posts[0][1])
     assert (said["kind"], said["vendor"], said["run"]) == ("credential", "reading@example.com", None)
@@ -192,5 +192,5 @@ def test_without_channels_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_every_announced_outcome_has_a_subject_and_a_remedy() -> None:
     announced = {it.word for it in OUTCOMES.values() if it.is_announced}
-    assert set(KINDS) == announced | set(Kind)
+    assert set(KINDS) == announced | set(AnnouncementKind)
     assert [kind for kind, (_, remedy) in KINDS.items() if not remedy.endswith(".")] == []
