@@ -12,7 +12,7 @@ from roster_service.roster.visibility import ContentRights
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of a version, so that a path and its records agree: whoever is in `/teachers` shows the role teacher.
+    """The words of a version, so that a path and its records agree: each user in `/teachers` shows the role teacher.
 
     `session_type`: the type that a session with this stored type shows. `shows_role`: the condition that a user, a row
     of users with the role (a word of OneRoster) that the caller may see, shows it.
