@@ -85,9 +85,7 @@ def test_an_exception_is_its_type_and_place() -> None:
 
 
 @pytest.mark.parametrize(("options", "is_shown"), [((), False), (("-X", "dev"), True)], ids=["service", "development"])
-def test_the_message_of_an_exception_is_for_the_development_mode_alone(
-    options: tuple[str, ...], is_shown: bool
-) -> None:
+def test_a_message_is_shown_in_development_mode_alone(options: tuple[str, ...], is_shown: bool) -> None:
     code = f"from roster_service.errors import describe_fault; print(describe_fault(ValueError({SECRET!r})))"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDEVMODE"}
     done = subprocess.run(
