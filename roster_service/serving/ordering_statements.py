@@ -90,7 +90,8 @@ def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees
     """
     found = select_positions(plan, by_feed, sees_districts=sees_districts).subquery("found")
     identifier, at, of_feed = found.c
-    number = sa.cast(sa.func.div(at, CHUNK_SIZE), Integer)
+    # Not `div`, which counts in numerics.
+    number = sa.cast(at.op("/")(CHUNK_SIZE), Integer)
     claimed = sa.func.unnest(_CLAIMED_IDS, _CLAIMED_FEEDS).table_valued("id", "feed_id").render_derived(name="claimed")
     chunks = (
         sa.select(

@@ -18,10 +18,10 @@ from tests.conditions import wait_for
 KEY = 7
 SETTINGS = (
     "SELECT current_setting('transaction_isolation') AS level, current_setting('transaction_read_only') AS reading, "
-    "current_setting('statement_timeout') AS timeout, current_setting('jit') AS jit, "
+    "current_setting('statement_timeout') AS timeout, current_setting('jit') AS jit, current_setting('work_mem') AS memory, "
     "current_setting('roster.visibility_key', true) AS key"
 )
-INSIDE = ("repeatable read", "on", "30s", "off", "a key")
+INSIDE = ("repeatable read", "on", "30s", "off", "64MB", "a key")
 KEEP = Call(sa.text("SELECT set_config('roster.visibility_key', 'a key', true)"), {})
 
 SHORT = Call(sa.text("SELECT set_config('statement_timeout', '500ms', true)"), {})
@@ -57,7 +57,7 @@ def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(
 ) -> None:
     settings = Call(sa.text(SETTINGS), {})
     # A session of its own has been told from the beginning.
-    session = INSIDE[:4] if may_prepare(reading) else ("read committed", "off", "0", "on")
+    session = INSIDE[:5] if may_prepare(reading) else ("read committed", "off", "0", "on", "4MB")
     for _ in range(2):
         assert reader.fetch_last(KEEP, settings) == [INSIDE]
         with reader._own.driver.cursor() as cursor:
