@@ -8,39 +8,31 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from oneroster_filter import Operator, Or, clauses
-from oneroster_filter.sqlalchemy import FilterValue
 from sqlalchemy.dialects.postgresql import array
-from sqlalchemy.sql import visitors
 
-from roster_service.db.prepared_statements import DIALECT
 from roster_service.db.tables import CTexts
-from roster_service.serving.departures import (
-    EVERY_DEPARTURE,
-    DepartureFilter,
-    compile_departure_filter,
-    has_departures,
-    join_departures,
+from roster_service.serving.departures import join_departures
+from roster_service.serving.filter_shapes import (
+    FilterConditions,
+    FilterShape,
+    bind_filter,
+    has_invented_name,
+    make_filter_conditions,
 )
 from roster_service.serving.ordering_statements import LIMIT, OFFSET
 from roster_service.serving.plan import Plan, QueryShape
 from roster_service.serving.statements import (
     STATEMENT_CACHE_SIZE,
     Driver,
-    choose_collection_condition,
-    compile_clause,
-    compile_filter,
+    choose_driver,
     find_driver,
     get_key_column,
-    has_dotted_sort,
     make_collection_condition,
-    make_filter_condition,
     make_sort_keys,
 )
 
@@ -67,109 +59,27 @@ def make_first_page_query(plan: Plan, *, by_feed: bool, sees_districts: bool) ->
     the number of records that are left depends on them.
     """
     shape, driver = dataclasses.replace(plan.shape, fields=()), find_driver(plan)
-    if driver is Driver.VISIBILITY or has_dotted_sort(shape) or _names_metadata_key(plan):
-        admitted = choose_collection_condition(plan, sees_districts=sees_districts)
-        filtered = (make_filter_condition(plan), compile_departure_filter(plan))
+    if driver is Driver.VISIBILITY or has_invented_name(plan):
+        admitted = make_collection_condition(shape, choose_driver(plan, sees_districts=sees_districts))
+        filtered = make_filter_conditions(plan)
         found = (
             _select_page(shape, admitted, filtered, by_feed=by_feed)
             if plan.limit
             else _select_count(shape, admitted, filtered)
         )
         return FirstPageQuery(found, {}, is_shared=False)
-    if plan.filter is None:
-        return FirstPageQuery(_select_unfiltered_page(shape, driver), {}, is_shared=True)
     filter_shape, values = bind_filter(plan)
-    return FirstPageQuery(_select_filtered_page(shape, driver, filter_shape), values, is_shared=True)
-
-
-def _names_metadata_key(plan: Plan) -> bool:
-    """Whether the filter names a key of `metadata`. The caller invents these names, so they must fill no cache."""
-    known = plan.shape.view.filter_types
-    return plan.filter is not None and any(clause.field not in known for clause in clauses(plan.filter))
-
-
-@dataclass(frozen=True)
-class FilterShape:
-    """The part of a filter that decides its SQL, without the values.
-
-    `comparisons`: (field, operator) of each clause. `is_or`: whether OR joins the clauses. `condition`: the SQL, with
-    `filter_0`, `filter_1` and so on as bound values; it is equal for all filters of one shape. `departed`: the
-    condition on departures, None where the filter matches none.
-    """
-
-    comparisons: tuple[tuple[str, Operator], ...]
-    is_or: bool
-    condition: sa.ColumnElement[bool] = field(compare=False)
-    departed: DepartureFilter | None = field(compare=False)
-
-
-def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
-    """Separates the filter of a plan into its shape and its values, by name, as the driver takes them.
-
-    Raises TypeError where the plan has no filter.
-    """
-    if plan.filter is None:
-        raise TypeError("the plan has no filter")
-    values: dict[str, Any] = {}
-
-    def replace_value(element: Any, **_: Any) -> sa.BindParameter[Any] | None:
-        if not isinstance(element, FilterValue):
-            return None
-        name = f"filter_{len(values)}"
-        to_driver = element.type.dialect_impl(DIALECT).bind_processor(DIALECT)
-        values[name] = element.value if to_driver is None else to_driver(element.value)
-        return sa.bindparam(name, type_=element.type)
-
-    condition = visitors.replacement_traverse(compile_filter(plan), {}, replace_value)
-    departed = compile_departure_filter(plan, _make_binder(plan))
-    comparisons = tuple((clause.field, clause.operator) for clause in clauses(plan.filter))
-    return FilterShape(comparisons, isinstance(plan.filter, Or), condition, departed), values
-
-
-def _make_binder(plan: Plan) -> Callable[[int, sa.ColumnElement[bool]], sa.ColumnElement[bool]]:
-    """Returns the function that binds the values of a clause, given its number, under the names that `bind_filter` has
-    given to the values of the same clause."""
-
-    @functools.cache
-    def list_starts() -> list[int]:
-        # Few filters match a departure, so the clauses of the others are not compiled a second time.
-        parts = () if plan.filter is None else clauses(plan.filter)
-        compiled = (compile_clause(plan.shape.view, part) for part in parts)
-        return list(itertools.accumulate(map(_count_values, compiled), initial=0))
-
-    def bind(number: int, clause: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
-        names = itertools.count(list_starts()[number])
-
-        def replace_value(element: Any, **_: Any) -> sa.BindParameter[Any] | None:
-            is_value = isinstance(element, FilterValue)
-            return sa.bindparam(f"filter_{next(names)}", type_=element.type) if is_value else None
-
-        return visitors.replacement_traverse(clause, {}, replace_value)
-
-    return bind
-
-
-def _count_values(condition: sa.ColumnElement[bool]) -> int:
-    return sum(isinstance(element, FilterValue) for element in visitors.iterate(condition))
+    return FirstPageQuery(_select_shared_page(shape, driver, filter_shape), values, is_shared=True)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _select_unfiltered_page(shape: QueryShape, driver: Driver) -> sa.CTE:
-    filtered = (sa.true(), EVERY_DEPARTURE if has_departures(shape) else None)
-    return _select_page(shape, make_collection_condition(shape, driver), filtered, by_feed=False)
+def _select_shared_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> sa.CTE:
+    return _select_page(shape, make_collection_condition(shape, driver), filter_shape.conditions, by_feed=False)
 
 
-@functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _select_filtered_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> sa.CTE:
-    filtered = (filter_shape.condition, filter_shape.departed)
-    return _select_page(shape, make_collection_condition(shape, driver), filtered, by_feed=False)
-
-
-# The caller's filter, as a condition on records, and on departures.
-_Filtered = tuple[sa.ColumnElement[bool], DepartureFilter | None]
-
-
-def _select_page(shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: _Filtered, *, by_feed: bool) -> sa.CTE:
+def _select_page(
+    shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: FilterConditions, *, by_feed: bool
+) -> sa.CTE:
     sorts = [_strip_direction(key) for key in make_sort_keys(shape)]
     matching = join_departures(shape, (admitted,), filtered, sorts).cte("matching")
     *keys, feed_id = matching.c
@@ -181,7 +91,7 @@ def _select_page(shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: 
     return sa.select(sa.func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
 
 
-def _select_count(shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: _Filtered) -> sa.CTE:
+def _select_count(shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: FilterConditions) -> sa.CTE:
     """Returns the CTE for a request with limit 0, which only counts: `ids` is empty."""
     none: sa.ColumnElement[Any] = sa.cast(array([]), CTexts)
     matching = join_departures(shape, (admitted,), filtered, [get_key_column(shape)]).subquery("matching")

@@ -6,7 +6,9 @@ its reverse, including absent values and ties, so both directions share one orde
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,12 +18,21 @@ from sqlalchemy.types import BigInteger, Boolean, Integer
 
 from roster_service.db.tables import WHOLE, CText, CTexts, ordering_chunks, orderings, visible_feeds
 from roster_service.roster.visibility import VENDOR, name_visible_set
-from roster_service.serving.departures import compile_departure_filter, join_departures
-from roster_service.serving.plan import Plan
+from roster_service.serving.departures import join_departures
+from roster_service.serving.filter_shapes import (
+    FilterConditions,
+    FilterShape,
+    bind_filter,
+    has_invented_name,
+    make_filter_conditions,
+)
+from roster_service.serving.plan import Plan, QueryShape
 from roster_service.serving.request import make_ordering_shape
 from roster_service.serving.statements import (
-    choose_collection_condition,
-    make_filter_condition,
+    STATEMENT_CACHE_SIZE,
+    Driver,
+    choose_driver,
+    make_collection_condition,
     make_sort_keys,
 )
 
@@ -58,37 +69,64 @@ def join_orderings(parts: sa.FromClause) -> sa.Join:
     return parts.outerjoin(orderings, is_its_ordering)
 
 
-def select_positions(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> sa.Select[str, int, int]:
-    """Returns the SELECT of (id, position, feed) for every record and departure of the plan's orderings; positions
-    count from 0.
+@dataclass(frozen=True)
+class OrderingQuery:
+    """The statement that stores the orderings of a plan. `values`: bound values beside those of the request.
+    `is_shared`: whether all plans that differ only in their values get the same statement object."""
 
-    `by_feed`: the feeds of which there is an ordering each; None: one ordering of all records, of the feed WHOLE.
+    statement: sa.Select[*tuple[Any, ...]]
+    values: Mapping[str, Any]
+    is_shared: bool
+
+
+def make_ordering_query(plan: Plan, *, by_feed: bool, sees_districts: bool) -> OrderingQuery:
+    """Returns the query that stores the ids of the plan's orderings in chunks, in one pass, and their number and size.
+
+    `by_feed`: whether there is an ordering for each feed; else there is one of all records, of the feed WHOLE.
     `sees_districts`: whether the caller sees whole districts.
+
+    The ids of the orderings are bound as `ordering_ids`, and their feeds as `ordering_feeds`. The statement gives a row
+    for each: `id`, `bytes` (of the chunks), and `is_present`: whether its revision is still that of the feed, for this
+    caller; NULL where the caller does not see the feed any more.
     """
-    shape = make_ordering_shape(plan)
-    conditions = [choose_collection_condition(plan, sees_districts=sees_districts)]
-    if by_feed is not None:
-        conditions.append(shape.view.record.table.c.feed_id.in_(by_feed))
-    filtered = (make_filter_condition(plan), compile_departure_filter(plan))
+    shape, driver = make_ordering_shape(plan), choose_driver(plan, sees_districts=sees_districts)
+    if has_invented_name(plan):
+        positions = select_positions(shape, driver, make_filter_conditions(plan), by_feed=by_feed)
+        return OrderingQuery(_make_statement(positions), {}, is_shared=False)
+    filter_shape, values = bind_filter(plan)
+    return OrderingQuery(_make_shared_statement(shape, driver, filter_shape, by_feed), values, is_shared=True)
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _make_shared_statement(
+    shape: QueryShape, driver: Driver, filter_shape: FilterShape, by_feed: bool
+) -> sa.Select[*tuple[Any, ...]]:
+    return _make_statement(select_positions(shape, driver, filter_shape.conditions, by_feed=by_feed))
+
+
+def select_positions(
+    shape: QueryShape, driver: Driver, filtered: FilterConditions, *, by_feed: bool
+) -> sa.Select[str, int, int]:
+    """Returns the SELECT of (id, position, feed) for every record and departure of orderings; positions count from 0.
+
+    `shape`: of `make_ordering_shape`. `by_feed`: whether there is an ordering for each feed that is bound in
+    `ordering_feeds`; else there is one of all records, of the feed WHOLE.
+    """
+    conditions = [make_collection_condition(shape, driver)]
+    if by_feed:
+        conditions.append(shape.view.record.table.c.feed_id == sa.any_(_CLAIMED_FEEDS))
     members = join_departures(shape, conditions, filtered, [key.element for key in make_sort_keys(shape)])
     # Sorted apart: for the order of an index, PostgreSQL would fetch the rows of a large table one by one.
     found = members.cte("members").prefix_with("MATERIALIZED")
     *keys, feed_id = found.c
-    feed: sa.ColumnElement[int] = sa.literal_column(str(WHOLE), Integer) if by_feed is None else feed_id
-    window: dict[str, Any] = {} if by_feed is None else {"partition_by": feed_id}
+    feed: sa.ColumnElement[int] = feed_id if by_feed else sa.literal_column(str(WHOLE), Integer)
+    window: dict[str, Any] = {"partition_by": feed_id} if by_feed else {}
     position = sa.func.row_number().over(order_by=keys, **window) - 1
     return sa.select(keys[-1], position, feed.label("feed_id"))
 
 
-def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> sa.Select[Any]:
-    """Returns the statement that stores the ids of the plan's orderings in chunks, in one pass. `by_feed`,
-    `sees_districts`: as for `select_positions`.
-
-    The ids of the orderings are bound as `ordering_ids`, and their feeds as `ordering_feeds`. The statement gives a row
-    for each: `id`, `total` (number of ids), `bytes` (of the chunks), and `is_present`: whether its revision is still
-    that of the feed, for this caller; NULL where the caller does not see the feed any more.
-    """
-    found = select_positions(plan, by_feed, sees_districts=sees_districts).subquery("found")
+def _make_statement(positions: sa.Select[str, int, int]) -> sa.Select[*tuple[Any, ...]]:
+    found = positions.subquery("found")
     identifier, at, of_feed = found.c
     # Not `div`, which counts in numerics.
     number = sa.cast(at.op("/")(CHUNK_SIZE), Integer)
@@ -112,19 +150,27 @@ def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees
         )
         .cte("stored")
     )
-    seen, claim = visible_feeds.alias(), orderings.alias()
-    is_seen = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == claimed.c.feed_id)
-    made = claimed.join(claim, claim.c.id == claimed.c.id).outerjoin(seen, is_seen)
-    return (
+    sizes = (
         sa.select(
-            claim.c.id,
-            sa.cast(sa.func.coalesce(sa.func.sum(stored.c.length), 0), BigInteger).label("total"),
-            sa.cast(sa.func.coalesce(sa.func.sum(stored.c.bytes), 0), BigInteger).label("bytes"),
-            (sa.func.max(seen.c.revision) == claim.c.revision).label("is_present"),
+            claimed.c.id,
+            sa.func.coalesce(sa.func.sum(stored.c.length), 0).label("total"),
+            sa.func.coalesce(sa.func.sum(stored.c.bytes), 0).label("bytes"),
         )
-        .select_from(made.outerjoin(stored, stored.c.ordering_id == claim.c.id))
-        .group_by(claim.c.id, claim.c.revision)
+        .select_from(claimed.outerjoin(stored, stored.c.ordering_id == claimed.c.id))
+        .group_by(claimed.c.id)
+        .subquery("sizes")
     )
+    made = (
+        sa.update(orderings)
+        .values(total=sizes.c.total, bytes=sizes.c.bytes)
+        .where(orderings.c.id == sizes.c.id)
+        .returning(orderings.c.id, orderings.c.feed_id, orderings.c.revision, orderings.c.bytes)
+        .cte("made")
+    )
+    seen = visible_feeds.alias()
+    is_seen = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == made.c.feed_id)
+    is_present = (seen.c.revision == made.c.revision).label("is_present")
+    return sa.select(made.c.id, made.c.bytes, is_present).select_from(made.outerjoin(seen, is_seen))
 
 
 def select_changed(change: ReturningInsert[Any] | ReturningUpdate[Any]) -> sa.Select[Any]:

@@ -8,8 +8,10 @@ others are still valid.
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any
@@ -20,13 +22,13 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.auth.throttling.ordering_throttle import OrderingThrottle
-from roster_service.db.prepared_statements import fetch_rows
-from roster_service.db.tables import ordering_chunks, orderings
+from roster_service.db.prepared_statements import Statement, fetch_rows
+from roster_service.db.tables import orderings
 from roster_service.errors import make_slot_refusal
 from roster_service.feeds.roster_state import RosterState
 from roster_service.roster.visibility import VENDOR, select_whole_districts
-from roster_service.serving.ordering_statements import QUERY, make_ordering_statement, select_changed, select_parts
-from roster_service.serving.pulls import Pull, make_pull_row, prolong_pull
+from roster_service.serving.ordering_statements import QUERY, make_ordering_query, select_changed, select_parts
+from roster_service.serving.pulls import Pull, bind_pull, make_pull_row, prolong_pull
 from roster_service.serving.request import AuthorizedRequest
 
 # How many orderings, and how many bytes of chunks, a worker adds before it evicts orderings beyond the bounds.
@@ -36,7 +38,7 @@ UNCHECKED_BYTES = 2**20
 # half of them.
 MAX_ORDERINGS = 10_000
 
-_SEES_DISTRICTS = sa.select(select_whole_districts().exists())
+_LOCK = sa.text("SELECT pg_advisory_xact_lock(:lock)")
 
 _log = logging.getLogger(__name__)
 
@@ -80,8 +82,7 @@ class Orderings:
         try:
             with self._engine.begin() as connection:
                 if _admit(connection, request):
-                    claim = _make_claim(total).on_conflict_do_nothing().returning(orderings.c.id)
-                    connection.execute(select_changed(claim), request.values)
+                    fetch_rows(connection, _make_total_claim(), {**request.values, "claimed_total": total})
                     self._evict_when_due(connection, 1, 0)
         except SQLAlchemyError as error:
             _report(error)
@@ -97,7 +98,7 @@ class Orderings:
                 # Of all workers that want these orderings now, one makes them. The others wait for the lock and find
                 # them.
                 lock = int.from_bytes(request.query_hash[:8], signed=True)
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
+                fetch_rows(connection, _LOCK, {"lock": lock})
                 if _admit(connection, request) is None:
                     raise make_slot_refusal()
                 if not self._make(connection, request):
@@ -120,40 +121,30 @@ class Orderings:
                 admitted = _admit(connection, request)
                 if admitted is None:
                     raise make_slot_refusal()
-                row = make_pull_row(state, pull_minutes) if pull is None else prolong_pull(state, pull_minutes)
+                row = make_pull_row() if pull is None else prolong_pull()
+                values = {**request.values, **bind_pull(state, pull_minutes)}
                 # Without an admission, no ordering is visible. The next request finds out that the token has ended.
-                return not admitted or connection.scalar(row, request.values) is not None
+                return not admitted or bool(fetch_rows(connection, row, values))
         except SQLAlchemyError as error:
             _report(error)
             return True
 
     def _make(self, connection: sa.Connection, request: AuthorizedRequest) -> bool:
-        claim = _make_claim(0)
-        again = claim.on_conflict_do_update(
-            index_elements=[orderings.c.query, orderings.c.feed_id, orderings.c.visible_set, orderings.c.revision],
-            set_={"made_at": sa.func.now()},
-        )
-        columns = (orderings.c.id, orderings.c.feed_id, orderings.c.bytes)
-        claimed = connection.execute(select_changed(again.returning(*columns)), request.values).all()
+        claimed = fetch_rows(connection, _make_ordering_claim(), {**request.values, "claimed_total": 0})
         missing = [row for row in claimed if row.bytes is None]
         if not missing:
             return True
         # Where a sync of some feeds has left the orderings of the others, the feed decides which rows are read, and not
         # how much the caller sees.
-        is_whole = len(missing) == len(claimed)
-        sees_districts = is_whole and bool(connection.scalar(_SEES_DISTRICTS, request.values))
-        ids, feed_ids = [row.id for row in missing], [row.feed_id for row in missing]
-        connection.execute(sa.delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(ids)))
-        statement = make_ordering_statement(
-            request.plan, feed_ids if request.by_feed else None, sees_districts=sees_districts
-        )
-        bound = {**request.values, "ordering_ids": ids, "ordering_feeds": feed_ids}
+        sees_districts = len(missing) == len(claimed) and missing[0].sees_districts
+        query = make_ordering_query(request.plan, by_feed=request.by_feed, sees_districts=sees_districts)
+        feeds = {"ordering_ids": [row.id for row in missing], "ordering_feeds": [row.feed_id for row in missing]}
+        # Only what is shared may fill a cache of texts.
+        fetch = fetch_rows if query.is_shared else _fetch_once
         with self.measure(request):
-            made = connection.execute(statement, bound).all()
+            made = fetch(connection, query.statement, {**request.values, **query.values, **feeds})
         if not all(row.is_present for row in made):
             return False
-        rows = [{"made": row.id, "total": row.total, "bytes": row.bytes} for row in made]
-        connection.execute(sa.update(orderings).where(orderings.c.id == sa.bindparam("made")), rows)
         self._evict_when_due(connection, len(made), sum(row.bytes for row in made))
         return True
 
@@ -192,7 +183,29 @@ def _is_invented(request: AuthorizedRequest) -> bool:
     return plan.filter is not None or plan.shape.sort is not None or bool(request.path_values)
 
 
-def _make_claim(total: int) -> postgresql.Insert:
+def _fetch_once(connection: sa.Connection, statement: Statement, values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
+    return connection.execute(statement, values).all()
+
+
+@functools.cache
+def _make_total_claim() -> sa.Select[Any]:
+    """Returns the statement that stores the rows of the caller's orderings with their number of ids alone."""
+    return select_changed(_make_claim().on_conflict_do_nothing().returning(orderings.c.id))
+
+
+@functools.cache
+def _make_ordering_claim() -> sa.Select[Any]:
+    """Returns the statement that gives the rows of the caller's orderings, which it stores if they are not there; of
+    each: `id`, `feed_id`, `bytes`, NULL where its ids are not stored, and whether the caller sees whole districts."""
+    claim = _make_claim().on_conflict_do_update(
+        index_elements=[orderings.c.query, orderings.c.feed_id, orderings.c.visible_set, orderings.c.revision],
+        set_={"made_at": sa.func.now()},
+    )
+    claimed = select_changed(claim.returning(orderings.c.id, orderings.c.feed_id, orderings.c.bytes))
+    return claimed.add_columns(select_whole_districts().exists().label("sees_districts"))
+
+
+def _make_claim() -> postgresql.Insert:
     """Returns the INSERT of the rows of the caller's orderings, whose ids are not stored yet. Without an admission
     there are none."""
     part = select_parts().subquery("part")
@@ -202,7 +215,7 @@ def _make_claim(total: int) -> postgresql.Insert:
         "visible_set": part.c.visible_set,
         "revision": part.c.revision,
         "vendor_id": VENDOR,
-        "total": sa.literal(total, sa.BigInteger),
+        "total": sa.bindparam("claimed_total", type_=sa.BigInteger),
     }
     return insert(orderings).from_select(list(values), sa.select(*values.values()))
 

@@ -9,8 +9,8 @@ whose records are no longer all there for the caller, is refused: the client has
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,6 +26,10 @@ from roster_service.serving.request import AuthorizedRequest
 CALLER = sa.bindparam("caller", type_=sa.Text)
 # The cast tells PostgreSQL the type of a NULL.
 REVISION = sa.cast(sa.bindparam("pull_revision"), sa.BigInteger)
+_SHOWN_REVISION = sa.bindparam("shown_revision", type_=sa.BigInteger)
+_END = sa.func.now() + sa.func.make_interval(
+    0, 0, 0, 0, 0, sa.bindparam("pull_minutes", type_=sa.Integer), type_=sa.Interval
+)
 # Why a pull cannot go on.
 TIME_IS_OVER = (
     "the caller has no pull of this query with this revision, or its time is over: too long has passed since its last "
@@ -103,9 +107,10 @@ def refuse_ended(reason: str) -> RefusedRequestError:
     return RefusedRequestError(Problem.PULL_ENDED, f"this pull cannot go on: {reason}; begin again with the first page")
 
 
-def make_pull_row(state: RosterState, minutes: int) -> sa.Select[Any]:
-    """Returns the statement that begins a pull of the orderings of `state`. It gives no row if the caller sees another
-    revision now, or if one of the orderings is not stored any more."""
+@functools.cache
+def make_pull_row() -> sa.Select[Any]:
+    """Returns the statement that begins a pull of the orderings of the state that `bind_pull` gives. It gives no row if
+    the caller sees another revision now, or if one of the orderings is not stored any more."""
     part = select_parts().subquery("part")
     stored = sa.select(
         sa.func.coalesce(sa.func.array_agg(part.c.feed_id), sa.cast(array([]), ARRAY(sa.Integer))).label("feed_ids"),
@@ -115,17 +120,17 @@ def make_pull_row(state: RosterState, minutes: int) -> sa.Select[Any]:
         sa.func.coalesce(sa.func.bool_and(orderings.c.bytes.is_not(None)), sa.true()).label("is_stored"),
     ).select_from(join_orderings(part))
     found, seen = stored.subquery("stored"), visible_feeds.alias()
-    is_present = sa.and_(seen.c.vendor_id == VENDOR, seen.c.feed_id == WHOLE, seen.c.revision == state.revision)
+    is_present = sa.and_(seen.c.vendor_id == VENDOR, seen.c.feed_id == WHOLE, seen.c.revision == _SHOWN_REVISION)
     values: dict[str, sa.ColumnElement[Any]] = {
         "caller": CALLER,
         "query": QUERY,
         "revision": seen.c.revision,
-        "as_of": sa.literal(state.as_of, Stamp),
-        "deletions_since": sa.literal(state.deletions_since, Stamp),
+        "as_of": sa.bindparam("shown_as_of", type_=Stamp),
+        "deletions_since": sa.bindparam("shown_deletions_since", type_=Stamp),
         "feed_ids": found.c.feed_ids,
         "feed_revisions": found.c.feed_revisions,
         "begun_at": sa.func.now(),
-        "ends_at": _make_end(minutes),
+        "ends_at": _END,
     }
     begun = sa.select(*values.values()).select_from(seen.join(found, sa.true())).where(is_present, found.c.is_stored)
     row = insert(pulls).from_select(list(values), begun)
@@ -134,16 +139,23 @@ def make_pull_row(state: RosterState, minutes: int) -> sa.Select[Any]:
     return select_changed(begins.returning(pulls.c.revision))
 
 
-def prolong_pull(state: RosterState, minutes: int) -> sa.Select[Any]:
-    """Returns the statement that prolongs the pull of the orderings of `state`. It gives no row if the pull has ended.
-    While it has not, its orderings are not evicted."""
-    own = sa.update(pulls).where(_is_own(), pulls.c.revision == state.revision)
-    return select_changed(own.values(ends_at=_make_end(minutes)).returning(pulls.c.revision))
+@functools.cache
+def prolong_pull() -> sa.Select[Any]:
+    """Returns the statement that prolongs the pull of the orderings of the state that `bind_pull` gives. It gives no
+    row if the pull has ended. While it has not, its orderings are not evicted."""
+    own = sa.update(pulls).where(_is_own(), pulls.c.revision == _SHOWN_REVISION)
+    return select_changed(own.values(ends_at=_END).returning(pulls.c.revision))
+
+
+def bind_pull(state: RosterState, minutes: int) -> dict[str, Any]:
+    """Returns the values of the two statements beside those of the request. `minutes`: until the pull ends."""
+    return {
+        "shown_revision": state.revision,
+        "shown_as_of": state.as_of,
+        "shown_deletions_since": state.deletions_since,
+        "pull_minutes": minutes,
+    }
 
 
 def _is_own() -> sa.ColumnElement[bool]:
     return (pulls.c.caller == CALLER) & (pulls.c.query == QUERY)
-
-
-def _make_end(minutes: int) -> sa.ColumnElement[Any]:
-    return sa.func.now() + sa.literal(timedelta(minutes=minutes), sa.Interval)

@@ -37,11 +37,6 @@ def select_ids(shape: QueryShape, *conditions: sa.ColumnElement[bool]) -> sa.Sel
     return sa.select(get_key_column(shape)).where(*conditions)
 
 
-def make_filter_condition(plan: Plan) -> sa.ColumnElement[bool]:
-    """Returns the filter of a plan as a condition; `true` where the plan has no filter."""
-    return sa.true() if plan.filter is None else compile_filter(plan)
-
-
 def get_key_column(shape: QueryShape) -> sa.ColumnElement[str]:
     """Returns the sourcedId column of the shape's table."""
     return shape.view.record.table.c.sourced_id
@@ -110,16 +105,14 @@ def make_collection_condition(shape: QueryShape, driver: Driver) -> sa.ColumnEle
     return _make_collection_condition(shape.view.record, shape.view.rights, shape.path_filter, driver)
 
 
-def choose_collection_condition(plan: Plan, *, sees_districts: bool) -> sa.ColumnElement[bool]:
-    """Returns the same condition in the cheapest form for a plan.
+def choose_driver(plan: Plan, *, sees_districts: bool) -> Driver:
+    """Returns the driver with which the collection of a plan is read in the cheapest way.
 
-    `sees_districts`: whether the caller sees whole districts.
+    `sees_districts`: whether the caller sees whole districts. It then sees nearly all rows, so a check of each row
+    costs less than a join with the visible orgs.
     """
     driver = find_driver(plan)
-    # A caller with whole districts sees nearly all rows, so a check of each row costs less than a join with the visible
-    # orgs.
-    checks_each_row = driver is Driver.VISIBILITY and sees_districts
-    return make_collection_condition(plan.shape, Driver.FILTER if checks_each_row else driver)
+    return Driver.FILTER if driver is Driver.VISIBILITY and sees_districts else driver
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
@@ -137,10 +130,10 @@ def _make_collection_condition(
             return of_each_row(sa.and_(visible, selected))
 
 
-def compile_filter(plan: Plan) -> sa.ColumnElement[bool]:
-    """Returns the filter of a plan as a condition with bound values. Raises TypeError where the plan has no filter."""
+def make_filter_condition(plan: Plan) -> sa.ColumnElement[bool]:
+    """Returns the filter of a plan as a condition with bound values; `true` where the plan has no filter."""
     if plan.filter is None:
-        raise TypeError("the plan has no filter")
+        return sa.true()
     compile_one = functools.partial(compile_clause, plan.shape.view)
     whole = fold_tree(plan.filter, compile_one, lambda parts: sa.and_(*parts), lambda parts: sa.or_(*parts))
     return whole.self_group()
@@ -164,11 +157,6 @@ def make_sort_keys(shape: QueryShape) -> list[sa.ColumnElement[Any]]:
             raise TypeError(f"{shape.sort} has several values a record")
         keys.insert(0, source)
     return [key.desc() if shape.descending else key.asc() for key in keys]
-
-
-def has_dotted_sort(shape: QueryShape) -> bool:
-    """Whether the sort is a dotted name. The caller invents names below `metadata`, so they fill no cache."""
-    return shape.sort is not None and "." in shape.sort
 
 
 def find_source(view: ResourceView, path: str) -> Source:

@@ -22,10 +22,12 @@ from roster_service.auth.credentials.token_cache import TokenReader
 from roster_service.db.engine import make_engine
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.rostering.endpoints import list_listings
+from roster_service.serving.filter_shapes import make_filter_conditions
 from roster_service.serving.ordering_statements import CHUNK_SIZE, select_positions
 from roster_service.serving.params import Params
 from roster_service.serving.plan import make_plan
-from roster_service.serving.request import AuthorizedRequest
+from roster_service.serving.request import AuthorizedRequest, make_ordering_shape
+from roster_service.serving.statements import choose_driver
 from roster_service.serving.warm_up import Listing
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
@@ -204,7 +206,8 @@ def test_an_ordering_reads_the_rows_of_its_table(
     params = Params(limit=1, offset=1, filter=wanted, sort=None, descending=False, fields=None)
     plan = make_plan(params, listing.record, token.rights, listing.path_filter, {})
     request = AuthorizedRequest(plan, token.vendor_id, token.client_id, token.admission, {})
-    statement = select_positions(plan, None, sees_districts=vendor == "district")
+    driver = choose_driver(plan, sees_districts=vendor == "district")
+    statement = select_positions(make_ordering_shape(plan), driver, make_filter_conditions(plan), by_feed=False)
     with observed.app.extensions["roster_engine"].connect() as connection:
         connection.execute(token.admission.statement, token.admission.values)
         every = connection.scalar(sa.select(sa.func.count()).select_from(listing.record.table))

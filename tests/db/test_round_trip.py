@@ -18,8 +18,8 @@ from tests.conditions import wait_for
 KEY = 7
 SETTINGS = (
     "SELECT current_setting('transaction_isolation') AS level, current_setting('transaction_read_only') AS reading, "
-    "current_setting('statement_timeout') AS timeout, current_setting('jit') AS jit, current_setting('work_mem') AS memory, "
-    "current_setting('roster.visibility_key', true) AS key"
+    "current_setting('statement_timeout') AS timeout, current_setting('jit') AS jit, "
+    "current_setting('work_mem') AS memory, current_setting('roster.visibility_key', true) AS key"
 )
 INSIDE = ("repeatable read", "on", "30s", "off", "64MB", "a key")
 KEEP = Call(sa.text("SELECT set_config('roster.visibility_key', 'a key', true)"), {})

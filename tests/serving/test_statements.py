@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 
 import pytest
@@ -17,8 +16,9 @@ from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
 from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.serving.departures import compile_departure_filter
-from roster_service.serving.first_page import bind_filter, make_first_page_query
-from roster_service.serving.ordering_statements import make_ordering_statement, select_positions
+from roster_service.serving.filter_shapes import bind_filter, make_filter_conditions
+from roster_service.serving.first_page import make_first_page_query
+from roster_service.serving.ordering_statements import make_ordering_query, select_positions
 from roster_service.serving.params import Params
 from roster_service.serving.path_filters import everything
 from roster_service.serving.plan import Plan, make_plan
@@ -30,8 +30,10 @@ from roster_service.serving.read_statements import (
     prepare_ordered_page,
     prepare_record,
 )
+from roster_service.serving.request import make_ordering_shape
 from roster_service.serving.statements import (
     Driver,
+    choose_driver,
     make_collection_condition,
     make_filter_condition,
     make_record_json,
@@ -85,6 +87,12 @@ def page_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
     return make_found_page_statement(
         unsorted, make_first_page_query(made, by_feed=False, sees_districts=sees_districts).found
     )
+
+
+def positions_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
+    """The numbered ids of an ordering of all records."""
+    driver = choose_driver(made, sees_districts=sees_districts)
+    return select_positions(make_ordering_shape(made), driver, make_filter_conditions(made), by_feed=False)
 
 
 def test_all_orgs_are_those_that_are_visible() -> None:
@@ -154,7 +162,7 @@ def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Versio
         made = make_plan(params(filter="sourcedId!='x'"), record, rights, endpoint.path_filter, ids)
         shape = made.shape
         finding = [make_first_page_query(made, by_feed=False, sees_districts=sees).found for sees in (False, True)]
-        ordering = [select_positions(made, None, sees_districts=sees) for sees in (False, True)]
+        ordering = [positions_of(made, sees_districts=sees) for sees in (False, True)]
         for statement in (matching_of(made), *ordering):
             assert_limited(statement, record, 1)
         for found in finding:
@@ -170,7 +178,7 @@ def test_every_filter_and_sort_is_tied_to_its_own_record(record: type[Record]) -
         path = name.replace("*", "key")
         made = plan(record, ALL, filter=f"{path}!='{values[kind.kind.value]}'", sort=path)
         assert_limited(page_of(made), record, 2)
-        assert_limited(make_ordering_statement(made, None, sees_districts=False), record, 1)
+        assert_limited(make_ordering_query(made, by_feed=False, sees_districts=False).statement, record, 1)
 
 
 @RECORDS
@@ -190,6 +198,31 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
     assert "planted" not in f"{sql}{bound}"
     assert {"filter_0", "filter_1"} <= set(bound)
     assert_limited(statement, record, 2)
+
+
+@RECORDS
+def test_plans_that_differ_in_values_share_the_statement_of_their_ordering(record: type[Record]) -> None:
+    """For each of both ways to look for the records."""
+    one, other = (
+        make_ordering_query(plan(record, filter=f"status!='{value}'"), by_feed=False, sees_districts=True)
+        for value in ("planted", "x")
+    )
+    assert one.is_shared
+    assert other.statement is one.statement
+    assert (dict(one.values), dict(other.values)) == ({"filter_0": "planted"}, {"filter_0": "x"})
+    assert "planted" not in str(compile_sql(one.statement))
+    joined = make_ordering_query(plan(record, filter="status!='x'"), by_feed=False, sees_districts=False)
+    assert joined.statement is not one.statement
+    assert "filter_0" in compile_sql(joined.statement)[1]
+
+
+@pytest.mark.parametrize("asked", [{"filter": "metadata.invented='x'"}, {"sort": "metadata.invented"}])
+def test_names_that_callers_invent_fill_no_cache(asked: dict[str, str]) -> None:
+    made = plan(v1p1.Org, ALL, **asked)
+    one, other = (make_ordering_query(made, by_feed=False, sees_districts=True) for _ in range(2))
+    assert not one.is_shared
+    assert other.statement is not one.statement
+    assert "invented" in compile_sql(one.statement)[1].values()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +246,7 @@ def test_every_value_of_a_filter_is_bound_as_the_driver_takes_it(record: type[Re
     for name, kind in plan(record, ALL).shape.view.filter_types.items():
         made = plan(record, ALL, filter=f"{name.replace('*', 'key')}!='{values[kind.kind.value]}'")
         shape, bound = bind_filter(made)
-        names = set(re.findall(r"%\((filter_\d+)\)s", str(shape.condition.compile(dialect=postgresql.dialect()))))
+        names = set(re.findall(r"%\((filter_\d+)\)s", str(shape.conditions[0].compile(dialect=postgresql.dialect()))))
         assert names == set(bound)
         assert not any(isinstance(value, tuple) for value in bound.values())
         if kind.kind is Kind.TEXT:
@@ -255,7 +288,7 @@ def test_values_are_bound_and_never_part_of_the_text(record: type[Record], text:
     for statement in (
         page_of,
         matching_of,
-        functools.partial(make_ordering_statement, by_feed=None, sees_districts=True),
+        positions_of,
     ):
         sql, bound = compile_sql(statement(plan(record, ALL, filter=text.replace("{}", quoted))))
         assert "DROP" not in sql
@@ -302,7 +335,7 @@ def test_a_page_is_in_the_order_that_is_asked_for(sort: str | None, order: list[
     assert f"ORDER BY {', '.join(keys)} LIMIT" in sql
     named = ", ".join(f"{key} AS key_{number}" for number, key in enumerate(order))
     assert f"SELECT {named}, orgs.feed_id AS feed_id FROM orgs" in sql
-    kept, _ = compile_sql(select_positions(made, None, sees_districts=True))
+    kept, _ = compile_sql(positions_of(made))
     numbered = ", ".join(f"members.key_{number}" for number in range(len(order)))
     assert f"row_number() OVER (ORDER BY {numbered})" in kept
     assert f"SELECT {named}, orgs.feed_id AS feed_id FROM orgs" in kept.replace(
@@ -315,8 +348,8 @@ def test_who_only_counts_has_no_order_made() -> None:
     made = plan(v1p1.Org, sort="name", limit=0)
     found, _ = compile_sql(make_first_page_query(made, by_feed=False, sees_districts=True).found.select())
     assert "ORDER BY" not in found
-    kept, _ = compile_sql(select_positions(made, None, sees_districts=True))
-    assert kept == compile_sql(select_positions(plan(v1p1.Org), None, sees_districts=True))[0]
+    kept, _ = compile_sql(positions_of(made))
+    assert kept == compile_sql(positions_of(plan(v1p1.Org)))[0]
 
 
 def test_a_single_record_is_looked_for_by_its_id() -> None:
