@@ -1,7 +1,8 @@
 """The steps that prepare a new roster for serving: a sync or a purge runs them in the transaction that changes the
 roster.
 
-Of the service, the sync imports this module, `db`, the settings and the errors, and nothing else.
+Of the service, the sync imports this module, `warm_up`, `db`, the settings and the errors, and nothing else. This one
+is apart from `warm_up`, which needs the schemas: to import them takes as long as to load a small export.
 """
 
 from __future__ import annotations
@@ -11,16 +12,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from roster_service.db.engine import make_ordering_engine
-from roster_service.db.roles import Role, make_role_urls
 from roster_service.feeds.roster_state import advance_state
 from roster_service.roster.label_check import require_right_labels
 from roster_service.roster.visible_orgs import refresh_vendors_of
-from roster_service.rostering.endpoints import list_listings
-from roster_service.serving.warm_up import WarmUp, make_orderings
-from roster_service.settings import Settings
-
-LISTINGS = tuple(list_listings())
 
 
 def publish(
@@ -47,24 +41,3 @@ def publish(
     revision = advance_state(connection, feed_ids, as_of, deletions_since)
     refresh_vendors_of(connection, feed_ids, new_orgs)
     return revision
-
-
-def warm_up(engine: sa.Engine, settings: Settings) -> WarmUp:
-    """Makes the orderings of whole collections for every client, for at most `warm_seconds`. `engine`: of the tables'
-    owner.
-
-    Raises DatabaseUnavailableError if the database does not have the roles that serve requests.
-    """
-    with engine.connect() as connection:
-        urls = make_role_urls(connection, settings.role_password)
-    serving = make_ordering_engine(urls[Role.SERVING], statement_seconds=max(1, settings.warm_seconds))
-    try:
-        return make_orderings(
-            engine,
-            serving,
-            LISTINGS,
-            megabytes=settings.ordering_megabytes,
-            seconds=settings.warm_seconds,
-        )
-    finally:
-        serving.dispose()

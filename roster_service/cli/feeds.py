@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+from roster_service.cli.feed_check import feed_check
+from roster_service.cli.feed_pauses import feed_pause, feed_resume
+from roster_service.cli.feed_removal import feed_remove
 from roster_service.cli.terminal import (
     as_json,
     make_table,
@@ -190,3 +193,7 @@ def _to_age(seconds: int | None) -> str:
 
 def _to_percent(number: int | None) -> str:
     return Percent.default_word if number is None else f"{number}%"
+
+
+for _command in (feed_check, feed_pause, feed_resume, feed_remove):
+    feed.add_command(_command)

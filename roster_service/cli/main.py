@@ -1,52 +1,58 @@
-"""The root of the command line: its groups, `roster db`, and the handling of errors."""
+"""The root of the command line: its commands, and the handling of errors."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import importlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
-import sqlalchemy as sa
 
 from roster_service import __version__
-from roster_service.accounts.account_export import export_accounts
-from roster_service.cli.access_list import access
-from roster_service.cli.access_log import audit, usage
-from roster_service.cli.accounts import vendor
-from roster_service.cli.changes import changes
-from roster_service.cli.clients import client
-from roster_service.cli.console_server import console
-from roster_service.cli.credentials import credential
-from roster_service.cli.demo import demo
-from roster_service.cli.feed_check import feed_check
-from roster_service.cli.feed_pauses import feed_pause, feed_resume
-from roster_service.cli.feed_removal import feed_remove
-from roster_service.cli.feeds import feed
-from roster_service.cli.keys import keys
-from roster_service.cli.operators import operator
-from roster_service.cli.orgs import district, school
-from roster_service.cli.people import person
-from roster_service.cli.server import run
-from roster_service.cli.setting_list import settings_list
-from roster_service.cli.sync import sync
-from roster_service.cli.terminal import (
-    announce_cluster,
-    as_json,
-    make_bar,
-    open_change,
-    open_connection,
-    read_settings,
-    reason_option,
-    show,
-)
-from roster_service.cli.vendor_view import record_show
-from roster_service.db.embedded_server import open_database
-from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.instants import format_instant
-from roster_service.errors import CommandError, RosterServiceError
-from roster_service.feeds.roster_state import advance_restored_state
-from roster_service.roster.label_check import find_wrong_labels
-from roster_service.roster.upgrades import upgrade
+from roster_service.errors import RosterServiceError
+
+# The module and the name of each command.
+COMMANDS = {
+    "db": "database.db",
+    "run": "server.run",
+    "settings": "setting_list.settings_list",
+    "demo": "demo.demo",
+    "feed": "feeds.feed",
+    "sync": "sync.sync",
+    "district": "orgs.district",
+    "school": "orgs.school",
+    "vendor": "accounts.vendor",
+    "client": "clients.client",
+    "credential": "credentials.credential",
+    "keys": "keys.keys",
+    "operator": "operators.operator",
+    "person": "people.person",
+    "usage": "access_log.usage",
+    "audit": "access_log.audit",
+    "access": "access_list.access",
+    "show": "vendor_view.record_show",
+    "console": "console_server.console",
+    "changes": "changes.changes",
+}
+
+
+class LazyCommands(Mapping[str, click.Command]):
+    """The commands by name. A command is imported when it is looked up: all of them take a second."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        """`places`: as `COMMANDS`."""
+        self._places = places
+
+    def __getitem__(self, name: str) -> click.Command:
+        module, _, own = self._places[name].partition(".")
+        command: click.Command = getattr(importlib.import_module(f"roster_service.cli.{module}"), own)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 class RootGroup(click.Group):
@@ -61,106 +67,7 @@ class RootGroup(click.Group):
             ctx.exit(error.exit_code)
 
 
-@click.group(cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=RootGroup, commands=LazyCommands(COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="roster")
 def main() -> None:
     """Run and operate the Roster Service."""
-
-
-@main.group()
-def db() -> None:
-    """The database."""
-
-
-@db.command("upgrade")
-@as_json
-def db_upgrade(as_json: bool) -> None:
-    """Upgrade the database to the tables of this version. Makes the embedded database if it does not exist yet."""
-    with open_database(read_settings(), announce_cluster) as url:
-        engine = make_engine(url)
-        require_reachable(engine)
-        before, after = upgrade(engine, read_settings().role_password, make_bar("visibility labels"))
-        engine.dispose()
-    state = "already at" if before == after else "now at"
-    show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
-
-
-AFTER_RESTORE = """the roster is at revision {revision}; entity tags, revisions and deltas of before no longer count
-Do again what was done after the backup was made:
-- grants, flags, clients, API keys and passwords, above all those that were revoked or rotated (`roster vendor list`)
-- `roster person erase` and `roster person hide`, which a backup from before undoes
-- `roster keys rotate`, if a signing key was replaced because others knew it
-- `make sync`, which loads the exports"""
-
-
-@db.command("restored")
-@reason_option
-@as_json
-def db_restored(as_json: bool) -> None:
-    """Register that the database was restored from a backup, so that clients read the whole roster again."""
-    with open_change() as (connection, actor):
-        state = advance_restored_state(connection, actor)
-    restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}
-    show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
-
-
-@db.command("check")
-@as_json
-def db_check(as_json: bool) -> None:
-    """Make the visibility labels of all records anew, and compare. A wrong label ends with exit code 1."""
-    with open_connection() as connection:
-        wrong = find_wrong_labels(connection)
-    if wrong:
-        listed = "; ".join(f"{len(ids):,} of {table}, such as {ids[0]}" for table, ids in wrong.items())
-        raise CommandError(f"the visibility labels of these records are wrong: {listed}")
-    show({"wrong": wrong}, as_json, lambda _: "the visibility label of every record is right")
-
-
-@db.command("export-accounts")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@as_json
-def db_export_accounts(file: Path, as_json: bool) -> None:
-    """Write vendors, clients, keys, operators, feeds, the access log and the change log to FILE, as SQL.
-
-    FILE has mode 0600, because it holds hashes of secrets.
-    """
-    with open_connection() as connection:
-        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
-        try:
-            file.touch(mode=0o600, exist_ok=False)
-            with file.open("w", encoding="utf-8") as out:
-                out.writelines(export_accounts(connection))
-        except OSError as error:
-            raise CommandError(f"{file} cannot be written: {error.strerror}") from None
-    show({"file": str(file)}, as_json, lambda _: AFTER_EXPORT.format(file=file))
-
-
-AFTER_EXPORT = """the accounts are in {file}; load them into the new database, which `roster db upgrade` has made:
-  psql --set=ON_ERROR_STOP=1 --quiet --file={file} "$ROSTER_DATABASE_URL"
-then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret_key` of the data folder"""
-
-
-for command in (feed_check, feed_pause, feed_resume, feed_remove):
-    feed.add_command(command)
-for group in (
-    run,
-    settings_list,
-    demo,
-    feed,
-    sync,
-    district,
-    school,
-    vendor,
-    client,
-    credential,
-    keys,
-    operator,
-    person,
-    usage,
-    audit,
-    access,
-    record_show,
-    console,
-    changes,
-):
-    main.add_command(group)

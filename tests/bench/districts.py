@@ -30,8 +30,9 @@ from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.publication import LISTINGS, publish
+from roster_service.publication import publish
 from roster_service.roster.upgrades import upgrade
+from roster_service.rostering.endpoints import list_listings
 from roster_service.serving.orderings import Orderings
 from roster_service.serving.reader import Reader
 from roster_service.serving.request import AuthorizedRequest
@@ -156,7 +157,9 @@ class Bench:
         with self.engine.begin() as connection:
             connection.execute(sa.text(ENABLE_SOME), {"number": clients_of_each})
         begin = self._read_processor_ms()
-        made = make_orderings(self.engine, self._ordering_engine, LISTINGS, megabytes=MEGABYTES, seconds=600)
+        made = make_orderings(
+            self.engine, self._ordering_engine, list(list_listings()), megabytes=MEGABYTES, seconds=600
+        )
         spent = self._read_processor_ms() - begin
         with self.engine.begin() as connection:
             connection.execute(sa.text("UPDATE oauth_clients SET enabled = true"))

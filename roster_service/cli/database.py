@@ -1,0 +1,100 @@
+"""`roster db`: the tables, the state after a restore, the labels, and the accounts for another database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import sqlalchemy as sa
+
+from roster_service.accounts.account_export import export_accounts
+from roster_service.cli.terminal import (
+    announce_cluster,
+    as_json,
+    make_bar,
+    open_change,
+    open_connection,
+    read_settings,
+    reason_option,
+    show,
+)
+from roster_service.db.embedded_server import open_database
+from roster_service.db.engine import make_engine, require_reachable
+from roster_service.db.instants import format_instant
+from roster_service.errors import CommandError
+from roster_service.feeds.roster_state import advance_restored_state
+from roster_service.roster.label_check import find_wrong_labels
+from roster_service.roster.upgrades import upgrade
+
+
+@click.group()
+def db() -> None:
+    """The database."""
+
+
+@db.command("upgrade")
+@as_json
+def db_upgrade(as_json: bool) -> None:
+    """Upgrade the database to the tables of this version. Makes the embedded database if it does not exist yet."""
+    with open_database(read_settings(), announce_cluster) as url:
+        engine = make_engine(url)
+        require_reachable(engine)
+        before, after = upgrade(engine, read_settings().role_password, make_bar("visibility labels"))
+        engine.dispose()
+    state = "already at" if before == after else "now at"
+    show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
+
+
+AFTER_RESTORE = """the roster is at revision {revision}; entity tags, revisions and deltas of before no longer count
+Do again what was done after the backup was made:
+- grants, flags, clients, API keys and passwords, above all those that were revoked or rotated (`roster vendor list`)
+- `roster person erase` and `roster person hide`, which a backup from before undoes
+- `roster keys rotate`, if a signing key was replaced because others knew it
+- `make sync`, which loads the exports"""
+
+
+@db.command("restored")
+@reason_option
+@as_json
+def db_restored(as_json: bool) -> None:
+    """Register that the database was restored from a backup, so that clients read the whole roster again."""
+    with open_change() as (connection, actor):
+        state = advance_restored_state(connection, actor)
+    restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}
+    show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
+
+
+@db.command("check")
+@as_json
+def db_check(as_json: bool) -> None:
+    """Make the visibility labels of all records anew, and compare. A wrong label ends with exit code 1."""
+    with open_connection() as connection:
+        wrong = find_wrong_labels(connection)
+    if wrong:
+        listed = "; ".join(f"{len(ids):,} of {table}, such as {ids[0]}" for table, ids in wrong.items())
+        raise CommandError(f"the visibility labels of these records are wrong: {listed}")
+    show({"wrong": wrong}, as_json, lambda _: "the visibility label of every record is right")
+
+
+@db.command("export-accounts")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@as_json
+def db_export_accounts(file: Path, as_json: bool) -> None:
+    """Write vendors, clients, keys, operators, feeds, the access log and the change log to FILE, as SQL.
+
+    FILE has mode 0600, because it holds hashes of secrets.
+    """
+    with open_connection() as connection:
+        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        try:
+            file.touch(mode=0o600, exist_ok=False)
+            with file.open("w", encoding="utf-8") as out:
+                out.writelines(export_accounts(connection))
+        except OSError as error:
+            raise CommandError(f"{file} cannot be written: {error.strerror}") from None
+    show({"file": str(file)}, as_json, lambda _: AFTER_EXPORT.format(file=file))
+
+
+AFTER_EXPORT = """the accounts are in {file}; load them into the new database, which `roster db upgrade` has made:
+  psql --set=ON_ERROR_STOP=1 --quiet --file={file} "$ROSTER_DATABASE_URL"
+then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret_key` of the data folder"""
