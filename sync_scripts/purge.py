@@ -22,8 +22,8 @@ from roster_service.db.tables import (
     feeds,
     orgs,
 )
+from roster_service.feeds.publication import publish
 from roster_service.feeds.run_history import TYPES
-from roster_service.publication import publish
 from roster_service.roster.feed_grants import end_grants, list_feed_grants
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to

@@ -17,9 +17,9 @@ from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
 from roster_service.feeds.held_runs import drop_export
+from roster_service.feeds.publication import publish
 from roster_service.feeds.run_history import TYPES, delete_run_values
 from roster_service.feeds.run_outcomes import DONE
-from roster_service.publication import publish
 from roster_service.roster.feed_grants import end_grants, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes

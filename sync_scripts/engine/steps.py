@@ -18,8 +18,8 @@ from roster_service.feeds.change_history import CSV_COLUMNS
 from roster_service.feeds.exclusions import ExcludedPeople, read_excluded
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.private_files import write_private_csv
+from roster_service.feeds.publication import publish
 from roster_service.feeds.run_outcomes import DONE, STALE, UNCHANGED
-from roster_service.publication import publish
 from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state

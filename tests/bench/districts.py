@@ -30,7 +30,7 @@ from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.publication import publish
+from roster_service.feeds.publication import publish
 from roster_service.roster.upgrades import upgrade
 from roster_service.rostering.endpoints import list_listings
 from roster_service.serving.orderings import Orderings

@@ -1,8 +1,5 @@
 """The steps that prepare a new roster for serving: a sync or a purge runs them in the transaction that changes the
 roster.
-
-Of the service, the sync imports this module, `warm_up`, `db`, the settings and the errors, and nothing else. This one
-is apart from `warm_up`, which needs the schemas: to import them takes as long as to load a small export.
 """
 
 from __future__ import annotations
