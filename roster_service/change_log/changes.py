@@ -60,6 +60,9 @@ class Verb(StrEnum):
     SYNC_ALLOW_MASS_DELETE = "sync allow-mass-delete"
     # It changes nothing: an operator has looked at a record as a vendor gets it.
     SHOW = "show"
+    # These change nothing either: a file of what a vendor gets is made for an operator.
+    DELIVERY_PREVIEW = "delivery preview"
+    EXPORT = "export"
     # It changes nothing either: a test announcement has gone to people. By the console, so there is no command.
     ANNOUNCE = "announce"
     KEYS_ROTATE = "keys rotate"

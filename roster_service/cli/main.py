@@ -31,6 +31,8 @@ COMMANDS = {
     "audit": "access_log.audit",
     "access": "access_list.access",
     "show": "vendor_view.record_show",
+    "delivery": "deliveries.delivery",
+    "export": "export.export",
     "console": "console_server.console",
     "changes": "changes.changes",
 }

@@ -65,6 +65,8 @@ BATCH_START, BATCH_SECONDS = "roster_batch_start", "roster_batch_seconds"
 _USED = "roster_used"
 # The timeout of a counter, in seconds.
 COUNTING_SECONDS = 2
+# No transaction may hold its snapshot for longer than a few minutes.
+SNAPSHOT_SECONDS = 120
 SESSIONS_IGNORE_SETTINGS = (
     "the database sessions ignore the settings of the service; behind a pooler, set ROSTER_PREPARED_STATEMENTS=false"
 )
@@ -191,6 +193,15 @@ def make_ordering_engine(url: str, *, statement_seconds: int) -> sa.Engine:
         connection.set_session(isolation_level="READ COMMITTED")
 
     return engine
+
+
+def make_snapshot_engine(url: str) -> sa.Engine:
+    """Returns an engine for reading whole collections: read only, with one snapshot for each transaction. A statement,
+    which gives some rows of one, ends after `SNAPSHOT_SECONDS`."""
+    settings = {"statement_timeout": f"{SNAPSHOT_SECONDS}s", **_PLANNING, "timezone": "UTC"}
+    # Every row is wanted, and not the first ones soon.
+    session = _write_options({**settings, **_SNAPSHOTS, "cursor_tuple_fraction": "1"})
+    return _make_engine(url, session, pool_size=1, timeout_seconds=SNAPSHOT_SECONDS)
 
 
 def _write_options(session: dict[str, str]) -> dict[str, str]:

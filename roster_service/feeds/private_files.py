@@ -1,4 +1,4 @@
-"""CSV files that only their owner can read, because they have values of exports."""
+"""Files that only their owner can read, because they have values of exports or records of people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import csv
 import io
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, TextIO
+
+from roster_service.errors import CommandError
 
 
 def write_private_csv(out: TextIO, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -25,3 +28,20 @@ def keep_private(out: IO[str]) -> None:
     with contextlib.suppress(io.UnsupportedOperation):
         if stat.S_ISREG(os.fstat(out.fileno()).st_mode):
             os.fchmod(out.fileno(), stat.S_IRUSR | stat.S_IWUSR)
+
+
+@contextlib.contextmanager
+def open_private(path: Path) -> Iterator[IO[bytes]]:
+    """Yields a file that only its owner can read, in place of any other one at `path` once the block has ended without
+    an error; else nothing is left of it. Raises CommandError if it cannot be written."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                yield out
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from None

@@ -28,16 +28,16 @@ class Page:
         A page can have many megabytes. The encoding and the replacement work on one piece at a time, which fits into
         the processor's cache; the encoding comes first, because the text is longer with the roots in it.
         """
-        placeholder, root = HREF_ROOT.encode(), _escape(base_url).encode()
+        placeholder, root = HREF_ROOT.encode(), escape_root(base_url).encode()
         records = b",".join([piece.encode().replace(placeholder, root) for piece in self.pieces])
         return b"".join((head.encode(), records, tail.encode()))
 
 
 def put_root(text: str, base_url: str) -> str:
     """Returns the JSON text of a record with hrefs below `base_url`."""
-    return text.replace(HREF_ROOT, _escape(base_url))
+    return text.replace(HREF_ROOT, escape_root(base_url))
 
 
-def _escape(text: str) -> str:
-    """Escapes a text for use inside a JSON string. A Host header can have characters that JSON must escape."""
+def escape_root(text: str) -> str:
+    """Escapes the root of hrefs for use inside a JSON string. A Host header can have any characters."""
     return json.dumps(text)[1:-1]

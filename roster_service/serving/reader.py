@@ -112,12 +112,12 @@ class Reader:
     def read_admitted(self, admission: Call, vendor_id: int) -> Admitted:
         """Admits the caller. Raises as `admit`."""
         (row,) = self._round_trips.fetch_last(admission, Call(STATE_STATEMENT, {"vendor_id": vendor_id}))
-        return Admitted(_read_state(row), row.visible_set)
+        return Admitted(read_state(row), row.visible_set)
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """Reads the record that the path of the request names. Raises as `admit`."""
         (row,) = self._fetch(request, Call(prepare_record(request.plan.shape), request.values))
-        return ReadRecord(_read_state(row), row.body, row.person, row.visible_set)
+        return ReadRecord(read_state(row), row.body, row.person, row.visible_set)
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
         """Admits the caller and returns the state of the roster from which the page would be read. Raises as
@@ -212,7 +212,7 @@ class Reader:
             statement = make_found_page_statement(shape, first.found)
             rows = self._round_trips.fetch_once(request.admission, statement, values)
         PAGES.labels("no ordering").inc()
-        return ReadPage(_read_state(rows[0]), _join(rows), rows[0].visible_set)
+        return ReadPage(read_state(rows[0]), _join(rows), rows[0].visible_set)
 
     def _fetch(self, request: AuthorizedRequest, call: Call) -> Sequence[Any]:
         return self._round_trips.fetch_last(request.admission, call)
@@ -245,12 +245,13 @@ def _join(rows: Sequence[Any]) -> Page:
 
 
 def _read_collection_state(request: AuthorizedRequest, row: Any) -> CollectionState:
-    present = _read_state(row)
+    present = read_state(row)
     pull = read_pull(row, request, present)
     return CollectionState(present if pull is None or not request.plan.offset else pull.state, pull, row.visible_set)
 
 
-def _read_state(row: Any) -> RosterState:
+def read_state(row: Any) -> RosterState:
+    """Returns the state of the roster that a row has. Raises as `Reader.admit`."""
     if row.visible_set == NO_SLOT:
         raise make_slot_refusal()
     if row.visible_set == NO_GRANT:

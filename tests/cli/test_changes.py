@@ -87,6 +87,8 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("vendor revoke", VENDOR, "--flag", "contacts")
     change("client add", "--vendor", VENDOR, "--name", "other", "--scope", "roster.readonly")
     change("show", "spr-student-1", "--as", VENDOR)
+    change("delivery preview", VENDOR, "--preset", "st-math", "--out", str(tmp_path / "out.zip"))
+    change("export", "users", "--as", VENDOR, "--out", str(tmp_path / "out.ndjson"))
     change("vendor limits", VENDOR, "--per-second", "5")
     change("vendor set-withheld", VENDOR, "email", "--yes")
     change("vendor set-withheld-default", "agents", "--yes")

@@ -1,0 +1,84 @@
+"""Whose roster a file has: the client of a vendor, with its rights as they are now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+
+from roster_service.accounts.clients import Client, list_clients
+from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.registered_client import find_client
+from roster_service.db.engine import make_snapshot_engine
+from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.tables import feeds
+from roster_service.deliveries.package import Source
+from roster_service.deliveries.presets import PRESETS, Preset
+from roster_service.errors import CommandError, RefusedRequestError
+from roster_service.schemas.versions import Version
+from roster_service.settings import Settings
+
+_SECONDS = 600
+
+
+@contextmanager
+def open_snapshot(owner: sa.Engine, settings: Settings) -> Iterator[sa.Connection]:
+    """Yields a connection of the serving role that reads one snapshot. `owner`: as the owner of the tables. A refusal
+    of the client in the block becomes a CommandError."""
+    with owner.connect() as connection:
+        url = make_role_urls(connection, settings.role_password)[Role.SERVING]
+    engine = make_snapshot_engine(url)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except RefusedRequestError as error:
+        raise CommandError(str(error)) from None
+    finally:
+        engine.dispose()
+
+
+def require_preset(name: str) -> Preset:
+    """Returns the preset with a name. Raises CommandError if there is none."""
+    if name not in PRESETS:
+        raise CommandError(f"there is no preset {name[:40]}; the presets are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def choose_client(connection: sa.Connection, email: str, version: Version, client_id: str | None) -> Client:
+    """Returns the client of a vendor with whose scopes a file is made: the one with this id, or the only one that has
+    scopes of the version. Raises CommandError if there is none, or several and none is named."""
+    vendor = find_vendor(connection, email)
+    own = [it for it in list_clients(connection) if it.vendor == vendor.email]
+    able = [it for it in own if any(scope.startswith(f"{version.prefix}/") for scope in it.scopes)]
+    found = [it for it in able if client_id in (None, it.client_id)]
+    if not found:
+        raise CommandError(
+            f"{vendor.email} has no such client with scopes of {version.title}; `roster client add` adds one: "
+            "a file has what its scopes open"
+        )
+    if len(found) > 1:
+        named = ", ".join(f"{it.client_id} ({it.name})" for it in found)
+        raise CommandError(f"{vendor.email} has several clients with scopes of {version.title}; name one: {named}")
+    return found[0]
+
+
+def make_token(connection: sa.Connection, client_id: str, version: Version) -> AccessToken:
+    """Returns the claims of the client, as a token with all its scopes of the version would have them now. Raises
+    CommandError if it gets no token."""
+    registered = find_client(connection, client_id, even_disabled=True)
+    # Its secret may have ended: a file needs none.
+    if registered is None or (registered.disabled or "").endswith("is disabled"):
+        raise CommandError(f"{'there is no such client' if registered is None else registered.disabled}")
+    held = tuple(scope for scope in registered.scopes if scope.version == version.prefix)
+    if not held:
+        raise CommandError(f"the client has no scope of {version.title} any more")
+    return registered.make_token(held, time.time() + _SECONDS)
+
+
+def make_source(connection: sa.Connection, client_id: str, preset: Preset, settings: Settings) -> Source:
+    """Returns the source of a package. Raises CommandError as `make_token`."""
+    names = {row.id: row.name for row in connection.execute(sa.select(feeds.c.id, feeds.c.name))}
+    return Source(preset, make_token(connection, client_id, preset.version), settings.read_secret_key(), names)
