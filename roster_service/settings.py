@@ -312,6 +312,14 @@ class Settings:
         read_count(1, 10**9),
         "a type with fewer records or a file with fewer rows is held only if all rows of a bulk file are rejected",
     )
+    delivery_loss_percent: int = declare_setting(
+        10,
+        read_count(0, 100),
+        "a file after which a receiver would lose more percent of people, classes, enrollments or schools waits",
+    )
+    delivery_private_hosts: str | None = declare_setting(
+        None, read_text, "servers of receivers that may have a private address, separated by commas; none: no one may"
+    )
     rejected_percent: int = declare_setting(
         1,
         read_count(0, 100),

@@ -27,6 +27,7 @@ from roster_service.roster.roster_engine import open_roster_engine
 from roster_service.settings import Settings
 from roster_service.warm_up import warm_up
 from sync_scripts.access_log_days import fold_days
+from sync_scripts.deliver import deliver_files
 from sync_scripts.engine.credential_ends import announce_ends
 from sync_scripts.engine.exit_codes import (
     HELP,
@@ -48,7 +49,7 @@ from sync_scripts.retention import delete_expired, delete_old_orderings
 def run_nightly(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
     """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
     makes the rows of days of the access log, purges, checks the visibility labels of all records, makes the orderings
-    of the new roster, and counts the findings of data quality. Returns the worst exit code.
+    of the new roster, counts the findings of data quality, and sends files to receivers. Returns the worst exit code.
 
     Passes to `notify` one event per step of a load, and one per feed with its outcome. `wait`: as in `load.Options`.
     """
@@ -63,6 +64,8 @@ def run_nightly(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: 
     # A failure here does not change the exit code: the roster is complete without these orderings and counts.
     _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
     _guard(partial(_store_counts, engine, notify), {"step": "quality"}, notify)
+    # Last: what was not sent is tried again after pauses. Nor does it change the exit code of the sync.
+    _guard(partial(deliver_files, engine, settings, notify), {"step": "delivery"}, notify)
     return find_worst(codes)
 
 
@@ -189,7 +192,7 @@ def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
 def main(jobs: int | None, wait: bool) -> None:
     """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS and the
     rows of logs and runs whose days are over, make the orderings that clients will request first, for at most
-    ROSTER_WARM_SECONDS, and count the findings of data quality.
+    ROSTER_WARM_SECONDS, count the findings of data quality, and send the files of deliveries without an hour.
 
     The exit code is the worst of all.
     """

@@ -20,6 +20,7 @@ from roster_service.db.tables import (
     audit_days,
     audit_people,
     changes,
+    delivery_runs,
     ordering_chunks,
     orderings,
     refused_requests,
@@ -91,6 +92,17 @@ def _delete_runs(connection: sa.Connection, before: Before) -> int:
     return connection.execute(old).rowcount
 
 
+def _delete_delivery_runs(connection: sa.Connection, before: Before) -> int:
+    """Deletes older files of deliveries, except the last one that was sent, with which the next one is compared."""
+    kept = (
+        sa.select(sa.func.max(delivery_runs.c.id))
+        .where(delivery_runs.c.state == "sent")
+        .group_by(delivery_runs.c.delivery_id)
+    )
+    old = sa.delete(delivery_runs).where(delivery_runs.c.started_at < before, delivery_runs.c.id.not_in(kept))
+    return connection.execute(old).rowcount
+
+
 def _delete_disclosures(connection: sa.Connection, before: Before) -> int:
     """Deletes the rows of the access log: that of a day once its last response is too old. The hashes of people go at
     most LAST_DAY_STEP days after their last row."""
@@ -118,6 +130,7 @@ KINDS: Mapping[str, KeptRows] = {
     "rejected rows": KeptRows(lambda settings: settings.rejection_days, _delete_rejections),
     "changes of records": KeptRows(lambda settings: settings.change_days, _delete_changes),
     "runs": KeptRows(lambda settings: settings.run_days, _delete_runs),
+    "files of deliveries": KeptRows(lambda settings: settings.run_days, _delete_delivery_runs),
     "access log rows": KeptRows(lambda settings: settings.audit_days, _delete_disclosures),
     "usage counters": KeptRows(lambda settings: settings.usage_days, _delete_by(usage.c.day)),
     "counters of refused requests": KeptRows(lambda settings: settings.usage_days, _delete_by(refused_requests.c.day)),

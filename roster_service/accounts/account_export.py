@@ -20,6 +20,7 @@ from roster_service.db.tables import (
     audit_days,
     audit_people,
     changes,
+    deliveries,
     exclusions,
     feeds,
     last_uses,
@@ -35,7 +36,7 @@ from roster_service.db.tables import (
 
 # In the order of their references.
 EXPORTED = (
-    *(feeds, vendor_defaults, vendors, vendor_grants, api_keys, oauth_clients, signing_keys),
+    *(feeds, vendor_defaults, vendors, vendor_grants, api_keys, oauth_clients, signing_keys, deliveries),
     *(operators, exclusions, last_uses, usage, refused_requests, audit, audit_days, audit_people, changes),
 )
 # What follows from the roster: the next sync sets it.

@@ -25,6 +25,8 @@ from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import V1P2, VERSIONS, Version
 
 STUDENTS_PATH = "/v1/students"
+# In front of the preset, where the access log has a file that was sent.
+DELIVERIES_PATH = "/deliveries/"
 VENDOR_INTERFACE = f"POST {STUDENTS_PATH}"
 # The paths of people, and of demographics; a token needs one scope of each set.
 _PEOPLE = frozenset({ScopeName.CORE, ScopeName.FULL})
@@ -144,12 +146,14 @@ def list_shown_parts(path: str, scope: str | None) -> tuple[str, ...]:
     words = frozenset((scope or "").split())
     if path == STUDENTS_PATH:
         return tuple(part.name for part in PARTS.values() if part.flag in (_PLAIN, *words))
+    names = {granted.name for granted in read_scopes(words)}
+    if path.startswith(DELIVERIES_PATH):
+        return tuple(part.name for part in PARTS.values() if all(names & needed for needed in part.scopes))
     collection = [step for step in path.split("/") if step and not step.startswith("{")][-1:]
     if collection in (["classes"], ["enrollments"]):
         return ("classes",)
     paths = {"demographics": _DEMOGRAPHICS, "users": _PEOPLE, "students": _PEOPLE, "teachers": _PEOPLE}
     opened = paths.get("".join(collection))
-    names = {scope.name for scope in read_scopes(words)}
     return tuple(
         part.name
         for part in PARTS.values()

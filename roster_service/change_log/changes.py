@@ -63,6 +63,9 @@ class Verb(StrEnum):
     # These change nothing either: a file of what a vendor gets is made for an operator.
     DELIVERY_PREVIEW = "delivery preview"
     EXPORT = "export"
+    DELIVERY_ADD = "delivery add"
+    DELIVERY_APPROVE = "delivery approve"
+    DELIVERY_REMOVE = "delivery remove"
     # It changes nothing either: a test announcement has gone to people. By the console, so there is no command.
     ANNOUNCE = "announce"
     KEYS_ROTATE = "keys rotate"

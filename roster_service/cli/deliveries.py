@@ -1,19 +1,39 @@
-"""`roster delivery`: the zip of OneRoster CSV that a vendor gets."""
+"""`roster delivery`: files of OneRoster CSV for vendors, and their way to the receivers."""
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from roster_service.cli.terminal import as_json, find_actor, read_settings, reason_option, show
+from roster_service.cli.terminal import (
+    as_json,
+    confirm,
+    find_actor,
+    make_table,
+    open_change,
+    open_connection,
+    read_settings,
+    reason_option,
+    show,
+    to_texts,
+    yes_option,
+)
+from roster_service.db.instants import format_instant
+from roster_service.deliveries import accounts
+from roster_service.deliveries.accounts import FAILED, Delivery, Wanted
 from roster_service.deliveries.package import Package
 from roster_service.deliveries.presets import PRESETS
 from roster_service.deliveries.previews import preview_package
+from roster_service.deliveries.sending import Ended, Sender
+from roster_service.errors import CommandError
 from roster_service.feeds.private_files import open_private
 from roster_service.roster.roster_engine import open_roster_engine
+
+SHOWN_RUNS = 20
 
 
 @click.group()
@@ -48,6 +68,125 @@ def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, 
     with made, open_private(out) as written:
         shutil.copyfileobj(made, written)
     show(describe_package(package), as_json, lambda _: f"{list_rows(package)}\n{out}: {package.bytes:,} bytes")
+
+
+@delivery.command("add")
+@click.argument("name")
+@click.argument("email")
+@preset_option
+@client_option
+@click.option("--host", required=True, help="The server of the receiver.")
+@click.option("--port", default=22, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--user", "username", required=True, help="The user name at the server.")
+@click.option("--folder", default="", help="The folder at the server.  [default: that of the login]")
+@click.option(
+    "--host-key", required=True, help="The type and base64 of the server's key, as `ssh-keyscan` prints them."
+)
+@click.option(
+    "--key-file", type=click.File("r"), help="A private key without a passphrase; without it, a password is asked for."
+)
+@click.option(
+    "--hour", type=click.IntRange(0, 23), help="The local hour to send it at.  [default: after the nightly sync]"
+)
+@click.option("--in-place", is_flag=True, help="Write under the final name, for a server that allows no rename.")
+@click.option("--contact", help="To whom to write at the receiver.  [default: EMAIL]")
+@reason_option
+@as_json
+def delivery_add(name: str, email: str, key_file: Any, as_json: bool, **given: Any) -> None:
+    """Add the delivery NAME of files to the vendor EMAIL, by SFTP. It makes the first file, which waits for `roster
+    delivery approve`."""
+    secret = key_file.read() if key_file else click.prompt("Password", hide_input=True, err=True)
+    settings = read_settings()
+    wanted = Wanted(name=name, email=email, secret=secret, has_private_key=key_file is not None, **given)
+    with open_roster_engine(settings) as engine:
+        with engine.begin() as connection:
+            accounts.add_delivery(connection, find_actor(), wanted, settings)
+        ended = Sender(engine, settings).deliver(name)
+    show(asdict(ended), as_json, lambda _: f"{name} is added\n{_describe_end(ended)}")
+
+
+@delivery.command("list")
+@as_json
+def delivery_list(as_json: bool) -> None:
+    """List the deliveries, with the state of the latest file of each."""
+    with open_connection() as connection:
+        found = [_to_json(it) for it in accounts.list_deliveries(connection)]
+    shown = ("name", "vendor", "preset", "host", "hour", "state", "at", "sent_at", "message")
+    rows = [to_texts({column: row[column] for column in shown}) for row in found]
+    show(found, as_json, lambda _: make_table(rows, "there are no deliveries"))
+
+
+@delivery.command("show")
+@click.argument("name")
+@as_json
+def delivery_show(name: str, as_json: bool) -> None:
+    """Show the delivery NAME, and its latest files."""
+    with open_connection() as connection:
+        found = accounts.find_delivery(connection, name)
+        runs = [_format(dict(run)) for run in accounts.list_runs(connection, name, SHOWN_RUNS)]
+    head = "\n".join(f"{key}: {value}" for key, value in to_texts(_to_json(found)).items())
+    shown = ("started_at", "state", "file_name", "bytes", "digest", "message")
+    rows = [to_texts({column: run[column] for column in shown}) for run in runs]
+    value = {**_to_json(found), "runs": runs}
+    show(value, as_json, lambda _: f"{head}\n\n{make_table(rows, 'no file was made yet')}")
+
+
+@delivery.command("approve")
+@click.argument("name")
+@click.argument("digest")
+@reason_option
+@as_json
+def delivery_approve(name: str, digest: str, as_json: bool) -> None:
+    """Send the file of the delivery NAME that waits, whatever the receiver loses by it. DIGEST is its SHA-256, as
+    `roster delivery show` has it; if the roster has changed since, there is another file, which waits again."""
+    with open_change() as (connection, actor):
+        accounts.approve_file(connection, actor, name, digest)
+    _send(name, as_json)
+
+
+@delivery.command("send")
+@click.argument("name")
+@as_json
+def delivery_send(name: str, as_json: bool) -> None:
+    """Make the file of the delivery NAME now and send it, unless it must wait for `roster delivery approve`."""
+    _send(name, as_json)
+
+
+@delivery.command("remove")
+@click.argument("name")
+@yes_option
+@reason_option
+@as_json
+def delivery_remove(name: str, yes: bool, as_json: bool) -> None:
+    """Remove the delivery NAME. What was sent cannot be called back; the access log stays."""
+    confirm("No more files are sent.", name, is_confirmed=yes)
+    with open_change() as (connection, actor):
+        accounts.remove_delivery(connection, actor, name)
+    show({"name": name}, as_json, lambda _: f"{name} is removed")
+
+
+def _send(name: str, as_json: bool) -> None:
+    settings = read_settings()
+    with open_roster_engine(settings) as engine:
+        ended = Sender(engine, settings).deliver(name)
+    if ended.state == FAILED:
+        raise CommandError(f"{name} was not sent: {ended.message}")
+    show(asdict(ended), as_json, lambda _: _describe_end(ended))
+
+
+def _describe_end(ended: Ended) -> str:
+    if ended.file_name is not None:
+        return f"{ended.file_name} is sent, {ended.digest}"
+    how = f"\n`roster delivery approve {ended.delivery} {ended.digest}` sends it" if ended.digest else ""
+    return f"{ended.state}: {ended.message}{how}"
+
+
+def _to_json(item: Delivery) -> dict[str, Any]:
+    return _format(asdict(item))
+
+
+def _format(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: format_instant(it) if hasattr(it, "tzinfo") else it for name, it in row.items()}
 
 
 def describe_package(package: Package) -> dict[str, Any]:

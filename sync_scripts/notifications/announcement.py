@@ -19,6 +19,7 @@ class AnnouncementKind(enum.StrEnum):
     RECOVERED = "recovered"
     PAUSE = "pause"
     CREDENTIAL = "credential"
+    DELIVERY = "delivery"
     TEST = "test"
 
 
@@ -34,6 +35,10 @@ KINDS: dict[str, tuple[str, str]] = {
     AnnouncementKind.CREDENTIAL: (
         "a key or secret of {} ends soon",
         "`roster vendor rotate-key` and `roster client rotate-secret` make a new one.",
+    ),
+    AnnouncementKind.DELIVERY: (
+        "a file for {} was not sent",
+        "`roster delivery list` shows all; `roster delivery approve` sends one that waits.",
     ),
     AnnouncementKind.TEST: ("a test of the notifications ({})", "There is nothing to do."),
 }

@@ -25,6 +25,8 @@ from roster_service.settings import Settings
 from sync_scripts import load_oneroster
 from sync_scripts.engine.load import Options, load
 from tests.cli.conftest import Roster, make_environment
+from tests.deliveries.dropbox import use_drop_box
+from tests.deliveries.test_sending import HOST_KEY
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD, lend_engine
 from tests.sync.export_changes import without_rows
@@ -88,6 +90,11 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("client add", "--vendor", VENDOR, "--name", "other", "--scope", "roster.readonly")
     change("show", "spr-student-1", "--as", VENDOR)
     change("delivery preview", VENDOR, "--preset", "st-math", "--out", str(tmp_path / "out.zip"))
+    use_drop_box(monkeypatch)
+    place = ("--host", "sftp.example.org", "--user", "us", "--host-key", HOST_KEY, "--key-file", __file__)
+    digest = change("delivery add", "math", VENDOR, "--preset", "st-math", *place)["digest"]
+    change("delivery approve", "math", digest)
+    change("delivery remove", "math", "--yes")
     change("export", "users", "--as", VENDOR, "--out", str(tmp_path / "out.ndjson"))
     change("vendor limits", VENDOR, "--per-second", "5")
     change("vendor set-withheld", VENDOR, "email", "--yes")

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -13,10 +14,13 @@ import sqlalchemy as sa
 from sync_scripts.engine.load import load
 from tests.contract.conftest import EXPORTS, add_vendor
 from tests.deliveries.checker import check
+from tests.deliveries.dropbox import DropBox, use_drop_box
+from tests.deliveries.test_sending import HOST_KEY
 
 from .conftest import Roster
 
 EMAIL = "elementary@vendors.example"
+PLACE = ("--host", "sftp.example.org", "--user", "us", "--host-key", HOST_KEY)
 
 
 @pytest.fixture
@@ -75,3 +79,44 @@ def test_a_zip_opens_with_any_program(granted: str, roster: Roster, tmp_path: Pa
     roster("delivery", "preview", EMAIL, "--preset", "st-math", "--out", str(out))
     with zipfile.ZipFile(io.BytesIO(out.read_bytes())) as packed:
         assert packed.testzip() is None
+
+
+@pytest.fixture
+def box(monkeypatch: pytest.MonkeyPatch) -> DropBox:
+    """The receiver of every delivery."""
+    return use_drop_box(monkeypatch)
+
+
+def test_a_delivery_is_added_approved_sent_shown_and_removed(granted: str, roster: Roster, box: DropBox) -> None:
+    added = ask(roster, "add", "math", EMAIL, "--preset", "st-math", *PLACE, "--key-file", __file__)
+    assert added["state"] == "waiting"
+    (listed,) = ask(roster, "list")
+    assert (listed["name"], listed["vendor"], listed["contact"], listed["hour"]) == ("math", EMAIL, EMAIL, None)
+    refused = roster("delivery", "approve", "math", "0" * 64)
+    assert (refused.exit_code, "with this digest waits" in refused.stderr) == (1, True)
+    sent = ask(roster, "approve", "math", added["digest"])
+    assert (sent["state"], sent["file_name"]) == ("sent", "OneRoster.zip")
+    assert check(box.files["OneRoster.zip"]) == []
+    assert ask(roster, "send", "math")["state"] == "sent"
+    shown = ask(roster, "show", "math")
+    assert [it["state"] for it in shown["runs"]] == ["sent", "sent", "waiting"]
+    assert "secret" not in json.dumps(shown)
+    (_first, _second) = json.loads(roster("audit", "--json").stdout)
+    assert "names" in _first["parts"]
+    ask(roster, "remove", "math", "--yes")
+    assert ask(roster, "list") == []
+
+
+def test_a_second_delivery_of_a_name_and_a_bad_host_key_are_refused(granted: str, roster: Roster, box: DropBox) -> None:
+    arguments = ("delivery", "add", "math", EMAIL, "--preset", "st-math", "--key-file", __file__)
+    bad = roster(*arguments, "--host", "h", "--user", "u", "--host-key", "ssh-rsa")
+    assert "as `ssh-keyscan HOST` prints them" in bad.stderr
+    assert roster(*arguments, *PLACE).exit_code == 0
+    assert "there is a delivery math already" in roster(*arguments, *PLACE).stderr
+
+
+def ask(roster: Roster, command: str, *arguments: str) -> Any:
+    """What a command of `roster delivery` prints as JSON."""
+    done = roster("delivery", command, *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)

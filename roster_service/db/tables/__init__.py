@@ -19,6 +19,7 @@ from roster_service.db.tables.access import (
 )
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_defaults, vendor_grants, vendors
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
+from roster_service.db.tables.deliveries import deliveries, delivery_runs
 from roster_service.db.tables.disclosed_days import (
     DAY_KEY,
     HASH_BYTES,
@@ -73,6 +74,8 @@ __all__ = [
     "class_terms",
     "classes",
     "courses",
+    "deliveries",
+    "delivery_runs",
     "demographics",
     "departures",
     "disclosures",

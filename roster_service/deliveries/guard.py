@@ -1,0 +1,102 @@
+"""The guard for receivers: a file after which a receiver would delete much waits for an operator."""
+
+from __future__ import annotations
+
+import heapq
+import hmac
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from roster_service.db.tables import feeds, visible_feeds
+from roster_service.feeds.feed_conditions import list_conditions
+from roster_service.feeds.feeds import list_feeds
+from roster_service.settings import Settings
+
+KINDS = ("users", "classes", "enrollments")
+FIRST = "it is the first file of this delivery"
+# The ids of a kind that are compared: those with the smallest hashes, the same ones every night.
+SAMPLED = 500
+_HASH_BYTES = 6
+# An erased person may have so many times the enrollments of the average one.
+_ENROLLED = 3
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file has, as a run keeps it. `at`: when it was made; `rows`, `schools`: as in `Package`; `sample`: the
+    smallest hashes of ids by kind; `erased`: how many people were erased since."""
+
+    at: datetime
+    rows: Mapping[str, int]
+    schools: Mapping[str, Mapping[str, int]]
+    sample: Mapping[str, Sequence[int]]
+    erased: int = 0
+
+
+def make_sample(secret_key: str, ids: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[int]]:
+    """Returns the smallest keyed hashes of the ids of each kind."""
+    key = hmac.digest(secret_key.encode(), b"roster sample of ids", "sha256")
+
+    def hash_id(sourced_id: str) -> int:
+        return int.from_bytes(hmac.digest(key, sourced_id.encode(), "sha256")[:_HASH_BYTES])
+
+    return {kind: heapq.nsmallest(SAMPLED, map(hash_id, own)) for kind, own in ids.items()}
+
+
+def find_losses(new: Content, sent: Sequence[Content], percent: int, least: int) -> Iterator[str]:
+    """Yields a sentence for each loss of more than `percent` of people, classes, enrollments or schools, of one school
+    or in all, since one of the files that were `sent`, the last one first. A type with fewer than `least` rows counts
+    only if all of them are gone. An erased person is no loss."""
+    if not sent:
+        yield FIRST
+    for file, number in new.rows.items():
+        if not number and (not sent or sent[0].rows.get(file) != 0):
+            yield f"{file}.csv has no row, after which a receiver deletes all"
+    for old in sent:
+        yield from (f"{words}, since the file of {old.at:%Y-%m-%d}" for words in _compare(new, old, percent, least))
+
+
+def _compare(new: Content, old: Content, percent: int, least: int) -> Iterator[str]:
+    def is_excess(before: int, after: int, people: int, kind: str) -> bool:
+        share = old.erased / max(people, 1)
+        allowed = percent / 100 + share * (_ENROLLED if kind == "enrollments" else 1)
+        return before > 0 and (before >= least or after == 0) and before - after > allowed * before
+
+    people = old.rows.get("users", 0)
+    for kind in KINDS:
+        before, after = old.rows.get(kind, 0), new.rows.get(kind, 0)
+        if is_excess(before, after, people, kind):
+            yield f"{before - after:,} of {before:,} {kind} would vanish"
+        else:
+            before, after = _count_same(old.sample.get(kind, ()), new.sample.get(kind, ()))
+            if is_excess(before, after, min(people, SAMPLED), kind):
+                lost = 100 * (before - after) / before
+                yield f"{lost:.0f}% of the {kind} would vanish, and others come in their place"
+        for org, number in old.schools.get(kind, {}).items():
+            left = new.schools.get(kind, {}).get(org, 0)
+            if is_excess(number, left, old.schools.get("users", {}).get(org, 0), kind):
+                yield f"{number - left:,} of {number:,} {kind} at {org} would vanish"
+    schools = [{org for kind in KINDS for org in it.schools.get(kind, {})} for it in (old, new)]
+    gone = schools[0] - schools[1]
+    if len(gone) > percent / 100 * len(schools[0]):
+        yield f"{len(gone):,} of {len(schools[0]):,} schools would vanish"
+
+
+def _count_same(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
+    """Returns how many of the old hashes can be compared, and how many of them the new file has."""
+    ends = [max(it) for it in (old, new) if len(it) >= SAMPLED]
+    compared = {it for it in old if not ends or it <= min(ends)}
+    return len(compared), len(compared.intersection(new))
+
+
+def find_feed_problems(connection: sa.Connection, vendor_id: int, settings: Settings) -> Iterator[str]:
+    """Yields a sentence for each feed that the vendor sees and that needs a person: it is held, stale or incomplete."""
+    seen = sa.select(feeds.c.name).join(visible_feeds, visible_feeds.c.feed_id == feeds.c.id)
+    names = set(connection.scalars(seen.where(visible_feeds.c.vendor_id == vendor_id)))
+    for feed in list_feeds(connection):
+        if feed.name in names:
+            needed = (it for it in list_conditions(feed, settings) if it.needs)
+            yield from (f"the feed {feed.name} is {it.sentence}" for it in needed)

@@ -1,0 +1,98 @@
+"""`python -m sync_scripts.deliver`: sends the files whose hour it is; what cron runs each hour. Those without an hour
+are sent by the nightly sync.
+
+A file that was not sent is tried again after growing pauses. It is made anew each time, so none is older than the
+rights of the vendor.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+import click
+import sqlalchemy as sa
+
+from roster_service.deliveries.accounts import SENT, WAITING, Delivery, list_deliveries
+from roster_service.deliveries.sending import Ended, Sender
+from roster_service.errors import CommandError
+from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.settings import Settings
+from sync_scripts.engine.exit_codes import HELP, ExitCode, exit_on_error
+from sync_scripts.engine.progress import Notify, print_line
+from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
+from sync_scripts.notifications.channels import announce
+
+# Seconds before each try.
+PAUSES = (0, 60, 300, 1500)
+
+
+def is_due(delivery: Delivery, now: datetime, *, after_sync: bool) -> bool:
+    """Whether a delivery is sent now: after the nightly sync, or from its hour on, once a day of the machine. A file
+    that waits for an operator at its hour is made once."""
+    done = delivery.sent_at if delivery.hour is None or delivery.state != WAITING else delivery.at
+    if done is not None and done.astimezone(now.tzinfo).date() == now.date():
+        return False
+    return after_sync if delivery.hour is None else not after_sync and now.hour >= delivery.hour
+
+
+def send_due(
+    sender: Sender, notify: Notify, *, after_sync: bool, sleep: Callable[[float], None] = time.sleep
+) -> ExitCode:
+    """Sends the deliveries that are due. Passes an event for each to `notify`, and announces those that were not sent.
+    Returns the exit code."""
+    with sender.owner.connect() as connection:
+        found = list_deliveries(connection)
+    left = [it.name for it in found if is_due(it, sender.now(), after_sync=after_sync)]
+    ended: dict[str, Ended] = {}
+    for pause in PAUSES:
+        if left:
+            sleep(pause)
+        for name in left:
+            try:
+                ended[name] = sender.deliver(name)
+            except CommandError as error:
+                # Another process sends it, or somebody has removed it.
+                notify({"step": "delivery", "delivery": name, "message": str(error), "exit": ExitCode.LOADED})
+        left = [name for name in left if name in ended and ended[name].retries]
+    _report(sender.settings, ended.values(), notify)
+    return ExitCode.FAILED if any(it.state not in (SENT, WAITING) for it in ended.values()) else ExitCode.LOADED
+
+
+def _report(settings: Settings, ended: Iterable[Ended], notify: Notify) -> None:
+    for it in ended:
+        code = ExitCode.LOADED if it.state in (SENT, WAITING) else ExitCode.FAILED
+        notify({"step": "delivery", "delivery": it.delivery, "outcome": it.state, "message": it.message, "exit": code})
+        if it.state != SENT:
+            words = f"The file of {it.delivery} {'waits' if it.state == WAITING else 'was not sent'}: {it.message}."
+            for failure in announce(settings, Announcement(AnnouncementKind.DELIVERY, None, words, vendor=it.vendor)):
+                notify({"step": "announce", "vendor": it.vendor, "message": failure, "exit": ExitCode.LOADED})
+
+
+def deliver_files(engine: sa.Engine, settings: Settings, notify: Notify) -> ExitCode:
+    """Sends the files of the nightly sync."""
+    return send_due(Sender(engine, settings), notify, after_sync=True)
+
+
+@click.command(epilog=HELP)
+@click.argument("name", required=False)
+def main(name: str | None) -> None:
+    """Send the files whose hour it is, or that of the delivery NAME alone."""
+    with exit_on_error(as_json=not sys.stdout.isatty()):
+        settings = Settings.from_environ(os.environ)
+        with open_roster_engine(settings) as engine:
+            sender = Sender(engine, settings)
+            if name is None:
+                code = send_due(sender, lambda event: print_line(event, err=False), after_sync=False)
+            else:
+                ended = sender.deliver(name)
+                print_line({"delivery": name, "outcome": ended.state, "message": ended.message}, err=False)
+                code = ExitCode.LOADED if ended.state in (SENT, WAITING) else ExitCode.FAILED
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

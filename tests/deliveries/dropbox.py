@@ -1,0 +1,103 @@
+"""A drop box in memory that behaves as servers of receivers do, and ends the process at a step if asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import IO
+
+import pytest
+
+from roster_service.deliveries.sending import Sender
+from roster_service.deliveries.sftp import Receiver, Server
+
+
+class Killed(BaseException):
+    """The process ends here: nothing after it is done."""
+
+
+class Kind(Enum):
+    """What a server allows."""
+
+    POSIX = "posix-rename"
+    FREE_NAMES = "a rename to a free name"
+    NO_RENAME = "no rename"
+
+
+@dataclass
+class DropBox:
+    """The files of a receiver. `kill_at`: the number of the step at which the process ends; `consumes`: whether it
+    takes each file away once it has its name, as those in `taken`; `steps`: how many there were."""
+
+    kind: Kind = Kind.POSIX
+    consumes: bool = False
+    kill_at: int | None = None
+    fails: int = 0
+    steps: int = 0
+    files: dict[str, bytes] = field(default_factory=dict)
+    taken: list[tuple[str, bytes]] = field(default_factory=list)
+
+    @contextmanager
+    def connect(self, _server: Server) -> Iterator[Receiver]:
+        """A connection."""
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionResetError(104, "Connection reset by peer")
+        self._step()
+        yield self
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.kill_at == self.steps:
+            raise Killed
+
+    def put(self, file: IO[bytes], name: str) -> int | None:
+        """Writes a file, half of it if the process ends meanwhile."""
+        content = file.read()
+        self.files[name] = content[: len(content) // 2]
+        self._step()
+        self.files[name] = content
+        self._step()
+        return len(content)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return name in self.files
+
+    def replace(self, old: str, new: str) -> None:
+        """Renames a file in place of another one."""
+        self._step()
+        if self.kind is not Kind.POSIX:
+            raise OSError(95, "Operation not supported")
+        self._rename(old, new)
+
+    def rename(self, old: str, new: str) -> None:
+        """Renames a file to a free name."""
+        self._step()
+        if self.kind is Kind.NO_RENAME or new in self.files:
+            raise PermissionError(13, "Permission denied")
+        self._rename(old, new)
+
+    def _rename(self, old: str, new: str) -> None:
+        self.files[new] = self.files.pop(old)
+        if self.consumes:
+            self.taken.append((new, self.files.pop(new)))
+        self._step()
+
+    def remove(self, name: str) -> None:
+        """Removes a file."""
+        self._step()
+        if name not in self.files:
+            raise FileNotFoundError(2, "No such file")
+        del self.files[name]
+        self._step()
+
+
+def use_drop_box(monkeypatch: pytest.MonkeyPatch) -> DropBox:
+    """Makes one the receiver of every delivery of this process."""
+    made = DropBox()
+    defaults = (made.connect, Sender.__dataclass_fields__["now"].default)
+    monkeypatch.setattr(Sender.__init__, "__defaults__", defaults)
+    return made

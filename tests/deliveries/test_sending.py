@@ -1,0 +1,345 @@
+"""What is sent, what waits, and what a receiver has whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import clients, vendor_rights
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
+from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.db.engine import make_engine
+from roster_service.deliveries.accounts import Wanted, add_delivery, approve_file, list_deliveries, list_runs
+from roster_service.deliveries.sending import Ended, Sender
+from roster_service.errors import CommandError
+from roster_service.feeds.exclusions import ExclusionKind
+from roster_service.people import exclude_person
+from roster_service.settings import Settings
+from tests.actors import TESTER
+from tests.contract.conftest import SECRET_KEY, add_vendor
+
+from .checker import check
+from .conftest import load_export
+from .dropbox import DropBox, Killed, Kind
+
+EMAIL, NAME = "all@vendors.example", "nightly"
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIv7Bm7pXkUq9W2fTgcXbqHqWb7gq7b2o3Ck0cJx1d5o"
+PASSWORD = "the password of the receiver"
+
+
+@dataclass
+class World:
+    """A vendor of a roster with a delivery, and its receiver."""
+
+    engine: sa.Engine
+    sender: Sender
+    box: DropBox
+    client_id: str
+
+    def deliver(self) -> Ended:
+        """One try."""
+        return self.sender.deliver(NAME)
+
+    def approve(self) -> Ended:
+        """Approves the file that waits, and sends it."""
+        with self.engine.begin() as connection:
+            (found,) = list_deliveries(connection, name=NAME)
+            approve_file(connection, TESTER, NAME, str(found.digest))
+        return self.deliver()
+
+    def run(self, statement: str) -> None:
+        """Changes the database."""
+        with self.engine.begin() as connection:
+            connection.execute(sa.text(statement))
+
+    def list_states(self) -> list[str]:
+        """The states of the runs, the first one first."""
+        with self.engine.connect() as connection:
+            return [it["state"] for it in list_runs(connection, NAME, 100)][::-1]
+
+
+def add(engine: sa.Engine, settings: Settings, **given: Any) -> None:
+    """Adds the delivery."""
+    wanted = Wanted(
+        name=NAME, email=EMAIL, client_id=None, preset="oneroster-1.1", host="sftp.example.org", port=22, username="us",
+        folder="in", host_key=HOST_KEY, secret=PASSWORD, has_private_key=False, hour=None, in_place=False, contact=None,
+    )  # fmt: skip
+    with engine.begin() as connection:
+        add_delivery(connection, TESTER, replace(wanted, **given), settings)
+
+
+@pytest.fixture
+def world(make_database: Callable[[], str], tmp_path: Path) -> Iterator[World]:
+    """Nothing was sent yet."""
+    engine = make_engine(make_database())
+    load_export(engine, "springfield-1.1")
+    settings = Settings(secret_key=SECRET_KEY, home=tmp_path, hold_least_records=5)
+    with engine.begin() as connection:
+        ensure_signing_key(connection, SECRET_KEY)
+        client_id, _ = add_vendor(connection, "all", [("spr-district", ())])
+    add(engine, settings)
+    box = DropBox()
+    yield World(engine, Sender(engine, settings, connect=box.connect), box, client_id)
+    engine.dispose()
+
+
+def test_the_first_file_waits_and_the_approved_one_is_sent_whole(world: World) -> None:
+    first = world.deliver()
+    assert (first.state, first.message) == ("waiting", "it is the first file of this delivery")
+    assert world.box.files == {}
+    sent = world.approve()
+    assert (sent.state, sent.digest) == ("sent", first.digest)
+    ((name, content),) = world.box.files.items()
+    assert re.fullmatch(r"oneroster-\d{4}-\d\d-\d\d\.zip", name)
+    assert hashlib.sha256(content).hexdigest() == first.digest
+    assert check(content) == []
+
+
+def test_the_approval_names_the_digest_of_the_latest_file(world: World) -> None:
+    world.deliver()
+    with world.engine.begin() as connection, pytest.raises(CommandError, match="no file of nightly with this digest"):
+        approve_file(connection, TESTER, NAME, "0" * 64)
+    world.run("UPDATE users SET given_name = 'New' WHERE sourced_id = 'spr-student-1'")
+    assert world.approve().state == "waiting"
+
+
+def test_the_access_log_has_the_file_and_its_people_before_a_byte_leaves(world: World) -> None:
+    world.deliver()
+    world.box.kill_at = 2
+    with pytest.raises(Killed):
+        world.approve()
+    hasher = PersonHasher(SECRET_KEY)
+    with world.engine.connect() as connection:
+        wanted = AccessLogFilter(person=hasher.hash_id("spr-student-1"))
+        (row,) = read_access_log(connection, wanted)
+        assert read_access_log(connection, AccessLogFilter(person=hasher.hash_id("nobody"))) == []
+    assert (row.vendor, row.method, row.path, row.address) == (
+        EMAIL,
+        "SFTP",
+        "/deliveries/oneroster-1.1",
+        "sftp.example.org",
+    )
+    assert row.districts == ["spr-district"]
+
+
+def test_the_secret_is_sealed_and_in_no_log(world: World) -> None:
+    world.deliver()
+    with world.engine.connect() as connection:
+        for table in ("deliveries", "delivery_runs", "changes"):
+            rows = connection.execute(sa.text(f"SELECT to_jsonb(it) FROM {table} it")).scalars().all()
+            assert rows
+            assert PASSWORD not in json.dumps(rows)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("consumes", [False, True])
+def test_a_kill_at_any_step_leaves_the_name_absent_or_whole_and_sends_nothing_twice(
+    world: World, kind: Kind, consumes: bool
+) -> None:
+    world.deliver()
+    world.box.kind, world.box.consumes = kind, consumes
+    before = b"an older file"
+    for step in range(1, 12):
+        world.box.files, world.box.taken = {}, []
+        world.box.steps, world.box.kill_at = 0, step
+        world.run("DELETE FROM delivery_runs WHERE state <> 'waiting'")
+        try:
+            ended = world.approve()
+        except Killed:
+            ended = None
+        named = {name: it for name, it in world.box.files.items() if name.endswith(".zip")}
+        _require_whole(world, list(named.items()) + world.box.taken)
+        world.box.kill_at = None
+        again = world.deliver() if ended is None else ended
+        _require_whole(world, [it for it in world.box.files.items() if it[0].endswith(".zip")] + world.box.taken)
+        assert not any(it.endswith(".part") for it in world.box.files)
+        if kind is Kind.NO_RENAME:
+            assert (again.state, world.box.taken) == ("failed", [])
+            assert "--in-place" in str(again.message)
+        else:
+            assert again.state == "sent"
+            if consumes:
+                # The interrupted run was sent, or the next one, or both on their own account: never one file twice.
+                assert (
+                    len({name for name, _ in world.box.taken})
+                    == len(world.box.taken)
+                    == world.list_states().count("sent")
+                )
+    assert before not in world.box.files.values()
+    assert world.box.steps < 12
+
+
+def _require_whole(world: World, files: list[tuple[str, bytes]]) -> None:
+    with world.engine.connect() as connection:
+        digests = {it["digest"] for it in list_runs(connection, NAME, 100)}
+    assert {hashlib.sha256(it).hexdigest() for _, it in files} <= digests
+
+
+def test_a_server_without_renames_gets_the_file_in_place_if_it_must(world: World) -> None:
+    world.run("UPDATE deliveries SET in_place = true")
+    world.box.kind = Kind.NO_RENAME
+    world.deliver()
+    assert world.approve().state == "sent"
+    assert [name for name in world.box.files if name.endswith(".zip")]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("UPDATE vendors SET enabled = false, grant_version = grant_version + 1", "no longer valid"),
+        ("UPDATE oauth_clients SET enabled = false, version = version + 1", "no longer valid"),
+        ("DELETE FROM vendor_grants; UPDATE vendors SET grant_version = grant_version + 1", "no longer valid"),
+        ("UPDATE visible_feeds SET revision = revision + 1", "has changed since the file was made"),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 3])
+def test_nothing_is_sent_after_a_change_of_rights_between_making_and_sending(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: str, words: str, step: int
+) -> None:
+    """While the connection is made, and while the file is uploaded."""
+    world.deliver()
+    taken, take = 0, DropBox._step
+
+    def change_rights(box: DropBox) -> None:
+        nonlocal taken
+        taken += 1
+        if taken == step:
+            world.run(change)
+        take(box)
+
+    monkeypatch.setattr(DropBox, "_step", change_rights)
+    ended = world.approve()
+    assert (ended.state, world.box.files) == ("failed", {})
+    assert words in str(ended.message)
+
+
+def test_a_receiver_that_is_away_may_be_tried_again(world: World) -> None:
+    world.deliver()
+    world.box.fails = 1
+    failed = world.approve()
+    assert (failed.state, failed.retries) == ("failed", True)
+    assert world.deliver().state == "sent"
+    assert world.list_states() == ["waiting", "failed", "sent"]
+
+
+def test_a_second_file_of_a_day_has_a_number(world: World) -> None:
+    world.deliver()
+    first, second = world.approve(), world.deliver()
+    assert second.file_name == str(first.file_name).replace(".zip", "-2.zip")
+
+
+LOSSES = [
+    (
+        "UPDATE users SET status = 'tobedeleted' WHERE sourced_id IN ('spr-student-1', 'spr-student-2')",
+        "users would vanish",
+    ),
+    ("UPDATE classes SET status = 'tobedeleted' WHERE sourced_id = 'spr-class-math3-a'", "classes would vanish"),
+    (
+        "UPDATE enrollments SET status = 'tobedeleted' WHERE class_id = 'spr-class-math3-a'",
+        "enrollments at spr-elementary",
+    ),
+    ("DELETE FROM demographics", "demographics.csv has no row"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), LOSSES)
+def test_a_file_that_would_lose_too_much_waits(world: World, change: str, words: str) -> None:
+    world.deliver()
+    world.approve()
+    assert world.deliver().state == "sent"
+    world.run(change)
+    waiting = world.deliver()
+    assert waiting.state == "waiting"
+    assert words in str(waiting.message)
+    assert world.approve().state == "sent"
+
+
+def test_an_operator_who_narrows_rights_makes_the_file_wait(world: World) -> None:
+    world.deliver()
+    world.approve()
+    with world.engine.begin() as connection:
+        vendor_rights.set_district_grant(connection, TESTER, EMAIL, "spr-district", ["spr-elementary"])
+    waiting = world.deliver()
+    assert waiting.state == "waiting"
+    assert "schools would vanish" in str(waiting.message)
+
+
+def test_an_erased_person_is_no_loss(world: World) -> None:
+    world.deliver()
+    world.approve()
+    for sourced_id in ("spr-student-1", "spr-student-2"):
+        with world.engine.begin() as connection:
+            exclude_person(connection, TESTER, ExclusionKind.ERASED, sourced_id, world.sender.settings)
+    assert world.deliver().state == "sent"
+
+
+def test_many_small_losses_of_a_week_are_a_large_one(world: World) -> None:
+    settings = replace(world.sender.settings, delivery_loss_percent=12, hold_least_records=12)
+    world.sender = replace(world.sender, settings=settings)
+    world.deliver()
+    world.approve()
+    states = []
+    for number in (1, 2):
+        world.run(f"UPDATE users SET status = 'tobedeleted' WHERE sourced_id = 'spr-student-{number}'")
+        states.append(world.deliver().state)
+    assert states == ["sent", "waiting"]
+
+
+def test_a_feed_that_needs_a_person_makes_the_file_wait(world: World) -> None:
+    world.deliver()
+    world.approve()
+    world.run("UPDATE sync_runs SET outcome = 'refused', message = 'the export is broken'")
+    waiting = world.deliver()
+    assert waiting.state == "waiting"
+    assert "the feed springfield-1.1 is refused" in str(waiting.message)
+
+
+def test_ids_of_other_people_make_the_file_wait(world: World) -> None:
+    world.deliver()
+    world.approve()
+    world.run("UPDATE enrollments SET user_id = 'new-' || user_id; UPDATE user_roles SET user_id = 'new-' || user_id")
+    world.run(
+        "UPDATE users SET sourced_id = 'new-' || sourced_id; UPDATE demographics SET sourced_id = 'new-' || sourced_id"
+    )
+    waiting = world.deliver()
+    assert waiting.state == "waiting"
+    assert "of the users would vanish, and others come in their place" in str(waiting.message)
+
+
+def test_a_delivery_of_a_removed_client_fails_and_says_so(world: World) -> None:
+    with world.engine.begin() as connection:
+        clients.remove_client(connection, TESTER, world.client_id)
+    assert world.deliver().message == "there is no such client"
+
+
+def test_one_delivery_is_sent_by_one_process_at_a_time(world: World) -> None:
+    world.deliver()
+    inner: list[str] = []
+    connect = world.box.connect
+
+    def look(server: Any) -> Any:
+        with pytest.raises(CommandError, match="is under way"):
+            world.sender.deliver(NAME)
+        inner.append("refused")
+        return connect(server)
+
+    world.sender = replace(world.sender, connect=look)
+    assert world.approve().state == "sent"
+    assert inner == ["refused"]
+
+
+def test_the_name_has_the_day_of_the_machine(world: World) -> None:
+    world.deliver()
+    day = datetime.now().astimezone() + timedelta(days=40)
+    world.sender = replace(world.sender, now=lambda: day)
+    assert world.approve().file_name == f"oneroster-{day.date()}.zip"

@@ -1,0 +1,80 @@
+"""`python -m tests.faults.killed_delivery STEP`: sends the delivery `nightly`, and kills itself at a step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from roster_service.deliveries.sending import Sender
+from roster_service.deliveries.sftp import Receiver, Server, open_sftp
+from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.settings import Settings
+
+BEFORE, WHILE, UPLOADED, PLACED = "before", "while", "uploaded", "placed"
+STEPS = (BEFORE, WHILE, UPLOADED, PLACED)
+
+
+def kill_at(step: str) -> None:
+    """Ends this process as a crash does, if this is its step."""
+    if sys.argv[1:] == [step]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Watched:
+    """The folder of a receiver, with the steps."""
+
+    def __init__(self, inner: Receiver) -> None:
+        self._inner = inner
+
+    def put(self, file: IO[bytes], name: str) -> int | None:
+        """Writes a file; in two parts, between which the process may end."""
+        kill_at(BEFORE)
+        if sys.argv[1:] == [WHILE]:
+            content = file.read()
+            part = os.memfd_create("part")
+            os.write(part, content[: len(content) // 2])
+            os.lseek(part, 0, os.SEEK_SET)
+            with os.fdopen(part, "rb") as half:
+                self._inner.put(half, name)
+            kill_at(WHILE)
+        return self._inner.put(file, name)
+
+    def has(self, name: str) -> bool:
+        """As the server says."""
+        return self._inner.has(name)
+
+    def replace(self, old: str, new: str) -> None:
+        """Renames a file."""
+        kill_at(UPLOADED)
+        self._inner.replace(old, new)
+        kill_at(PLACED)
+
+    def rename(self, old: str, new: str) -> None:
+        """Renames a file."""
+        self._inner.rename(old, new)
+
+    def remove(self, name: str) -> None:
+        """Removes a file."""
+        self._inner.remove(name)
+
+
+@contextmanager
+def connect(server: Server) -> Iterator[Receiver]:
+    """A connection that is watched."""
+    with open_sftp(server) as inner:
+        yield Watched(inner)
+
+
+def main() -> None:
+    """Sends the delivery."""
+    settings = Settings.from_environ(os.environ)
+    with open_roster_engine(settings) as engine:
+        print(Sender(engine, settings, connect=connect).deliver("nightly"))
+
+
+if __name__ == "__main__":
+    main()
