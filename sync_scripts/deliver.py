@@ -17,7 +17,7 @@ import click
 import sqlalchemy as sa
 
 from roster_service.deliveries.accounts import SENT, WAITING, Delivery, list_deliveries
-from roster_service.deliveries.sending import Ended, Sender
+from roster_service.deliveries.sender import Ended, Sender
 from roster_service.errors import CommandError
 from roster_service.roster.roster_engine import open_roster_engine
 from roster_service.settings import Settings

@@ -28,7 +28,7 @@ from roster_service.deliveries.accounts import FAILED, Delivery, Wanted
 from roster_service.deliveries.package import Package
 from roster_service.deliveries.presets import PRESETS
 from roster_service.deliveries.previews import preview_package
-from roster_service.deliveries.sending import Ended, Sender
+from roster_service.deliveries.sender import Ended, Sender
 from roster_service.errors import CommandError
 from roster_service.feeds.private_files import open_private
 from roster_service.roster.roster_engine import open_roster_engine

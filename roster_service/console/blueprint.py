@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 import sqlalchemy as sa
-from flask import Blueprint, Flask, flash, get_flashed_messages, redirect, request
+from flask import Blueprint, Flask, flash, get_flashed_messages, redirect, request, send_file
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug import Response
 from werkzeug.exceptions import Forbidden, HTTPException, RequestEntityTooLarge
@@ -30,7 +30,7 @@ from roster_service.console.frame import add_headers, make_csv, make_json, rende
 from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
 from roster_service.console.screen import Form, Screen
 from roster_service.console.screens import FORMS, SCREENS
-from roster_service.console.visit import Moved, Submission, Tools, Visit, open_reading
+from roster_service.console.visit import Download, Moved, Submission, Tools, Visit, open_reading
 from roster_service.errors import CommandError, TooManyTriesError
 from roster_service.feeds.export_previews import Upload
 from roster_service.http.request_facts import get_request_facts
@@ -188,6 +188,8 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
         if outcome.message is not None:
             flash(outcome.message)
         return redirect(ROOT + outcome.path, 303)
+    if isinstance(outcome, Download):
+        return send_file(outcome.file, "application/zip", as_attachment=True, download_name=outcome.name)
     return _make_signed_in_page(outcome.template, signed_in, 200, title=outcome.title, content=outcome.content)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import IO, Any
 
 import sqlalchemy as sa
 
@@ -142,4 +142,13 @@ class Shown:
     content: Any
 
 
-Outcome = Moved | Shown
+@dataclass(frozen=True)
+class Download:
+    """The outcome of a form that is a file for the operator. `name`: for the browser; `file`: at its beginning, which
+    the answer closes."""
+
+    name: str
+    file: IO[bytes]
+
+
+Outcome = Moved | Shown | Download

@@ -32,6 +32,7 @@ class Delivery:
 
     name: str
     vendor: str
+    vendor_id: int
     client_id: str
     preset: str
     host: str

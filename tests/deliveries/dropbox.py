@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from roster_service.deliveries.sending import Sender
+from roster_service.deliveries.sender import Sender
 from roster_service.deliveries.sftp import Receiver, Server
 
 

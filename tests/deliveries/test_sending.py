@@ -20,7 +20,7 @@ from roster_service.auth.access_log.reports import AccessLogFilter, read_access_
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.deliveries.accounts import Wanted, add_delivery, approve_file, list_deliveries, list_runs
-from roster_service.deliveries.sending import Ended, Sender
+from roster_service.deliveries.sender import Ended, Sender
 from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import exclude_person

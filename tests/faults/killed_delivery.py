@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from roster_service.deliveries.sending import Sender
+from roster_service.deliveries.sender import Sender
 from roster_service.deliveries.sftp import Receiver, Server, open_sftp
 from roster_service.roster.roster_engine import open_roster_engine
 from roster_service.settings import Settings

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.deliveries.accounts import approve_file, find_delivery
-from roster_service.deliveries.sending import Ended, Sender
+from roster_service.deliveries.sender import Ended, Sender
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY, add_vendor

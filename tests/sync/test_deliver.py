@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from roster_service.deliveries.accounts import Delivery
-from roster_service.deliveries.sending import Ended
+from roster_service.deliveries.sender import Ended
 from roster_service.settings import Settings
 from sync_scripts import deliver
 from sync_scripts.deliver import PAUSES, is_due, send_due

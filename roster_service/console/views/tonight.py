@@ -11,6 +11,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
+from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
@@ -84,7 +85,7 @@ def read_tonight(visit: Visit) -> Tonight:
     ]
     said = [condition for card in cards for condition in card.conditions]
     return Tonight(
-        tasks=[task for card in cards for task in card.tasks],
+        tasks=[*(task for card in cards for task in card.tasks), *_list_delivery_tasks(list_deliveries(connection))],
         cards=sorted(cards, key=lambda card: (not card.tasks, card.feed.name)),
         is_whole=all(condition.colour == Colour.GOOD for condition in said),
         removed=len(listed) - len(cards),
@@ -106,6 +107,15 @@ def _make_task(feed: Feed, condition: Condition) -> Task:
     own = f"/feeds/{to_segment(feed.name)}" if condition.run is None else f"/runs/{condition.run}"
     path = f"{own}/held" if condition.word == HELD else own
     return Task(f"{feed.name}: {condition.sentence}", condition.remedy, path)
+
+
+def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
+    """Yields a task for each file of a vendor that was not sent."""
+    for it in found:
+        if it.needs:
+            remedy = "preview the file, and approve it" if it.state == WAITING else "it is tried again when it is due"
+            text = f"the file of {it.name} for {it.vendor}: {it.state}: {it.message}"
+            yield Task(text, remedy, f"/vendors/{it.vendor_id}")
 
 
 def _sum_vendors(rows: Sequence[UsageRow]) -> Iterator[ActiveVendor]:

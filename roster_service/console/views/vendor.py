@@ -23,6 +23,8 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, read_grace, show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.deliveries.accounts import Delivery, list_deliveries
+from roster_service.deliveries.presets import PRESETS as FILE_PRESETS
 from roster_service.errors import CommandError
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
@@ -51,7 +53,8 @@ class VendorPage:
     keys that have not ended; `today`: requests of today in UTC, by class of status; `refused`: those of
     the last `refused_days`; `withholdable`: the words of all
     fields that can be withheld, `default_withheld`: those of the default; `parts`: the words for each part of people;
-    `received`: those that it gets, and `nothing`: why it gets none."""
+    `received`: those that it gets, and `nothing`: why it gets none;
+    `file_presets`: the words for what receivers of files take."""
 
     vendor: Vendor
     districts: Sequence[DistrictAccess]
@@ -72,6 +75,8 @@ class VendorPage:
     presets: Mapping[str, str]
     versions: Sequence[str]
     origin: str
+    file_presets: Mapping[str, str]
+    deliveries: Sequence[Delivery]
 
 
 def read_vendor(visit: Visit) -> VendorPage:
@@ -104,6 +109,8 @@ def read_vendor(visit: Visit) -> VendorPage:
         scopes={name.value: words for name, words in EXPLANATIONS.items()},
         versions=[version.prefix for version in VERSIONS],
         origin=visit.tools.service_url,
+        file_presets={name: it.words for name, it in FILE_PRESETS.items()},
+        deliveries=list_deliveries(connection, vendor=vendor.email),
     )
 
 

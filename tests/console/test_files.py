@@ -1,0 +1,69 @@
+"""The files of a vendor on its page, and what of them needs a person."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.deliveries.accounts import find_delivery
+from roster_service.deliveries.sender import Sender
+from roster_service.settings import Settings
+from tests.console.conftest import Browser, Console
+from tests.contract.conftest import SECRET_KEY, add_vendor
+from tests.deliveries.checker import check
+from tests.deliveries.dropbox import DropBox
+from tests.deliveries.test_sending import NAME, add
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def owner(console: Console) -> Browser:
+    return console.log_in()
+
+
+@pytest.fixture
+def number(console: Console) -> int:
+    """A vendor whose first file waits."""
+    settings = Settings(secret_key=SECRET_KEY)
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM vendors WHERE email = 'all@vendors.example'"))
+        add_vendor(connection, "all", [("spr-district", ())])
+        found = connection.scalar(sa.text("SELECT id FROM vendors WHERE email = 'all@vendors.example'"))
+    add(console.engine, settings, contact=HOSTILE)
+    Sender(console.engine, settings, connect=DropBox().connect).deliver(NAME)
+    return int(found or 0)
+
+
+def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
+    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"the file of {NAME} for all@vendors.example: waiting" in owner.get("").text
+    shown = owner.get(f"/vendors/{number}").text
+    assert "Approve this file and send it" in shown
+    assert HOSTILE not in shown
+    started: list[tuple[object, ...]] = []
+    monkeypatch.setattr(
+        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words)
+    )
+    with console.engine.connect() as connection:
+        digest = str(find_delivery(connection, NAME).digest)
+    wrong = owner.send(f"/vendors/{number}/approve-file", delivery=NAME, digest="0" * 64)
+    assert wrong.status_code == 422
+    owner.send(f"/vendors/{number}/approve-file", delivery=NAME, digest=digest, reason="looked at it")
+    assert started == [("deliver", NAME)]
+    with console.engine.connect() as connection:
+        approved = connection.scalar(sa.text("SELECT approved_digest FROM deliveries"))
+        verb = connection.scalar(sa.text("SELECT verb FROM changes ORDER BY id DESC LIMIT 1"))
+    assert (approved, verb) == (digest, "delivery approve")
+
+
+def test_the_file_that_a_vendor_would_get_is_downloaded(console: Console, owner: Browser, number: int) -> None:
+    answer = owner.send(f"/vendors/{number}/file", preset="oneroster-1.2")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Disposition"] == "attachment; filename=oneroster-1.2.zip"
+    assert check(answer.data) == []
+    answer.close()
+    refused = owner.send(f"/vendors/{number}/file", preset="apple")
+    assert refused.status_code == 422
+    assert "the receiver takes ids of letters, digits and hyphens" in refused.text
