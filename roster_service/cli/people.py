@@ -20,6 +20,7 @@ from roster_service.cli.terminal import (
     yes_option,
 )
 from roster_service.db.instants import format_instant
+from roster_service.deliveries.recipients import list_recipients
 from roster_service.explore.known_people import require_person
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, list_exclusions
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
@@ -78,6 +79,7 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
     settings = read_settings()
     with open_change(dry_run=dry_run) as (connection, actor):
         removal = exclude_person(connection, actor, kind, sourced_id, settings, _say)
+        recipients = list_recipients(connection, sourced_id, settings.read_secret_key())
     has_ended = True
     if not dry_run:
         with open_roster_engine(settings) as engine:
@@ -88,9 +90,11 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
         "records": dict(removal.records),
         "held_runs": len(removal.held_exports),
         "requests_ended": has_ended,
+        "recipients": [asdict(it) for it in recipients],
         "dry_run": dry_run,
     }
-    show(shown, as_json, lambda _: describe_removal(removal, has_ended=has_ended, dry_run=dry_run))
+    words = [describe_removal(removal, has_ended=has_ended, dry_run=dry_run), *(it.sentence for it in recipients)]
+    show(shown, as_json, lambda _: "\n".join(words))
 
 
 @person.command("lift")

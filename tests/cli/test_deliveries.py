@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sync_scripts.engine.load import load
 from tests.contract.conftest import EXPORTS, add_vendor
 from tests.deliveries.checker import check
+from tests.deliveries.conftest import read_zip
 from tests.deliveries.dropbox import DropBox, use_drop_box
 from tests.deliveries.test_sending import HOST_KEY
 
@@ -105,6 +106,23 @@ def test_a_delivery_is_added_approved_sent_shown_and_removed(granted: str, roste
     assert "names" in _first["parts"]
     ask(roster, "remove", "math", "--yes")
     assert ask(roster, "list") == []
+
+
+def test_an_erasure_says_who_was_sent_the_person_and_to_whom_to_write(
+    granted: str, roster: Roster, box: DropBox
+) -> None:
+    place = (*PLACE, "--key-file", __file__, "--contact", "data@receiver.example")
+    added = ask(roster, "add", "math", EMAIL, "--preset", "st-math", *place)
+    ask(roster, "approve", "math", added["digest"])
+    erased = roster("person", "erase", "spr-student-1", "--yes", "--json")
+    (recipient,) = json.loads(erased.stdout)["recipients"]
+    assert (recipient["vendor"], recipient["contacts"]) == (EMAIL, ["data@receiver.example"])
+    # Of another school.
+    other = roster("person", "hide", "spr-student-3", "--yes", "--json")
+    assert json.loads(other.stdout)["recipients"] == []
+    assert "spr-student-1" in {row["sourcedId"] for row in read_zip(box.files["OneRoster.zip"])["users"]}
+    assert ask(roster, "send", "math")["state"] == "sent"
+    assert "spr-student-1" not in {row["sourcedId"] for row in read_zip(box.files["OneRoster.zip"])["users"]}
 
 
 def test_a_second_delivery_of_a_name_and_a_bad_host_key_are_refused(granted: str, roster: Roster, box: DropBox) -> None:

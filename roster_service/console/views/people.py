@@ -12,6 +12,7 @@ from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import format_instant
+from roster_service.deliveries.recipients import list_recipients
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import KnownPerson, find_person
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
@@ -57,9 +58,10 @@ def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
     def run(sent: Submission) -> Outcome:
         with sent.change() as connection:
             removal = exclude_person(connection, sent.actor, kind, _read_id(sent), sent.settings)
+            recipients = list_recipients(connection, _read_id(sent), sent.settings.read_secret_key())
         has_ended = finish(sent.tools.owner, sent.settings.home, removal, LONGEST_WAIT)
         words = describe_removal(removal, has_ended=has_ended, dry_run=False)
-        return Moved("/people", f"{to_sentence(words)}.")
+        return Moved("/people", ". ".join([to_sentence(words), *(it.sentence for it in recipients)]) + ".")
 
     return run
 
