@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from roster_service.cli import main
 from sync_scripts.engine.load import load
 from tests.cli.conftest import make_environment
+from tests.deliveries.test_sending import HOST_KEY
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 from tests.sync.export_changes import cell_of
 
@@ -25,6 +26,11 @@ ADDED = (
     ("vendor", "add", EMAIL, "--name", f"Vendor {LONG}"),
     ("client", "add", "--vendor", EMAIL, "--name", f"Client {LONG}", "--scope", "roster.readonly"),
     ("operator", "add", "owner@district-with-a-long-name.example", "--name", f"Owner {LONG}", "--role", "owner"),
+    # Its first file fails, because the vendor has no grant.
+    (
+        *("delivery", "add", "files", EMAIL, "--preset", "st-math", "--host", "sftp.example.org", "--user", "us"),
+        *("--host-key", HOST_KEY, "--key-file", __file__),
+    ),
     ("keys", "rotate"),
     ("person", "hide", "spr-student-1", "--yes", "--reason", f"Parents {LONG}"),
 )
@@ -38,6 +44,7 @@ LISTS: dict[tuple[str, ...], str] = {
     ("vendor", "list"): f"Vendor {LONG}",
     ("client", "list"): f"Client {LONG}",
     ("credential", "list"): EMAIL,
+    ("delivery", "list"): "no district or school is granted",
     ("keys", "list"): "verifies",
     ("operator", "list"): f"Owner {LONG}",
     ("person", "list"): "spr-student-1",
