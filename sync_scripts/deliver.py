@@ -46,7 +46,7 @@ def send_due(
     Returns the exit code."""
     with sender.owner.connect() as connection:
         found = list_deliveries(connection)
-    left = [it.name for it in found if is_due(it, sender.now(), after_sync=after_sync)]
+    left = [delivery.name for delivery in found if is_due(delivery, sender.now(), after_sync=after_sync)]
     ended: dict[str, Ended] = {}
     for pause in PAUSES:
         if left:
@@ -59,17 +59,19 @@ def send_due(
                 notify({"step": "delivery", "delivery": name, "message": str(error), "exit": ExitCode.LOADED})
         left = [name for name in left if name in ended and ended[name].retries]
     _report(sender.settings, ended.values(), notify)
-    return ExitCode.FAILED if any(it.state not in (SENT, WAITING) for it in ended.values()) else ExitCode.LOADED
+    return ExitCode.FAILED if any(end.state not in (SENT, WAITING) for end in ended.values()) else ExitCode.LOADED
 
 
 def _report(settings: Settings, ended: Iterable[Ended], notify: Notify) -> None:
-    for it in ended:
-        code = ExitCode.LOADED if it.state in (SENT, WAITING) else ExitCode.FAILED
-        notify({"step": "delivery", "delivery": it.delivery, "outcome": it.state, "message": it.message, "exit": code})
-        if it.state != SENT:
-            words = f"The file of {it.delivery} {'waits' if it.state == WAITING else 'was not sent'}: {it.message}."
-            for failure in announce(settings, Announcement(AnnouncementKind.DELIVERY, None, words, vendor=it.vendor)):
-                notify({"step": "announce", "vendor": it.vendor, "message": failure, "exit": ExitCode.LOADED})
+    for end in ended:
+        code = ExitCode.LOADED if end.state in (SENT, WAITING) else ExitCode.FAILED
+        notify(
+            {"step": "delivery", "delivery": end.delivery, "outcome": end.state, "message": end.message, "exit": code}
+        )
+        if end.state != SENT:
+            words = f"The file of {end.delivery} {'waits' if end.state == WAITING else 'was not sent'}: {end.message}."
+            for failure in announce(settings, Announcement(AnnouncementKind.DELIVERY, None, words, vendor=end.vendor)):
+                notify({"step": "announce", "vendor": end.vendor, "message": failure, "exit": ExitCode.LOADED})
 
 
 def deliver_files(engine: sa.Engine, settings: Settings, notify: Notify) -> ExitCode:

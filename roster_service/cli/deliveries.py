@@ -45,7 +45,7 @@ preset_option = click.option(
     "--preset",
     required=True,
     type=click.Choice(list(PRESETS)),
-    help="What the receiver takes: " + "; ".join(f"{name}: {it.words}" for name, it in PRESETS.items()) + ".",
+    help="What the receiver takes: " + "; ".join(f"{name}: {preset.words}" for name, preset in PRESETS.items()) + ".",
 )
 client_option = click.option(
     "--client", "client_id", help="The client whose scopes count, if the vendor has several with this version."
@@ -110,7 +110,7 @@ def delivery_add(name: str, email: str, key_file: Any, as_json: bool, **given: A
 def delivery_list(as_json: bool) -> None:
     """List the deliveries, with the state of the latest file of each."""
     with open_connection() as connection:
-        found = [_to_json(it) for it in accounts.list_deliveries(connection)]
+        found = [_to_json(delivery) for delivery in accounts.list_deliveries(connection)]
     shown = ("name", "vendor", "preset", "host", "hour", "state", "at", "sent_at", "message")
     rows = [to_texts({column: row[column] for column in shown}) for row in found]
     show(found, as_json, lambda _: make_table(rows, "there are no deliveries"))
@@ -186,7 +186,7 @@ def _to_json(item: Delivery) -> dict[str, Any]:
 
 
 def _format(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: format_instant(it) if hasattr(it, "tzinfo") else it for name, it in row.items()}
+    return {name: format_instant(value) if hasattr(value, "tzinfo") else value for name, value in row.items()}
 
 
 def describe_package(package: Package) -> dict[str, Any]:

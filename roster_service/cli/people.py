@@ -90,10 +90,13 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
         "records": dict(removal.records),
         "held_runs": len(removal.held_exports),
         "requests_ended": has_ended,
-        "recipients": [asdict(it) for it in recipients],
+        "recipients": [asdict(recipient) for recipient in recipients],
         "dry_run": dry_run,
     }
-    words = [describe_removal(removal, has_ended=has_ended, dry_run=dry_run), *(it.sentence for it in recipients)]
+    words = [
+        describe_removal(removal, has_ended=has_ended, dry_run=dry_run),
+        *(recipient.sentence for recipient in recipients),
+    ]
     show(shown, as_json, lambda _: "\n".join(words))
 
 

@@ -145,7 +145,9 @@ def list_deliveries(
         rows = rows.where(vendors.c.email == vendor)
     names = Delivery.__dataclass_fields__
     found = connection.execute(rows.order_by(deliveries.c.name)).mappings()
-    return [Delivery(**{it: row[it] for it in names} | {"contact": row["contact"] or row["vendor"]}) for row in found]
+    return [
+        Delivery(**{name: row[name] for name in names} | {"contact": row["contact"] or row["vendor"]}) for row in found
+    ]
 
 
 def list_runs(connection: sa.Connection, name: str, number: int) -> Sequence[Mapping[str, Any]]:

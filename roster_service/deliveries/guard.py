@@ -79,7 +79,7 @@ def _compare(new: Content, old: Content, percent: int, least: int) -> Iterator[s
             left = new.schools.get(kind, {}).get(org, 0)
             if is_excess(number, left, old.schools.get("users", {}).get(org, 0), kind):
                 yield f"{number - left:,} of {number:,} {kind} at {org} would vanish"
-    schools = [{org for kind in KINDS for org in it.schools.get(kind, {})} for it in (old, new)]
+    schools = [{org for kind in KINDS for org in counted.schools.get(kind, {})} for counted in (old, new)]
     gone = schools[0] - schools[1]
     if len(gone) > percent / 100 * len(schools[0]):
         yield f"{len(gone):,} of {len(schools[0]):,} schools would vanish"
@@ -87,8 +87,8 @@ def _compare(new: Content, old: Content, percent: int, least: int) -> Iterator[s
 
 def _count_same(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
     """Returns how many of the old hashes can be compared, and how many of them the new file has."""
-    ends = [max(it) for it in (old, new) if len(it) >= SAMPLED]
-    compared = {it for it in old if not ends or it <= min(ends)}
+    ends = [max(hashes) for hashes in (old, new) if len(hashes) >= SAMPLED]
+    compared = {hashed for hashed in old if not ends or hashed <= min(ends)}
     return len(compared), len(compared.intersection(new))
 
 
@@ -98,5 +98,5 @@ def find_feed_problems(connection: sa.Connection, vendor_id: int, settings: Sett
     names = set(connection.scalars(seen.where(visible_feeds.c.vendor_id == vendor_id)))
     for feed in list_feeds(connection):
         if feed.name in names:
-            needed = (it for it in list_conditions(feed, settings) if it.needs)
-            yield from (f"the feed {feed.name} is {it.sentence}" for it in needed)
+            needed = (condition for condition in list_conditions(feed, settings) if condition.needs)
+            yield from (f"the feed {feed.name} is {condition.sentence}" for condition in needed)

@@ -160,7 +160,7 @@ class _Writer:
                 self.present.append(file)
                 names.add(file.name)
         # What a row may name, for each file of which rows are named.
-        self._named = {c.refers for file in self.present for c in file.columns} | {it.owner for it in self.present}
+        self._named = {c.refers for file in self.present for c in file.columns} | {file.owner for file in self.present}
 
     def _plan(self, file: File, fields: Sequence[str] | None = None) -> Plan:
         return plan_collection(_ENDPOINTS[f"/{file.resource.plural}"], self._preset.version, self._token, fields)
@@ -183,7 +183,11 @@ class _Writer:
                 rows.writerow((f"file.{name}", "bulk" if name in names else "absent"))
         for file in self.present:
             if file.part is None:
-                parts = [it for it in self.present if it.part is not None and it.resource is file.resource]
+                parts = [
+                    present
+                    for present in self.present
+                    if present.part is not None and present.resource is file.resource
+                ]
                 self._write_file(packed, file, parts)
 
     def _write_file(self, packed: zipfile.ZipFile, file: File, parts: Sequence[File]) -> None:
@@ -225,7 +229,7 @@ class _Writer:
             # A line break is one of these in JSON. (Hardly any record has one.)
             yield sourced_id, _flatten(record) if "\\n" in body or "\\r" in body else record
         for feed_id, ids in unfit.items():
-            signs = {sign for it in ids for sign in it if not fits(sign)}
+            signs = {sign for sourced_id in ids for sign in sourced_id if not fits(sign)}
             which = f"have {' '.join(map(repr, sorted(signs)))}" if signs else "are longer"
             feed = self._source.feeds[feed_id]
             number = "one id" if len(ids) == 1 else f"{len(ids):,} ids"
@@ -276,9 +280,9 @@ class _Writer:
                 cell = ""
             elif known is not None:
                 named = value if many else (value,)
-                cell = ",".join([it["sourcedId"] for it in named if it["sourcedId"] in known])
+                cell = ",".join([one["sourcedId"] for one in named if one["sourcedId"] in known])
             else:
-                cell = ",".join([_make_item(it) for it in value]) if many else value
+                cell = ",".join([_make_item(one) for one in value]) if many else value
             if (required and not cell) or (taken is not None and cell not in taken):
                 if counted:
                     self.left_out[file.name][header] += 1
@@ -305,7 +309,7 @@ class _Writer:
             counts[record["school"]["sourcedId"]] += 1
         elif file.resource is USERS:
             orgs = record["orgs"] if "orgs" in record else [role["org"] for role in record["roles"]]
-            counts.update({it["sourcedId"] for it in orgs})
+            counts.update({org["sourcedId"] for org in orgs})
 
     def _write_parts(
         self, kept: _Parts, prepared: Mapping[File, Sequence[_Prepared]], sourced_id: str, record: Json

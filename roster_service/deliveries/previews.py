@@ -57,10 +57,10 @@ def export_collection(
     """Writes the active records of a collection as a vendor gets them, the JSON of each on a line, ordered by id.
     Returns their number. Raises CommandError for an unknown vendor, client or collection, and one that its scopes do
     not open."""
-    version = next(it for it in VERSIONS if it.prefix == version_prefix)
-    endpoint = next((it for it in ENDPOINTS if it.path == f"/{collection}"), None)
+    version = next(version for version in VERSIONS if version.prefix == version_prefix)
+    endpoint = next((endpoint for endpoint in ENDPOINTS if endpoint.path == f"/{collection}"), None)
     if endpoint is None:
-        known = ", ".join(it.path[1:] for it in ENDPOINTS if it.path.count("/") == 1)
+        known = ", ".join(endpoint.path[1:] for endpoint in ENDPOINTS if endpoint.path.count("/") == 1)
         raise CommandError(f"there is no collection {collection[:40]}; there are {known}")
     with owner.connect() as connection:
         client = choose_client(connection, email, version, client_id)

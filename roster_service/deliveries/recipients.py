@@ -36,5 +36,7 @@ def list_recipients(connection: sa.Connection, sourced_id: str, secret_key: str)
     for row in read_access_log(connection, AccessLogFilter(person=person)):
         if row.method == METHOD:
             last[row.vendor] = max(row.last_at, last.get(row.vendor, ""))
-    contacts = {it: {one.contact for one in list_deliveries(connection, vendor=it)} or {it} for it in last}
+    contacts = {
+        vendor: {one.contact for one in list_deliveries(connection, vendor=vendor)} or {vendor} for vendor in last
+    }
     return [Recipient(vendor, at, sorted(contacts[vendor])) for vendor, at in sorted(last.items())]

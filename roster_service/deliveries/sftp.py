@@ -128,8 +128,10 @@ def find_address(server: Server) -> str:
         found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
     except OSError:
         raise ReceiverError(f"the name {server.host} has no address") from None
-    addresses = [str(it[4][0]) for it in found]
-    if server.host not in server.private_hosts and not all(ipaddress.ip_address(it).is_global for it in addresses):
+    addresses = [str(place[4][0]) for place in found]
+    if server.host not in server.private_hosts and not all(
+        ipaddress.ip_address(address).is_global for address in addresses
+    ):
         raise ReceiverError(f"{server.host} has a private address; ROSTER_DELIVERY_PRIVATE_HOSTS may name it")
     return addresses[0]
 

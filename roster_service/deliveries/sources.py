@@ -51,16 +51,16 @@ def choose_client(connection: sa.Connection, email: str, version: Version, clien
     """Returns the client of a vendor with whose scopes a file is made: the one with this id, or the only one that has
     scopes of the version. Raises CommandError if there is none, or several and none is named."""
     vendor = find_vendor(connection, email)
-    own = [it for it in list_clients(connection) if it.vendor == vendor.email]
-    able = [it for it in own if any(scope.startswith(f"{version.prefix}/") for scope in it.scopes)]
-    found = [it for it in able if client_id in (None, it.client_id)]
+    own = [client for client in list_clients(connection) if client.vendor == vendor.email]
+    able = [client for client in own if any(scope.startswith(f"{version.prefix}/") for scope in client.scopes)]
+    found = [client for client in able if client_id in (None, client.client_id)]
     if not found:
         raise CommandError(
             f"{vendor.email} has no such client with scopes of {version.title}; `roster client add` adds one: "
             "a file has what its scopes open"
         )
     if len(found) > 1:
-        named = ", ".join(f"{it.client_id} ({it.name})" for it in found)
+        named = ", ".join(f"{client.client_id} ({client.name})" for client in found)
         raise CommandError(f"{vendor.email} has several clients with scopes of {version.title}; name one: {named}")
     return found[0]
 

@@ -61,7 +61,9 @@ def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
             recipients = list_recipients(connection, _read_id(sent), sent.settings.read_secret_key())
         has_ended = finish(sent.tools.owner, sent.settings.home, removal, LONGEST_WAIT)
         words = describe_removal(removal, has_ended=has_ended, dry_run=False)
-        return Moved("/people", ". ".join([to_sentence(words), *(it.sentence for it in recipients)]) + ".")
+        return Moved(
+            "/people", ". ".join([to_sentence(words), *(recipient.sentence for recipient in recipients)]) + "."
+        )
 
     return run
 

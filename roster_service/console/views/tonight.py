@@ -111,11 +111,13 @@ def _make_task(feed: Feed, condition: Condition) -> Task:
 
 def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
     """Yields a task for each file of a vendor that was not sent."""
-    for it in found:
-        if it.needs:
-            remedy = "preview the file, and approve it" if it.state == WAITING else "it is tried again when it is due"
-            text = f"the file of {it.name} for {it.vendor}: {it.state}: {it.message}"
-            yield Task(text, remedy, f"/vendors/{it.vendor_id}")
+    for delivery in found:
+        if delivery.needs:
+            remedy = (
+                "preview the file, and approve it" if delivery.state == WAITING else "it is tried again when it is due"
+            )
+            text = f"the file of {delivery.name} for {delivery.vendor}: {delivery.state}: {delivery.message}"
+            yield Task(text, remedy, f"/vendors/{delivery.vendor_id}")
 
 
 def _sum_vendors(rows: Sequence[UsageRow]) -> Iterator[ActiveVendor]:

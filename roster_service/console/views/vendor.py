@@ -109,7 +109,7 @@ def read_vendor(visit: Visit) -> VendorPage:
         scopes={name.value: words for name, words in EXPLANATIONS.items()},
         versions=[version.prefix for version in VERSIONS],
         origin=visit.tools.service_url,
-        file_presets={name: it.words for name, it in FILE_PRESETS.items()},
+        file_presets={name: preset.words for name, preset in FILE_PRESETS.items()},
         deliveries=list_deliveries(connection, vendor=vendor.email),
     )
 
