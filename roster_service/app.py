@@ -14,16 +14,17 @@ from roster_service.auth.access_log.districts import GrantedDistricts
 from roster_service.auth.access_log.people import PersonHasher
 from roster_service.auth.access_log.spool import Spool
 from roster_service.auth.access_log.writer import AccessLog
+from roster_service.auth.credentials.access_token import TokenReader
 from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing_key
-from roster_service.auth.credentials.token_cache import TokenReader
 from roster_service.auth.signed_requests import SignedRequests
-from roster_service.auth.throttling.counters import Counters
-from roster_service.auth.throttling.login_throttle import LoginThrottle
-from roster_service.auth.throttling.ordering_throttle import OrderingThrottle
-from roster_service.auth.throttling.rostering_throttle import RosteringThrottle
-from roster_service.auth.throttling.storage import make_storage
-from roster_service.auth.throttling.token_throttle import TokenThrottle
-from roster_service.auth.throttling.vendor_throttle import VendorThrottle
+from roster_service.auth.throttling.counters import Counters, make_storage
+from roster_service.auth.throttling.throttles import (
+    LoginThrottle,
+    OrderingThrottle,
+    RosteringThrottle,
+    TokenThrottle,
+    VendorThrottle,
+)
 from roster_service.console.blueprint import register_console
 from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.engine import (
@@ -39,7 +40,7 @@ from roster_service.db.roles import Role, make_role_url, make_role_urls, require
 from roster_service.db.round_trip import RoundTrips
 from roster_service.feeds.roster_state import read_database_id
 from roster_service.http.disclosures import Disclosures
-from roster_service.http.host_header import register_host_check
+from roster_service.http.request_facts import register_host_check
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.roster.upgrades import require_servable
@@ -58,11 +59,11 @@ from roster_service.vendor.views import VendorServices
 from roster_service.web.compression import register_compression
 from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_error_handlers
+from roster_service.web.guides import register_start_page
 from roster_service.web.health import Check, Need, find_first_unmet, register_health
 from roster_service.web.metrics_page import register_metrics_page
 from roster_service.web.page_assets import register_assets
-from roster_service.web.request_end import register_request_end
-from roster_service.web.start_page import register_start_page
+from roster_service.web.request_log import register_request_end
 from roster_service.web.time_limit import TimeLimit
 
 # Only the token endpoint and the vendor interface take a body, and both bodies are small.

@@ -23,7 +23,7 @@ from rich.console import Console
 from roster_service.db.tables import roster_state
 from roster_service.feeds.data_quality import store_counts
 from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
-from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
 from roster_service.warm_up import warm_up
 from sync_scripts.access_log_days import fold_days

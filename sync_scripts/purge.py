@@ -24,11 +24,11 @@ from roster_service.db.tables import (
 )
 from roster_service.feeds.publication import publish
 from roster_service.feeds.run_history import TYPES
-from roster_service.roster.feed_grants import end_grants, list_feed_grants
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to
-from roster_service.roster.roster_engine import open_roster_engine
 from roster_service.roster.stamps import NOW
+from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.visible_orgs import end_grants, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.applying.purge_order import PURGE_ORDER, delete_from

@@ -16,7 +16,7 @@ from argon2 import PasswordHasher
 from flask import Flask
 from hypothesis import settings
 
-from roster_service.auth.credentials import passwords
+from roster_service.auth.credentials import secrets
 from roster_service.db import engine as engine_module
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, make_role_base, name_role
@@ -138,9 +138,9 @@ def database_url(server_url: str, migrated_template: str) -> Iterator[str]:
 @pytest.fixture(scope="session", autouse=True)
 def production_hasher() -> Iterator[PasswordHasher]:
     """The hasher of the service. In its place the tests have one that does the least work argon2 can do."""
-    hasher = passwords._HASHER
+    hasher = secrets._HASHER
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        patch.setattr(secrets, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         yield hasher
 
 

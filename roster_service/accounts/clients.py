@@ -24,9 +24,8 @@ from roster_service.auth.credentials.secrets import (
     make_secret,
 )
 from roster_service.auth.scopes import Scope
-from roster_service.change_log.actors import Actor
+from roster_service.change_log.actors import Actor, normalize_email
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.change_log.email_address import normalize_email
 from roster_service.db.tables import last_uses, oauth_clients, vendors
 from roster_service.errors import CommandError
 from roster_service.roster.visible_orgs import refresh_visible_orgs

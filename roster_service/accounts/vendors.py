@@ -14,12 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
-from roster_service.auth.credentials.passwords import set_password
-from roster_service.auth.credentials.secrets import make_password
+from roster_service.auth.credentials.secrets import make_password, set_password
 from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
-from roster_service.change_log.actors import Actor
+from roster_service.change_log.actors import Actor, normalize_email, read_email
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.change_log.email_address import normalize_email, read_email
 from roster_service.db.tables import api_keys, last_uses, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.errors import CommandError
 from roster_service.roster.visible_orgs import refresh_visible_orgs

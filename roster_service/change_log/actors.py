@@ -1,4 +1,4 @@
-"""The actor of a change: an operator, or the system user of the command line; and the roles of operators."""
+"""Who makes a change: an operator, the command line, or the sync."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import operators
 from roster_service.errors import CommandError
+
+
+def normalize_email(email: str) -> str:
+    """Returns an e-mail address in the spelling in which it is stored."""
+    return email.strip().lower()
+
+
+def read_email(email: str) -> str:
+    """Returns the address of a new account in the spelling in which it is stored. Raises CommandError if it is none."""
+    address = normalize_email(email)
+    if address.count("@") != 1 or any(part == "" for part in address.split("@")):
+        raise CommandError(f"{email!r} is no e-mail address")
+    return address
+
 
 # The user who logged in to the machine: sudo and su leave this number as it is, and only the kernel can set it.
 LOGIN_USER = Path("/proc/self/loginuid")

@@ -1,4 +1,4 @@
-"""The change log as operators read it."""
+"""The change log as operators read it, and the order of rows that all logs share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.change_log.actors import normalize_email
 from roster_service.change_log.changes import Subject, Verb
-from roster_service.change_log.email_address import normalize_email
 from roster_service.db.instants import format_instant
-from roster_service.db.log_order import order_rows
 from roster_service.db.tables import changes
+
+
+def order_rows(rows: sa.Select[Any], log: sa.FromClause, latest: tuple[int, int] | None) -> sa.Select[Any]:
+    """Returns a SELECT of rows of a log, the oldest first. `latest`: only this many rows (the second number), the
+    newest first, without the newest ones (the first number)."""
+    if latest is None:
+        return rows.order_by(log.c.at, log.c.id)
+    skipped, count = latest
+    return rows.order_by(log.c.at.desc(), log.c.id.desc()).offset(skipped).limit(count)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from roster_service.cli.deliveries import client_option
 from roster_service.cli.terminal import as_json, find_actor, read_settings, reason_option, show
 from roster_service.deliveries.previews import export_collection
 from roster_service.feeds.private_files import open_private
-from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.roster.upgrades import open_roster_engine
 from roster_service.schemas.versions import V1P2, VERSIONS
 
 

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts import operators
 from roster_service.accounts.operator_link import LINK_PATH
-from roster_service.change_log.actors import OperatorRole, find_system_user
-from roster_service.change_log.email_address import read_email
+from roster_service.change_log.actors import OperatorRole, find_system_user, read_email
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 

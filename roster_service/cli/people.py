@@ -24,7 +24,7 @@ from roster_service.deliveries.recipients import list_recipients
 from roster_service.explore.known_people import require_person
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, list_exclusions
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
-from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.roster.upgrades import open_roster_engine
 
 # Seconds beyond the longest request for which the command waits for requests that began before it.
 MARGIN_SECONDS = 5

@@ -29,10 +29,9 @@ from roster_service.explore.listed_settings import EMBEDDED
 from roster_service.http.request_facts import READY_PATH
 from roster_service.roster.upgrades import require_current, upgrade
 from roster_service.schemas.versions import VERSIONS
-from roster_service.server.gunicorn_process import announce_stop, make_options, start, stop
-from roster_service.server.metrics_folder import share_metrics
+from roster_service.server.gunicorn_app import announce_stop, make_options, share_metrics, start, stop
 from roster_service.settings import CONSOLE_SAME, Settings
-from roster_service.web.stop_notice import NOTICE_SECONDS
+from roster_service.web.time_limit import NOTICE_SECONDS
 
 START_SECONDS = 60
 FIRST = "`roster operator add EMAIL --name NAME --role owner`"

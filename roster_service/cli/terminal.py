@@ -21,7 +21,7 @@ from rich.text import Text
 
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.errors import CommandError
-from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")

@@ -20,7 +20,7 @@ from werkzeug.exceptions import Forbidden, HTTPException, RequestEntityTooLarge
 
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.counters import Counters
-from roster_service.auth.throttling.login_throttle import LoginThrottle
+from roster_service.auth.throttling.throttles import LoginThrottle
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.cookies import KnownBrowsers, set_up_cookies
@@ -35,7 +35,7 @@ from roster_service.errors import CommandError, TooManyTriesError
 from roster_service.feeds.export_previews import Upload
 from roster_service.http.request_facts import get_request_facts
 from roster_service.settings import Settings
-from roster_service.web.body_bounds import BODY_BYTES, BODY_REFUSED, RequestHead
+from roster_service.web.time_limit import BODY_BYTES, BODY_REFUSED, RequestHead
 
 # An export that is uploaded. The worker reads the form while nobody else is answered, so a larger one comes by a path.
 MAX_UPLOAD_BYTES = 512 * 2**20

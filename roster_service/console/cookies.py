@@ -11,7 +11,7 @@ from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 from itsdangerous import BadData, URLSafeTimedSerializer
 from werkzeug import Response
 
-from roster_service.change_log.email_address import normalize_email
+from roster_service.change_log.actors import normalize_email
 
 # The member of the cookie with the token of a session.
 TOKEN = "token"  # noqa: S105  (a name)

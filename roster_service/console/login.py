@@ -18,7 +18,7 @@ from roster_service.accounts.one_time_codes import use_code
 from roster_service.accounts.operator_sessions import SignedIn
 from roster_service.accounts.operators import find_linked, use_link, verify_password
 from roster_service.auth.credentials.transport import is_local_host
-from roster_service.auth.throttling.login_throttle import LoginAttempt
+from roster_service.auth.throttling.throttles import LoginAttempt
 from roster_service.console.cookies import TOKEN, KnownBrowsers
 from roster_service.console.frame import render_page
 from roster_service.console.visit import Tools

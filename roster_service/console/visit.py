@@ -11,7 +11,7 @@ from typing import IO, Any
 import sqlalchemy as sa
 
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
-from roster_service.auth.throttling.login_throttle import LoginThrottle
+from roster_service.auth.throttling.throttles import LoginThrottle
 from roster_service.change_log.actors import Actor, ActorKind
 from roster_service.change_log.changes import Verb
 from roster_service.feeds.export_previews import Upload

@@ -18,7 +18,7 @@ from roster_service.accounts.org_list import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS, list_received, require_part
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.scopes import Scope, ScopeName, read_scopes
-from roster_service.change_log.email_address import normalize_email
+from roster_service.change_log.actors import normalize_email
 from roster_service.db.tables import (
     CText,
     CTexts,

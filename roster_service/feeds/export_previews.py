@@ -24,8 +24,7 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import Actor
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
-from roster_service.feeds.feed_names import require_feed_name
-from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feed_states import FeedState, require_feed_name
 from roster_service.feeds.feeds import FORMATS, add_feed, list_feeds
 from roster_service.feeds.runs import start_load
 from roster_service.feeds.scripts import Background, Bounds, read_background, start_script

@@ -21,8 +21,13 @@ from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
-from roster_service.feeds.feed_names import require_feed_name
-from roster_service.feeds.feed_states import FeedState, find_feed, read_added_feed, read_feed_settings
+from roster_service.feeds.feed_states import (
+    FeedState,
+    find_feed,
+    read_added_feed,
+    read_feed_settings,
+    require_feed_name,
+)
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.pauses import Pause, find_today, make_pause, store_pause
 from roster_service.feeds.run_history import TYPES

@@ -11,7 +11,7 @@ from flask_smorest import Api, Blueprint
 from flask_smorest.spec.plugins import FlaskPlugin
 from marshmallow import fields
 
-from roster_service.http.host_header import find_root_url
+from roster_service.http.request_facts import find_root_url
 from roster_service.schemas.examples import EXAMPLE_ROOT, FieldExamples
 
 OPENAPI_VERSION = "3.0.3"

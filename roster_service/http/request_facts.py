@@ -1,4 +1,4 @@
-"""The facts of the current request that several modules need. Flask's `g` keeps them until the request ends."""
+"""What a request says of itself: its address, its id, its host."""
 
 from __future__ import annotations
 
@@ -9,10 +9,34 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flask import Response, g, request
+from flask import Flask, Response, g, request
+from werkzeug.exceptions import BadRequest
 
-from roster_service.auth.throttling.rate_state import RateState
+from roster_service.auth.throttling.limits import RateState
 from roster_service.errors import Problem, ThrottledRequestError
+
+INVALID = "the Host header is missing or is no host name with an optional port"
+
+
+def find_root_url(public_url: str | None) -> str:
+    """Returns the scheme and host that the client uses: those of `public_url`, if there is one."""
+    # Werkzeug's `host_url` decodes punycode, and no header can have the result.
+    return public_url or f"{request.scheme}://{request.host}".lower()
+
+
+def register_host_check(app: Flask) -> None:
+    """Registers the refusal of an invalid `Host`; it must come before all other functions that see a request first."""
+    app.before_request(refuse_invalid_host)
+
+
+def refuse_invalid_host() -> None:
+    """Raises BadRequest where the `Host`, or the one that a trusted proxy forwards, is no host name (RFC 9110, section
+    7.2), and where a request of HTTP/1.1 has none (RFC 9112, section 3.2)."""
+    is_missing = "HTTP_HOST" not in request.environ and request.environ.get("SERVER_PROTOCOL") == "HTTP/1.1"
+    # Werkzeug shows an invalid one as ''.
+    if is_missing or not request.host:
+        raise BadRequest(INVALID)
+
 
 REQUEST_ID = "X-Request-Id"
 # The ids that the service takes over from a client or a proxy: UUIDs, trace ids, nginx's `$request_id`.

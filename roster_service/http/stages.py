@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from flask import Response
 
-from roster_service.auth.throttling.rate_state import RateState
+from roster_service.auth.throttling.limits import RateState
 from roster_service.http.disclosures import Disclosures
 from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
 

@@ -27,12 +27,19 @@ from roster_service.auth.credentials.secrets import verify_secret
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.auth.credentials.transport import is_secure
 from roster_service.auth.registered_client import RegisteredClient, find_client
-from roster_service.auth.scope_grants import describe_refused_scopes, grant_scopes
-from roster_service.auth.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
-from roster_service.auth.throttling.token_throttle import TokenThrottle
+from roster_service.auth.scopes import (
+    JWKS_PATH,
+    METADATA_PATH,
+    TOKEN_PATH,
+    Scope,
+    ScopeName,
+    describe_refused_scopes,
+    grant_scopes,
+    read_scopes,
+)
+from roster_service.auth.throttling.throttles import TokenThrottle
 from roster_service.errors import Problem
-from roster_service.http.host_header import find_root_url
-from roster_service.http.request_facts import get_request_facts
+from roster_service.http.request_facts import find_root_url, get_request_facts
 from roster_service.schemas.versions import VERSIONS
 
 GRANT_TYPE = "client_credentials"

@@ -1,6 +1,6 @@
 """Makes the visibility labels of records, and the departures and stamps that follow from them.
 
-A label is what opens a record (roster_service/db/tables/labels.py). It follows from the record and from others:
+A label is what opens a record (roster_service/db/tables/roster.py). It follows from the record and from others:
 
 - a class: its school;
 - a course: its org, which has to be visible only, and the schools of its active classes. (A deleted class opens no

@@ -7,8 +7,10 @@ locks until it ends.)
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -20,12 +22,15 @@ from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy.exc import OperationalError
 
 from roster_service.db import migrations
+from roster_service.db.embedded_server import open_database
+from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.roles import ensure_roles
 from roster_service.db.sql_objects import apply_objects
 from roster_service.db.tables import roster_state, vendors
 from roster_service.errors import DatabaseUnavailableError, SchemaError
 from roster_service.roster.labels import FollowParts, label_unlabelled
 from roster_service.roster.visible_orgs import refresh_visible_orgs
+from roster_service.settings import Settings
 
 # An advisory lock, so that two commands at once do not both create the first table.
 MIGRATION_LOCK = 0x526F7374
@@ -138,3 +143,17 @@ def require_current(engine: sa.Engine) -> None:
             raise _refuse_newer(current)
         state = "has no tables yet" if current is None else f"is at revision {current}, not {head}"
         raise SchemaError(f"the database {state}; run `roster db upgrade`")
+
+
+@contextlib.contextmanager
+def open_roster_engine(settings: Settings) -> Iterator[sa.Engine]:
+    """Yields an engine with write access on the database of the settings. Raises DatabaseUnavailableError if the
+    database is not reachable or not migrated."""
+    with open_database(settings) as url:
+        engine = make_engine(url, jobs=settings.sync_jobs)
+        try:
+            require_reachable(engine)
+            require_current(engine)
+            yield engine
+        finally:
+            engine.dispose()

@@ -1,12 +1,20 @@
-"""Updates the tables `visible_orgs`, `visible_labels` and `visible_feeds`: after every change of grants, and in every
-sync."""
+"""The orgs that the grants of vendors open, and the feeds that a grant names.
+
+A later district may have the id of a former one and be another district, so no grant outlives the records of its
+district.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import sqlalchemy as sa
 
+from roster_service.change_log.actors import Actor
+from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import CTexts, orgs, vendor_grants, vendors, visible_orgs
 
 
@@ -41,3 +49,59 @@ def _analyze(connection: sa.Connection) -> None:
     # all visible ones. SKIP_LOCKED, because another transaction that has analyzed the table keeps its lock until it
     # ends, and may wait for a vendor of this transaction.
     connection.execute(sa.text("ANALYZE (SKIP_LOCKED) visible_orgs, visible_labels"))
+
+
+@dataclass(frozen=True)
+class FeedGrant:
+    """A vendor's grants of a district, or of schools of it. `deleted_at`: when the district was marked as deleted, or
+    would be now."""
+
+    vendor_id: int
+    email: str
+    district_id: str
+    district: str
+    deleted_at: datetime
+
+    def describe_end(self, retention_days: int | None) -> str:
+        """Returns what ends, and when. `retention_days`: after which the purge deletes the district; None: it goes at
+        once."""
+        words = f"{self.email} may no longer see {self.district} ({self.district_id})"
+        if retention_days is None:
+            return words
+        last = (self.deleted_at.astimezone(UTC) + timedelta(days=retention_days)).date()
+        return f"{words} once the purge deletes it, in the first night after {last}"
+
+
+def list_feed_grants(connection: sa.Connection, feed_id: int) -> list[FeedGrant]:
+    """Lists the grants of the districts of a feed, by the address of the vendor."""
+    deleted_at = sa.case((orgs.c.status == "tobedeleted", orgs.c.date_last_modified), else_=sa.func.now())
+    columns = (vendors.c.id, vendors.c.email, orgs.c.sourced_id, orgs.c.name, deleted_at)
+    found = (
+        sa.select(*columns)
+        .join(vendor_grants, vendor_grants.c.vendor_id == vendors.c.id)
+        .join(orgs, orgs.c.sourced_id == vendor_grants.c.district_id)
+        .where(orgs.c.feed_id == feed_id)
+    )
+    rows = connection.execute(found.distinct().order_by(vendors.c.email, orgs.c.sourced_id))
+    return [FeedGrant(*row) for row in rows]
+
+
+def end_grants(connection: sa.Connection, actor: Actor, grants: Collection[FeedGrant]) -> None:
+    """Ends grants, and the tokens of their vendors, with a row of the change log for each."""
+    for grant in grants:
+        own = vendor_grants.c.vendor_id == grant.vendor_id
+        read_state = partial(_read_grants, connection, grant.vendor_id)
+        with recorded(connection, actor, Verb.VENDOR_REVOKE, Subject.of_vendor(grant.email), read_state):
+            connection.execute(sa.delete(vendor_grants).where(own, vendor_grants.c.district_id == grant.district_id))
+            renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": sa.func.gen_random_uuid()}
+            connection.execute(sa.update(vendors).where(vendors.c.id == grant.vendor_id).values(renewed))
+            refresh_visible_orgs(connection, grant.vendor_id)
+
+
+def _read_grants(connection: sa.Connection, vendor_id: int) -> State:
+    columns = (vendor_grants.c.district_id, vendor_grants.c.school_id)
+    return {
+        "grants": [
+            list(row) for row in connection.execute(sa.select(*columns).where(vendor_grants.c.vendor_id == vendor_id))
+        ]
+    }

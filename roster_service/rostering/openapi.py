@@ -13,7 +13,7 @@ from oneroster_filter import OPERATORS, FieldType
 from roster_service import __version__
 from roster_service.auth.scopes import EXPLANATIONS, TOKEN_PATH, Scope, ScopeName, make_content_rights
 from roster_service.auth.signed_requests import METHODS
-from roster_service.auth.throttling import rate_state
+from roster_service.auth.throttling.limits import describe_headers as describe_rate_headers
 from roster_service.errors import ErrorProfile
 from roster_service.feeds import roster_state
 from roster_service.http.openapi import DocumentApi, make_body, refer
@@ -33,7 +33,7 @@ SIGNATURE_SCHEME = "OAuth1"
 PATH_NAMES = {name: re.sub("Id$", "SourcedId", name) for row in ENDPOINTS for name in row.ids if name != "sourcedId"}
 STANDARD_VERSIONS = {"v1p1": "1.1", "v1p2": "1.2"}
 
-RATE_HEADERS = rate_state.describe_headers()
+RATE_HEADERS = describe_rate_headers()
 STATE_HEADERS = roster_state.describe_headers("dateLastModified>")
 HEADERS: Mapping[str, Any] = {
     **RATE_HEADERS,

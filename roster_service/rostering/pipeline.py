@@ -10,15 +10,14 @@ from functools import partial
 from flask import Response, request
 
 from roster_service.auth.access_log.entries import mask_filter
-from roster_service.auth.credentials.access_token import AccessToken
-from roster_service.auth.credentials.token_cache import TokenReader
+from roster_service.auth.credentials.access_token import AccessToken, TokenReader
 from roster_service.auth.signed_requests import SentRequest, SignedRequests
-from roster_service.auth.throttling.rostering_throttle import RosteringThrottle
+from roster_service.auth.throttling.throttles import RosteringThrottle
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.feeds.roster_state import RosterState, make_state_headers
 from roster_service.http.disclosures import Disclosures
-from roster_service.http.host_header import find_root_url
 from roster_service.http.json_responses import make_json
+from roster_service.http.request_facts import find_root_url
 from roster_service.http.stages import Disclosed, Planned, answer
 from roster_service.rostering.operations import (
     Address,

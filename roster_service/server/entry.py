@@ -14,7 +14,7 @@ from flask import Flask
 from roster_service.db.deadline import end_waits_at_the_deadline
 from roster_service.db.embedded_server import open_database
 from roster_service.errors import RosterServiceError
-from roster_service.server.gunicorn_logger import set_up_log
+from roster_service.server.gunicorn_app import set_up_log
 from roster_service.server.late_app import LateApp
 from roster_service.settings import Settings
 

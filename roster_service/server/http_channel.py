@@ -22,7 +22,7 @@ from waitress.utilities import RequestEntityTooLarge
 from roster_service.errors import describe_fault
 from roster_service.server.http_parser import BoundedParser
 from roster_service.server.http_tasks import ApplicationTask, RefusalTask
-from roster_service.web.body_bounds import RequestHead
+from roster_service.web.time_limit import RequestHead
 
 # Bytes of responses that the connections of a worker keep in memory until they are sent. Beyond that, a response waits
 # in a temporary file.

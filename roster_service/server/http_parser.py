@@ -9,7 +9,7 @@ from typing import Any
 from waitress.parser import HTTPRequestParser, ParsingError, TransferEncodingNotImplemented
 
 from roster_service.http.request_facts import REQUEST_ID
-from roster_service.web.body_bounds import RequestHead
+from roster_service.web.time_limit import RequestHead
 
 # The bound of the request line. The longest filter takes 49 kB, if each of its letters takes 12 bytes.
 LINE_BYTES = 65_536

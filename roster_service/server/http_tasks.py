@@ -15,8 +15,7 @@ from roster_service.http.request_facts import REQUEST_ID, choose_request_id
 from roster_service.logs import facts
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.server.http_parser import REQUEST_ID_KEY
-from roster_service.web.body_bounds import BODY_REFUSED
-from roster_service.web.time_limit import ARRIVED_AT
+from roster_service.web.time_limit import ARRIVED_AT, BODY_REFUSED
 
 REFUSAL_HEADERS = (
     ("Content-Type", "application/json"),

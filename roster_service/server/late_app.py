@@ -20,15 +20,14 @@ from roster_service.app import add_common_headers
 from roster_service.db.deadline import limit_time
 from roster_service.db.engine import START_SECONDS
 from roster_service.errors import DatabaseUnavailableError, ErrorProfile, SchemaError, SettingError
-from roster_service.http.host_header import register_host_check
-from roster_service.http.request_facts import LIVE_PATH, READY_PATH
+from roster_service.http.request_facts import LIVE_PATH, READY_PATH, register_host_check
 from roster_service.rostering.blueprints import set_error_profile
 from roster_service.rostering.paths import EncodedIds
 from roster_service.settings import Settings
-from roster_service.web.body_bounds import RequestHead, find_body_bytes
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Need, register_health
-from roster_service.web.request_end import register_request_end
+from roster_service.web.request_log import register_request_end
+from roster_service.web.time_limit import RequestHead, find_body_bytes
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

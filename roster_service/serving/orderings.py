@@ -21,7 +21,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
-from roster_service.auth.throttling.ordering_throttle import OrderingThrottle
+from roster_service.auth.throttling.throttles import OrderingThrottle
 from roster_service.db.prepared_statements import Statement, fetch_rows
 from roster_service.db.tables import orderings
 from roster_service.errors import make_slot_refusal

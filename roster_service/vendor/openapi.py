@@ -8,7 +8,7 @@ from flask import Flask
 from marshmallow import Schema
 
 from roster_service import __version__
-from roster_service.auth.throttling import rate_state
+from roster_service.auth.throttling import limits
 from roster_service.feeds import roster_state
 from roster_service.http.openapi import DocumentApi, make_body
 from roster_service.schemas.examples import collect_field_examples, load_examples
@@ -17,7 +17,7 @@ from roster_service.schemas.vendor_bodies import Failure
 from roster_service.vendor.responses import ROOT
 
 TAG = {"name": "Vendor", "description": "Log in, then ask for students"}
-RATE_HEADERS = rate_state.describe_headers()
+RATE_HEADERS = limits.describe_headers()
 STATE_HEADERS = roster_state.describe_headers("modifiedSince")
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 REFUSALS = {

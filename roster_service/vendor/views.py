@@ -16,15 +16,14 @@ import sqlalchemy as sa
 from flask import Response, request
 
 from roster_service.auth.credentials.api_keys import KeyHolder, find_key_holder
-from roster_service.auth.credentials.passwords import verify_password
 from roster_service.auth.credentials.permission_token import (
     PERMISSION_TOKEN_SECONDS,
     make_permission_token,
     require_permission_token,
 )
+from roster_service.auth.credentials.secrets import verify_password
 from roster_service.auth.credentials.signing_keys import KeyRing
-from roster_service.auth.throttling.login_throttle import LoginAttempt, LoginThrottle
-from roster_service.auth.throttling.vendor_throttle import VendorThrottle
+from roster_service.auth.throttling.throttles import LoginAttempt, LoginThrottle, VendorThrottle
 from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.feeds.roster_state import make_state_headers

@@ -6,12 +6,11 @@ from html import escape
 
 from flask import Flask, Response, abort
 
-from roster_service.http.host_header import find_root_url
+from roster_service.http.request_facts import find_root_url
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from roster_service.web.guides import GUIDES, WRITTEN_ROOT, put_values, render_guide
-from roster_service.web.page_assets import register_assets
-from roster_service.web.pages import make_page
+from roster_service.web.page_assets import make_page, register_assets
 
 # Name in the address -> (title, path of the document).
 DOCUMENTS = {

@@ -26,7 +26,7 @@ from roster_service.http.request_facts import get_request_facts
 from roster_service.oauth.token_endpoint import find_problem
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
-from roster_service.web.start_page import NOT_FOUND, prefers_html, show_text
+from roster_service.web.guides import NOT_FOUND, prefers_html, show_text
 
 log = logging.getLogger(__name__)
 

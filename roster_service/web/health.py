@@ -14,7 +14,7 @@ from flask import Flask, Response
 from roster_service.http.json_responses import make_json
 from roster_service.http.request_facts import LIVE_PATH, READY_PATH
 from roster_service.serving.standby import Standby
-from roster_service.web.stop_notice import is_draining
+from roster_service.web.time_limit import is_draining
 
 
 class Need(StrEnum):

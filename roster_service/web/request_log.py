@@ -1,4 +1,4 @@
-"""One log line for each request.
+"""The log line of a request, and the counts that are written with it.
 
 A line names the documented path, never the path or the query string as they were sent. The line of a slow request has
 the shape of what it asked for.
@@ -7,11 +7,15 @@ the shape of what it asked for.
 from __future__ import annotations
 
 import logging
+import time
 
-from flask import has_request_context, request
+from flask import Flask, Response, has_request_context, request
 
-from roster_service.http.request_facts import WATCHED_PATHS, RequestFacts, get_request_facts
+from roster_service.auth.access_log.writer import AccessLog
+from roster_service.http.request_facts import REQUEST_ID, WATCHED_PATHS, RequestFacts, get_request_facts
 from roster_service.logs import add_facts, facts
+from roster_service.web.access_log_hook import add_entry
+from roster_service.web.metrics_page import count_request
 
 log = logging.getLogger(__name__)
 
@@ -65,3 +69,29 @@ def add_request_facts(record: logging.LogRecord) -> bool:
         )
         add_facts(record, request_facts)
     return True
+
+
+def register_request_end(app: Flask, slow_milliseconds: int, access_log: AccessLog | None = None) -> None:
+    """Registers both steps. They must be registered before all other hooks: Flask then runs the former first and the
+    latter last.
+
+    `slow_milliseconds`: a request that takes as long is slow. `access_log`: None for an application without vendors.
+    """
+
+    def begin() -> None:
+        get_request_facts()
+
+    def end(response: Response) -> Response:
+        facts = get_request_facts()
+        seconds = time.perf_counter() - facts.began
+        status, size = response.status_code, response.calculate_content_length() or 0
+        response.headers[REQUEST_ID] = facts.id
+        count_request(facts, status, seconds)
+        if access_log is not None:
+            access_log.start()
+            add_entry(access_log, facts, status, size)
+        log_request(facts, status, size, seconds, is_slow=seconds * 1000 >= slow_milliseconds)
+        return response
+
+    app.before_request(begin)
+    app.after_request(end)

@@ -14,9 +14,8 @@ import sqlalchemy as sa
 from roster_service.db.tables import ROSTER_TABLES, CText
 from roster_service.roster.references import OWNERS
 from sync_scripts.applying.desired_state import DesiredPart, DesiredState
-from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.retained import ACTIVE, Retention, is_active
-from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
+from sync_scripts.staging.temporary import Follow, analyze_temporary, copy_columns, create_temporary
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
 KEY, CHANGE, FINGERPRINT = "sourced_id", "change", "fingerprint"

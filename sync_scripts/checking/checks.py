@@ -19,18 +19,23 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import CText, feeds, orgs
-from sync_scripts.checking.cell_checks import list_failing_cell_checks, may_have_bad_cells
-from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check, select_rows
+from sync_scripts.checking.cell_checks import (
+    CAUSE,
+    REASON,
+    VALUE,
+    Check,
+    list_failing_cell_checks,
+    may_have_bad_cells,
+    select_rows,
+)
 from sync_scripts.checking.failures import Failures
-from sync_scripts.checking.optional_references import DroppedReferences, is_optional
-from sync_scripts.checking.orphans import leave_out_orphans
+from sync_scripts.checking.references import DroppedReferences, is_optional, leave_out_orphans
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, Format, Reference, Staged, StagedFile
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
-from sync_scripts.staging.progress import Follow
-from sync_scripts.staging.quarantine import delete_quarantined, quarantine_rows
 from sync_scripts.staging.retained import Retention, Target, Targets
+from sync_scripts.staging.temporary import Follow, delete_quarantined, quarantine_rows
 
 # The key of a row -> the id of the record that it describes.
 Identify = Callable[[sa.ColumnElement[str]], sa.ColumnElement[str]]

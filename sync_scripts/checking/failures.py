@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import CText
 from roster_service.feeds.rejected_rows import KEPT
-from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check
+from sync_scripts.checking.cell_checks import CAUSE, REASON, VALUE, Check
 from sync_scripts.checking.named_records import list_naming_cells, make_records, select_label
 from sync_scripts.formats.model import KEY, LINE, Format, Staged, StagedFile
 from sync_scripts.reading.rejections import Cause, Findings, Rejection

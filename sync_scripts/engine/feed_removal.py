@@ -20,7 +20,7 @@ from roster_service.feeds.held_runs import drop_export
 from roster_service.feeds.publication import publish
 from roster_service.feeds.run_history import TYPES, delete_run_values
 from roster_service.feeds.run_outcomes import DONE
-from roster_service.roster.feed_grants import end_grants, list_feed_grants
+from roster_service.roster.visible_orgs import end_grants, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import Difference, compare_with_nothing

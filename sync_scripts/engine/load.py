@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from psycopg2.errors import DeadlockDetected, UniqueViolation
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.feeds.feed_names import require_feed_name
+from roster_service.feeds.feed_states import require_feed_name
 from roster_service.feeds.held_runs import HELD, drop_export
 from roster_service.feeds.pauses import find_today, require_no_pause
 from sync_scripts.applying.indexes import lacks_indexes

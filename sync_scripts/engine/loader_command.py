@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 
 from roster_service.change_log.actors import Actor, find_system_user
-from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, choose_exit_code, exit_on_error
 from sync_scripts.engine.load import load

@@ -24,7 +24,7 @@ from sync_scripts.engine.runs import approve, begin_run, end_run, find_or_add_fe
 from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError, refuse_changed
 from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import NO_FINDINGS, RefusedExportError
-from sync_scripts.staging.export_digest import digest_export
+from sync_scripts.staging.line_hashes import digest_export
 
 # SQLSTATE classes of connections, rights, locks, limits and disks: messages of these classes quote no rows.
 OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")

@@ -11,18 +11,24 @@ from roster_service.feeds.exclusions import ExcludedPeople
 from sync_scripts.checking.checks import CheckResult, check_files
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
-from sync_scripts.staging.convert import Conversion, convert, list_remarks, name_source_notices, name_sources
+from sync_scripts.staging.convert import (
+    Conversion,
+    convert,
+    list_remarks,
+    make_courses,
+    name_source_notices,
+    name_sources,
+)
 from sync_scripts.staging.exclusions import leave_out, leave_out_findings
 from sync_scripts.staging.line_hashes import LastLines
-from sync_scripts.staging.made_courses import make_courses
 from sync_scripts.staging.normalize import NormalizedFiles, find_days_with_slashes, normalize
-from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.retained import NOTHING_LEFT_OUT, Absent, Retention
 from sync_scripts.staging.row_fingerprints import (
     find_absent,
     find_lines_to_restage,
 )
 from sync_scripts.staging.stage import Stage, stage_files
+from sync_scripts.staging.temporary import Follow
 
 
 @dataclass(frozen=True)

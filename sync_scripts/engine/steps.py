@@ -44,12 +44,11 @@ from sync_scripts.formats.tolerated import Notice, Tolerated, list_lines
 from sync_scripts.reading.completeness import find_written_at
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
-from sync_scripts.staging.export_digest import is_last_export, make_digest, read_digest, store_digest
-from sync_scripts.staging.line_hashes import LastLines
-from sync_scripts.staging.progress import Follow
+from sync_scripts.staging.line_hashes import LastLines, is_last_export, make_digest, read_digest, store_digest
+from sync_scripts.staging.normalize import map_words
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.row_fingerprints import are_fingerprints_trusted, covers_feed, renew_fingerprints
-from sync_scripts.staging.word_map import map_words
+from sync_scripts.staging.temporary import Follow
 
 # The planner settings of a run, until the transaction ends.
 PLANNING = {

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from sync_scripts.staging.progress import Follow, Item
+from sync_scripts.staging.temporary import Follow, Item
 
 # Takes {"step": NAME, "part": the part of the step that is done, 0 to 1}, and at its end {"step": NAME, "seconds": N}.
 Observer = Callable[[Mapping[str, Any]], None]

@@ -20,9 +20,9 @@ from sync_scripts.formats.tolerated import (
     Notice,
     Tolerated,
 )
-from sync_scripts.reading.csv_errors import find_line_faults, split_line
-from sync_scripts.reading.encodings import decode_cell
+from sync_scripts.reading.lines import decode_cell
 from sync_scripts.reading.rejections import Findings, Rejection, cut_value
+from sync_scripts.reading.repair import find_line_faults, split_line
 
 # A table of PostgreSQL holds at most 1,600 columns; exports have far fewer.
 MOST_METADATA_COLUMNS = 200

@@ -1,4 +1,4 @@
-"""`manifest.csv`: the OneRoster version of an export, and the mode of each of its files."""
+"""What a package says of its own files, or that it says nothing."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from sync_scripts.formats.tolerated import (
     Notice,
     Tolerated,
 )
-from sync_scripts.reading.encodings import decode_cell, list_deviations
 from sync_scripts.reading.headers import SEPARATED, find_separator
-from sync_scripts.reading.lines import CleanLines
+from sync_scripts.reading.lines import CleanLines, decode_cell, list_deviations
 from sync_scripts.reading.package import UNREADABLE, Package, leave_out_others, recognize_names
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
@@ -234,3 +233,21 @@ def _find_differences(package: Package, manifest: Manifest, form: Format) -> Ite
             yield Rejection(file.file_name, f"is missing; the manifest declares it {mode}")
         elif file.required and file.name not in form.made and mode == ABSENT and not _list_deltas(manifest, form):
             yield Rejection(file.file_name, "is required, but the manifest declares it absent")
+
+
+def list_without_manifest(package: Package, form: Format) -> Contents:
+    """The contents of an export without a manifest. Raises RefusedExportError where a required file is missing."""
+    skipped = {f"{name}.csv" for name in form.skipped}
+    known = (*(file.file_name for file in form.files), *sorted(skipped))
+    package, name_notices = recognize_names(package, known)
+    package, other_notices = leave_out_others(package, known)
+    refuse_if(Findings.of(_find_missing(package, form)))
+    files = tuple(file for file in form.files if file.file_name in package.names)
+    notices = (f"{name} holds no roster and is skipped" for name in sorted(package.names & skipped))
+    return Contents(package, files, (*package.notices, *name_notices, *other_notices, *notices))
+
+
+def _find_missing(package: Package, form: Format) -> Iterator[Rejection]:
+    for file in form.files:
+        if file.required and file.name not in form.made and file.file_name not in package.names:
+            yield Rejection(file.file_name, f"is missing; every export of {form.name} has it")

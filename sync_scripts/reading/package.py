@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sync_scripts.formats.tolerated import FILE_NAME_CASE, FOLDER, OTHER_FILE, Notice, Tolerated
-from sync_scripts.reading.encodings import open_plain
+from sync_scripts.reading.lines import open_plain
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
 # Files that operating systems leave in folders and zips.

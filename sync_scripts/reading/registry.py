@@ -16,8 +16,7 @@ from sync_scripts.formats.sds_v2 import SDS_V2
 from sync_scripts.formats.tolerated import NO_MANIFEST, Tolerated
 from sync_scripts.reading.lines import LONGEST_LINE
 from sync_scripts.reading.manifest import FILE_NAME as MANIFEST
-from sync_scripts.reading.manifest import Contents, list_contents, read_manifest
-from sync_scripts.reading.no_manifest import list_without_manifest
+from sync_scripts.reading.manifest import Contents, list_contents, list_without_manifest, read_manifest
 from sync_scripts.reading.package import UNREADABLE, Package, recognize_names
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 

@@ -1,4 +1,4 @@
-"""Converts other formats to OneRoster: staged files of OneRoster texts, made from the staged files of the export.
+"""Converts the cells of staged rows to values, and makes the courses that an export lacks.
 
 The sync checks the files of the export first, because they have the lines and columns that a person can correct, and
 converts only rows that pass. After the conversion, the engine handles only OneRoster.
@@ -6,6 +6,9 @@ converts only rows that pass. After the conversion, the engine handles only OneR
 Several rows may describe one record, and the id of a record may depend on a bad cell. So each format selects the
 stored records that its rejected rows may have described. These records keep their last good state, and the conversion
 makes the other records from the remaining rows.
+
+OneRoster requires a course of each class, and a SIS without courses leaves the file out. The courses that the feed has
+already stay as they are, so a run without the file changes none of them.
 """
 
 from __future__ import annotations
@@ -18,14 +21,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.db.tables import CText, orgs
-from sync_scripts.formats.cells import UNREAD
-from sync_scripts.formats.model import LINE, METADATA, ConvertedFile, Format, Staged, StagedFile
-from sync_scripts.formats.tolerated import NO_DISTRICT, NO_PLACE, Notice, Tolerated
+from roster_service.db.tables import CText, courses, orgs
+from sync_scripts.formats.cells import UNREAD, is_blank
+from sync_scripts.formats.ids import make_id
+from sync_scripts.formats.model import LINE, METADATA, ConvertedFile, CsvFile, Format, Staged, StagedFile
+from sync_scripts.formats.tolerated import NO_COURSES, NO_DISTRICT, NO_PLACE, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings
-from sync_scripts.staging.quarantine import make_quarantine
-from sync_scripts.staging.retained import Retention
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
+from sync_scripts.staging.retained import Retention, is_active
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, make_quarantine
 
 
 @dataclass(frozen=True)
@@ -152,3 +155,34 @@ def name_sources(findings: Findings, form: Format) -> Findings:
         for cause in findings.causes
     )
     return Findings(findings.total, tuple(renamed), tuple(causes))
+
+
+def make_courses(
+    connection: sa.Connection, feed_id: int, feed_name: str, file: CsvFile, staged: Staged
+) -> tuple[StagedFile, Tolerated]:
+    """(rows of `courses.csv`, the notice about them). `file`: the declaration of `courses.csv`; `staged`: the
+    normalized files. Gives each class without a course the id of its own."""
+    classes, orgs = staged["classes"], staged["orgs"].alias()
+    own_id = make_id(feed_name, "class-course", classes["sourcedId"])
+    without = is_blank(classes["courseSourcedId"])
+    connection.execute(sa.update(typing.cast(sa.Table, classes.table)).where(without).values(courseSourcedId=own_id))
+    columns: list[sa.Column[Any]] = [
+        sa.Column(LINE, sa.BigInteger),
+        *(sa.Column(header, CText) for header in file.headers),
+    ]
+    table = create_temporary(connection, "made_courses", columns)
+    named, school = classes["courseSourcedId"], classes["schoolSourcedId"]
+    rows = (
+        sa.select(sa.func.min(classes.line), named, sa.func.min(classes["title"]), sa.func.min(school))
+        .where(
+            classes.live,
+            # The checks reject a class without a school by itself.
+            sa.exists().where(orgs["sourcedId"] == school, orgs.live),
+            ~is_blank(classes["title"]),
+            ~sa.exists().where(courses.c.sourced_id == named, is_active(courses, feed_id)),
+        )
+        .group_by(named)
+    )
+    count = connection.execute(table.insert().from_select([LINE, "sourcedId", "title", "orgSourcedId"], rows)).rowcount
+    analyze_temporary(connection, table)
+    return StagedFile(file, table, ()), Tolerated(file.file_name, NO_COURSES, found=f"{count:,} made")

@@ -15,17 +15,14 @@ import sqlalchemy as sa
 from roster_service.db.tables import CText
 from sync_scripts.formats.model import FAULT, HASH, LINE, CsvFile, Format, Staged, StagedFile, name_metadata_column
 from sync_scripts.formats.tolerated import Notice, Tolerated
-from sync_scripts.reading.csv_errors import find_faults
 from sync_scripts.reading.headers import Header, read_header
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, Rows, SuspectBytesError
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import UNREADABLE, Package
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
-from sync_scripts.reading.repair import RepairedLines, find_surplus
-from sync_scripts.staging.export_digest import DigestingReader
-from sync_scripts.staging.line_hashes import LastLines, LineHasher, NewLines
-from sync_scripts.staging.progress import Follow
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary
+from sync_scripts.reading.repair import RepairedLines, find_faults, find_surplus
+from sync_scripts.staging.line_hashes import DigestingReader, LastLines, LineHasher, NewLines
+from sync_scripts.staging.temporary import Follow, analyze_temporary, create_temporary
 
 # Bytes per read of COPY; no line is longer than half of it.
 BLOCK = 2 * LONGEST_LINE

@@ -1,14 +1,15 @@
-"""Temporary tables: PostgreSQL drops them at the end of the transaction, and no other connection sees them."""
+"""The temporary tables of a load, what it sets aside, and its progress."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Protocol, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from roster_service.db.tables import CText
+from sync_scripts.formats.model import StagedFile
 
 # One Table object per name and columns, so that SQLAlchemy's statement cache also works across runs.
 _TABLES: dict[tuple[object, ...], sa.Table] = {}
@@ -52,3 +53,41 @@ def store_ids(connection: sa.Connection, name: str, ids: sa.Select[Any] | sa.Com
     connection.exec_driver_sql(f"CREATE UNIQUE INDEX ON pg_temp.{quote(name)} (sourced_id)")
     analyze_temporary(connection, table)
     return table
+
+
+Item = TypeVar("Item")
+
+
+class Follow(Protocol):
+    """A function that returns the items of a collection one by one, and notifies an observer after each."""
+
+    def __call__(self, items: Collection[Item], /) -> Iterator[Item]: ...
+
+
+def quarantine_rows(
+    connection: sa.Connection, file: StagedFile, failing: sa.Select[Any], quarantine: StagedFile | None
+) -> tuple[StagedFile, int]:
+    """Copies the rows of the lines that `failing` selects into the quarantine (None: a new one). The rows stay in their
+    file until `delete_quarantined`, because the checks of other files still read them.
+
+    Returns the quarantine, and how many rows it gained.
+    """
+    columns = file.columns
+    if quarantine is None:
+        quarantine = make_quarantine(connection, file)
+    rows = sa.select(*columns).where(file.line.in_(failing))
+    rejected = cast(sa.Table, quarantine.table)
+    added = connection.execute(sa.insert(rejected).from_select([column.name for column in columns], rows)).rowcount
+    analyze_temporary(connection, rejected)
+    return quarantine, added
+
+
+def make_quarantine(connection: sa.Connection, file: StagedFile) -> StagedFile:
+    """An empty quarantine for a file."""
+    made = create_temporary(connection, f"rejected_{file.file.name}", copy_columns(file.columns))
+    return StagedFile(file.file, made, file.metadata_keys)
+
+
+def delete_quarantined(connection: sa.Connection, file: StagedFile, quarantine: StagedFile) -> None:
+    """Deletes the quarantined rows from their file."""
+    connection.execute(sa.delete(cast(sa.Table, file.table)).where(file.line.in_(sa.select(quarantine.line))))

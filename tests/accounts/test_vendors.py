@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.vendors import Grant
 from roster_service.auth import registered_client
-from roster_service.auth.credentials.passwords import set_password
 from roster_service.auth.credentials.secrets import (
     derive_secret,
     hash_secret,
     make_client_id,
     make_secret,
+    set_password,
     verify_secret,
 )
 from roster_service.auth.scopes import Scope, ScopeName

@@ -6,8 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from roster_service.auth.scope_grants import describe_refused_scopes, grant_scopes
-from roster_service.auth.scopes import EXPLANATIONS, Scope, ScopeName, make_content_rights, read_scope, read_scopes
+from roster_service.auth.scopes import (
+    EXPLANATIONS,
+    Scope,
+    ScopeName,
+    describe_refused_scopes,
+    grant_scopes,
+    make_content_rights,
+    read_scope,
+    read_scopes,
+)
 from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 
 LONG = "https://purl.imsglobal.org/spec/or/v1p1/scope/"

@@ -27,7 +27,7 @@ from roster_service.db.engine import make_engine, make_reading_engine
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.roster.upgrades import upgrade
 from roster_service.schemas.versions import V1P1
-from roster_service.server.gunicorn_process import make_options, start, stop
+from roster_service.server.gunicorn_app import make_options, start, stop
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import main as generate

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from roster_service.auth.credentials.api_keys import find_key_holder
-from roster_service.auth.credentials.passwords import verify_password
+from roster_service.auth.credentials.secrets import verify_password
 from roster_service.cli import main
 from roster_service.db.tables import api_keys, orgs
 from tests.cli.conftest import Roster, make_environment

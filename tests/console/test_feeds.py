@@ -20,7 +20,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.db.tables import changes, feeds, sync_runs
 from roster_service.feeds import export_previews, scripts
-from roster_service.feeds.feed_names import FEED_NAME_LENGTH
+from roster_service.feeds.feed_states import FEED_NAME_LENGTH
 from roster_service.feeds.feeds import add_feed
 from roster_service.feeds.scripts import Bounds
 from sync_scripts.engine.exit_codes import ExitCode

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 
-from roster_service.server.gunicorn_process import make_options, start, stop
+from roster_service.server.gunicorn_app import make_options, start, stop
 from roster_service.settings import Settings
 
 from .client import ROOTS, VERSIONS

@@ -11,8 +11,7 @@ import pytest
 from limits import RateLimitItemPerMinute
 
 from roster_service.auth.throttling import counters as module
-from roster_service.auth.throttling.counters import Counters
-from roster_service.auth.throttling.storage import make_storage
+from roster_service.auth.throttling.counters import Counters, make_storage
 from roster_service.db.engine import make_counting_engine
 from tests.conditions import wait_for
 from tests.deploy.proxy import find_free_ports

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from roster_service.errors import SettingError
-from roster_service.server.gunicorn_process import STOP_SECONDS
+from roster_service.server.gunicorn_app import STOP_SECONDS
 from roster_service.settings import PREFIX, Settings
-from roster_service.web.stop_notice import NOTICE_SECONDS
+from roster_service.web.time_limit import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import ExitCode
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

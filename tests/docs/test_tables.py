@@ -27,7 +27,7 @@ from roster_service.schemas.kinds import list_hidden, list_roster_fields
 from roster_service.schemas.students import Student
 from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
-from roster_service.server.gunicorn_process import STOP_SECONDS, find_worker_timeout
+from roster_service.server.gunicorn_app import STOP_SECONDS, find_worker_timeout
 from roster_service.server.gunicorn_worker import HANDOVER_SECONDS
 from roster_service.server.http_channel import BYTES_PER_SECOND, MEMORY_BYTES, SECONDS, Stage
 from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
@@ -36,7 +36,7 @@ from roster_service.serving.params import COLLECTION_PARAMETERS
 from roster_service.settings import Settings
 from roster_service.vendor.responses import FAILURES
 from roster_service.web.metrics_page import list_database_metrics, list_standby_metrics
-from roster_service.web.stop_notice import NOTICE_SECONDS
+from roster_service.web.time_limit import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import MEANINGS
 from sync_scripts.formats import tolerated
 from sync_scripts.formats.oneroster import VERSIONS as CSV_VERSIONS

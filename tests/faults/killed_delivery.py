@@ -11,7 +11,7 @@ from typing import IO
 
 from roster_service.deliveries.sender import Sender
 from roster_service.deliveries.sftp import Receiver, Server, open_sftp
-from roster_service.roster.roster_engine import open_roster_engine
+from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
 
 BEFORE, WHILE, UPLOADED, PLACED = "before", "while", "uploaded", "placed"

@@ -27,7 +27,7 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
-from roster_service.server import gunicorn_process
+from roster_service.server import gunicorn_app
 from roster_service.settings import PREFIX, Settings
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
@@ -239,10 +239,10 @@ def start(
     chosen = {**SETTINGS, "home": home, "port": port, **settings}
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     environment |= {PREFIX + name.upper(): str(value) for name, value in chosen.items()}
-    options = gunicorn_process.make_options(Settings.from_environ(environment)) | dict(more or {})
+    options = gunicorn_app.make_options(Settings.from_environ(environment)) | dict(more or {})
     log = home / f"log-{port}"
     with log.open("wb") as out:
-        process = gunicorn_process.start("wsgi:app", options, cwd=PROJECT, env=environment, stdout=out, stderr=out)
+        process = gunicorn_app.start("wsgi:app", options, cwd=PROJECT, env=environment, stdout=out, stderr=out)
     return process, port, log
 
 
@@ -256,7 +256,7 @@ def serving(
         wait_for(lambda: process.poll() is not None or answers(port))
         yield Service(process, port, credentials, log)
     finally:
-        gunicorn_process.stop(process)
+        gunicorn_app.stop(process)
 
 
 def answers(port: int) -> bool:

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db.deadline import GRACE_SECONDS
-from roster_service.server.gunicorn_process import make_options
+from roster_service.server.gunicorn_app import make_options
 from roster_service.settings import Settings
 
 from .services import Filled, Service, assert_busy, assert_served, serving

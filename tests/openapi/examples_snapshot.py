@@ -173,7 +173,7 @@ class ExampleReader:
             },
             "401": {"secret": refuse(401, FORM, "wrong")},
         }
-        with patch("roster_service.auth.throttling.token_throttle.TokenThrottle.count_client", return_value=30):
+        with patch("roster_service.auth.throttling.throttles.TokenThrottle.count_client", return_value=30):
             found["429"] = {"rate": refuse(429, FORM)}
         with patch("roster_service.oauth.token_endpoint.find_client", side_effect=OUTAGE):
             found["503"] = {"database": refuse(503, FORM)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roster_service.server.http_server import HttpServer
-from roster_service.web.body_bounds import RequestHead
+from roster_service.web.time_limit import RequestHead
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

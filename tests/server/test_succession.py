@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from roster_service.server.gunicorn_process import make_options, start, stop
-from roster_service.server.succession import SLOTS, Succession
+from roster_service.server.gunicorn_app import make_options, start, stop
+from roster_service.server.gunicorn_worker import SLOTS, Succession
 from roster_service.settings import Settings
 from tests.conditions import wait_for
 

@@ -10,7 +10,7 @@ from psycopg2.errors import QueryCanceled
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from roster_service.auth.credentials import passwords
+from roster_service.auth.credentials import secrets
 from roster_service.serving.reader import Reader
 from roster_service.vendor.responses import FAILURES
 from tests.vendor.client import Account, VendorClient
@@ -60,7 +60,7 @@ def test_a_stranger_costs_as_much_work_as_a_wrong_password(
 ) -> None:
     """The same hash with the same cost, once a try: time tells nothing of which e-mails there are."""
     costs = []
-    hasher = passwords._HASHER
+    hasher = secrets._HASHER
 
     class Counting:
         """The hasher, and what it was asked to verify."""
@@ -71,7 +71,7 @@ def test_a_stranger_costs_as_much_work_as_a_wrong_password(
             costs.append(hashed.rsplit("$", 2)[0])
             return hasher.verify(hashed, password)
 
-    monkeypatch.setattr(passwords, "_HASHER", Counting())
+    monkeypatch.setattr(secrets, "_HASHER", Counting())
     client.login(account, password="wrong")
     client.login(account, email="nobody@vendors.example")
     assert len(costs) == 2

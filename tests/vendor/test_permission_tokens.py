@@ -17,7 +17,7 @@ from joserfc.jwk import RSAKey
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.credentials.api_keys import rotate_key
-from roster_service.auth.credentials.passwords import set_password
+from roster_service.auth.credentials.secrets import set_password
 from roster_service.auth.credentials.signing_keys import KeyRing, add_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.schemas.flags import PermissionFlag

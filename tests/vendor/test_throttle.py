@@ -11,8 +11,8 @@ from limits import RateLimitItemPerDay, RateLimitItemPerMinute
 from limits.strategies import MovingWindowRateLimiter
 
 from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.counters import PostgresStorage, delete_old_windows
 from roster_service.auth.throttling.limits import make_windows
-from roster_service.auth.throttling.storage import PostgresStorage, delete_old_windows
 from roster_service.db.engine import make_counting_engine
 from tests.vendor.client import VendorClient
 from tests.vendor.conftest import Served

@@ -25,7 +25,7 @@ from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from roster_service.auth.access_log.entries import Disclosure, Entry
 from roster_service.auth.access_log.spool import Spool, SpoolFile
 from roster_service.auth.credentials.nonces import delete_old_nonces
-from roster_service.auth.throttling.storage import delete_old_windows
+from roster_service.auth.throttling.counters import delete_old_windows
 from roster_service.db.deadline import limit_time
 from roster_service.db.outages import Outage
 from roster_service.db.tables import NOBODY, UNKNOWN, api_keys, audit, last_uses, oauth_clients, refused_requests, usage

@@ -1,13 +1,21 @@
-"""Access tokens of the rostering interface, and the call by which the database admits the client of one."""
+"""Access tokens: their claims, their signature, and the cache of verified ones.
+
+The key of an entry is the token's hash, so the process does not keep tokens in memory. The cache holds no state of the
+client: the database checks the client and the signing key with every request.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import threading
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
+from cachetools import LRUCache
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
@@ -167,3 +175,30 @@ _ADMIT = sa.text(
     ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians, "
     "CAST(:slots AS integer))"
 ).bindparams(*(sa.bindparam(name, type_=sa.Text) for name in ("client", "visibility_key", "key_id")))
+
+
+# An entry takes less than a kilobyte.
+KEPT_TOKENS = 4096
+
+
+class TokenReader:
+    """Verifies the access tokens of one issuer, with a cache. Threads may share it."""
+
+    def __init__(self, keys: KeyRing, issuer: str) -> None:
+        self._keys = keys
+        self._issuer = issuer
+        self._verified: LRUCache[bytes, AccessToken] = LRUCache(KEPT_TOKENS)
+        # An LRUCache is not thread-safe: a lookup reorders it.
+        self._lock = threading.Lock()
+
+    def read(self, token: str) -> AccessToken:
+        """Returns the claims of an access token. Raises RefusedRequestError (BAD_TOKEN) as `read_access_token`."""
+        digest = hashlib.sha256(token.encode()).digest()
+        with self._lock:
+            kept = self._verified.get(digest)
+        if kept is not None and time.time() < kept.expires_at + LEEWAY_SECONDS and self._keys.has_public(kept.key_id):
+            return kept
+        claims = read_access_token(token, self._keys, issuer=self._issuer)
+        with self._lock:
+            self._verified[digest] = claims
+        return claims

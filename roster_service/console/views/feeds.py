@@ -27,7 +27,7 @@ from roster_service.feeds.pauses import Pause, find_today
 from roster_service.feeds.run_history import FinishedRun, Run, list_latest_runs, list_run_page
 from roster_service.feeds.runs import read_load, start_load
 from roster_service.feeds.scripts import Background
-from roster_service.roster.feed_grants import list_feed_grants
+from roster_service.roster.visible_orgs import list_feed_grants
 
 # The runs that the page of a feed shows.
 SHOWN_RUNS = 10

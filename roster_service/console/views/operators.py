@@ -12,7 +12,7 @@ from roster_service.accounts.one_time_codes import make_address, make_code_key
 from roster_service.accounts.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.accounts.operator_sessions import OpenSession
 from roster_service.accounts.operators import Operator
-from roster_service.auth.throttling.login_throttle import LoginAttempt
+from roster_service.auth.throttling.throttles import LoginAttempt
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.filters import to_counted

@@ -1,14 +1,23 @@
 """Every table, in SQLAlchemy Core: `tables.users`, wherever it is declared."""
 
 from roster_service.db.tables.access import (
+    DAY_KEY,
+    HASH_BYTES,
+    LAST_DAY_STEP,
     NOBODY,
     UNKNOWN,
     WHOLE,
     Moment,
     api_keys,
     audit,
+    audit_days,
+    audit_people,
+    disclosures,
     last_uses,
     oauth1_nonces,
+    ordering_chunks,
+    orderings,
+    pulls,
     rate_hits,
     rate_windows,
     refused_requests,
@@ -17,22 +26,19 @@ from roster_service.db.tables.access import (
     visible_labels,
     visible_orgs,
 )
-from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_defaults, vendor_grants, vendors
+from roster_service.db.tables.accounts import (
+    changes,
+    oauth_clients,
+    operator_sessions,
+    operators,
+    signing_keys,
+    vendor_defaults,
+    vendor_grants,
+    vendors,
+)
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 from roster_service.db.tables.deliveries import deliveries, delivery_runs
-from roster_service.db.tables.disclosed_days import (
-    DAY_KEY,
-    HASH_BYTES,
-    LAST_DAY_STEP,
-    audit_days,
-    audit_people,
-    disclosures,
-)
-from roster_service.db.tables.exclusions import exclusions
-from roster_service.db.tables.feeds import feeds, quality_counts, sync_changes, sync_refusals, sync_runs
-from roster_service.db.tables.labels import departures, visibility_labels
-from roster_service.db.tables.operators import changes, operator_sessions, operators
-from roster_service.db.tables.orderings import ordering_chunks, orderings, pulls
+from roster_service.db.tables.feeds import exclusions, feeds, quality_counts, sync_changes, sync_refusals, sync_runs
 from roster_service.db.tables.roster import (
     LABELLED,
     PART_TABLES,
@@ -42,6 +48,7 @@ from roster_service.db.tables.roster import (
     classes,
     courses,
     demographics,
+    departures,
     enrollments,
     orgs,
     roster_state,
@@ -49,6 +56,7 @@ from roster_service.db.tables.roster import (
     user_profiles,
     user_roles,
     users,
+    visibility_labels,
 )
 
 __all__ = [

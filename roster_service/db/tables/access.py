@@ -1,13 +1,19 @@
-"""The tables of access: API keys, throttle counters, nonces, usage counters, refused requests, last uses, access log,
-visible orgs.
+"""The tables that requests read and write: what a vendor sees, rates, logs, orderings and pulls.
 
 The throttle counters are UNLOGGED, because they change with every request and may be lost in a crash.
+
+`audit`, `audit_people` and `audit_days` have no foreign key. No role that workers log in as has a right to the last
+two.
+
+A whole collection has an ordering for each feed, so that a sync of one feed leaves those of the others; a filtered or
+sorted collection has one for all feeds together. The tables are logged, so that pulls go on after a crash or a
+failover, and that a hot standby can read orderings. That takes no measurable time (docs/scaling.md).
 """
 
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import TIMESTAMP, UUID
+from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID
 
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 
@@ -197,4 +203,116 @@ visible_feeds = sa.Table(
     # The first departure of the feed; NULL: it has none. A floor before it hides none, so it tells no orderings apart.
     sa.Column("first_departure", Stamp),
     sa.Index(None, "key", "visible_set"),
+)
+
+
+# The bytes of a person's hash, 48 bits, in `audit` and here. A question about one person also finds rows of another one
+# with the same hash: among ten million people there is such a person with a probability of 4e-8.
+HASH_BYTES = 6
+
+# The number of each person of a day (`number_people`). A number is never given again.
+audit_people = sa.Table(
+    "audit_people",
+    metadata,
+    sa.Column("number", sa.Integer, sa.Identity(), primary_key=True),
+    sa.Column("hash", sa.LargeBinary, nullable=False, unique=True),
+    # A row of a later day than LAST_DAY_STEP days after it does not have the number.
+    sa.Column("last_day", sa.Date, nullable=False),
+)
+LAST_DAY_STEP = 7
+
+# The responses of a vendor on a day in UTC that have the first columns in common, those of DAY_KEY.
+DAY_KEY = ("caller", "method", "path", "filter", "address", "scope", "districts", "hash_check")
+audit_days = sa.Table(
+    "audit_days",
+    metadata,
+    sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
+    sa.Column("vendor_id", sa.Integer, nullable=False),
+    # As in `audit`.
+    sa.Column("caller", CText, nullable=False),
+    sa.Column("method", CText, nullable=False),
+    sa.Column("path", CText, nullable=False),
+    sa.Column("filter", CText),
+    sa.Column("address", CText),
+    sa.Column("scope", CText),
+    sa.Column("districts", CTexts),
+    # The beginning of `audit.people`: with which key the hashes were made; empty: the rows have no people; NULL: they
+    # are older than the hashes.
+    sa.Column("hash_check", sa.LargeBinary),
+    # The first and the last response.
+    sa.Column("at", Stamp, nullable=False),
+    sa.Column("last_at", Stamp, nullable=False),
+    sa.Column("request_id", CText, nullable=False),
+    sa.Column("last_request_id", CText, nullable=False),
+    # How many responses, and the sum of their records.
+    sa.Column("answers", sa.Integer, nullable=False),
+    sa.Column("records", sa.BigInteger, nullable=False),
+    # The `entry_id` of each response, one after the other: one that is moved to `audit` again is left out.
+    sa.Column("entries", sa.LargeBinary, nullable=False),
+    # The people, in the shorter of two forms; the other one is NULL. `people`: their numbers. `people_bits`: the bit of
+    # each number, which `get_bit` reads. Its storage is EXTERNAL, so that PostgreSQL reads the part that has a number.
+    sa.Column("people", ARRAY(sa.Integer)),
+    sa.Column("people_bits", sa.LargeBinary),
+    sa.Index(None, "vendor_id", "at"),
+    sa.Index(None, "at"),
+)
+
+# The view of the rows of both kinds. `by`: `page` for a row of `audit`, `day` for one of `audit_days`; `hashes`:
+# `audit.people`, where `people` and `people_bits` are NULL.
+disclosures = sa.table(
+    "disclosures",
+    *(sa.column(column.name, column.type) for column in audit_days.c),
+    sa.column("by", sa.Text),
+    sa.column("hashes", sa.LargeBinary),
+)
+
+
+orderings = sa.Table(
+    "orderings",
+    metadata,
+    sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
+    # SHA-256 of the query: path, filter, sort and content rights.
+    sa.Column("query", sa.LargeBinary, nullable=False),
+    # A feed, or WHOLE; then the hash and the revision of its row in visible_feeds, and whether the caller sees
+    # guardians. Callers with the same hash share orderings.
+    sa.Column("feed_id", sa.Integer, nullable=False),
+    sa.Column("visible_set", CText, nullable=False),
+    sa.Column("revision", sa.BigInteger, nullable=False),
+    # The vendor whose request made it: half of the bound on all orderings applies to each vendor.
+    sa.Column("vendor_id", sa.Integer, nullable=False),
+    sa.Column("total", sa.BigInteger, nullable=False),
+    # The size of its ids; NULL: they were only counted, and are not stored.
+    sa.Column("bytes", sa.BigInteger),
+    sa.Column("made_at", TIMESTAMP(timezone=True), nullable=False, server_default=sa.text("now()")),
+    sa.UniqueConstraint("query", "feed_id", "visible_set", "revision"),
+)
+
+# All chunks of an ordering have the same number of ids, except the last one.
+ordering_chunks = sa.Table(
+    "ordering_chunks",
+    metadata,
+    sa.Column("ordering_id", sa.BigInteger, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("ids", CTexts, nullable=False),
+)
+
+# A pull: the requests of one caller for the pages of a collection, all in the ordering of one revision.
+pulls = sa.Table(
+    "pulls",
+    metadata,
+    # The id of an OAuth client, or the prefix of an API key.
+    sa.Column("caller", CText, primary_key=True),
+    # As in orderings.
+    sa.Column("query", sa.LargeBinary, primary_key=True),
+    # The state of the roster at the first page, as the caller saw it.
+    sa.Column("revision", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("as_of", Stamp, nullable=False),
+    sa.Column("deletions_since", Stamp, nullable=False),
+    # The orderings that it reads: their feeds, and the revision of each.
+    sa.Column("feed_ids", ARRAY(sa.Integer), nullable=False),
+    sa.Column("feed_revisions", ARRAY(sa.BigInteger), nullable=False),
+    # The last time at which the caller began this pull: of several, a request without a revision means the newest.
+    sa.Column("begun_at", TIMESTAMP(timezone=True), nullable=False),
+    # When it ends, unless the caller asks for another page before.
+    sa.Column("ends_at", TIMESTAMP(timezone=True), nullable=False),
 )

@@ -1,4 +1,4 @@
-"""The tables of the roster: records, their parts, and the state of the roster.
+"""The tables of the roster, and of the labels that decide who sees a record.
 
 A column with the id of another record declares it (`_refers`), and roster_service/roster/references.py has the graph of
 these references. The tables have no foreign keys: a load checks references in sets before it writes, which takes one
@@ -7,6 +7,9 @@ pass instead of one lookup for each row, and a tombstone may exist for a night l
 The first load makes the indexes of the roster, after its rows: building an index over all rows takes a fifth of the
 time of inserting them into it one by one, and needs no lock that readers would notice. The load makes the primary keys
 in the same way, as unique indexes with these names.
+
+What opens a record is the same for thousands of records: it is a label, kept once, and each record has its number. The
+sync makes the labels (sync_scripts/applying/labels.py).
 """
 
 from __future__ import annotations
@@ -283,3 +286,40 @@ PART_TABLES = (class_terms, user_roles, user_profiles, user_agents)
 # The tables whose records have a visibility label, in the order in which the labels follow from each other.
 LABELLED = (classes, courses, users, enrollments, demographics)
 ROSTER_TABLES = (orgs, academic_sessions, courses, classes, users, enrollments, demographics)
+
+
+# A label opens a record for a caller if all of `all_orgs` are granted, and besides one of `any_orgs` is granted, or one
+# of `guardian_orgs` is and the caller sees guardians, or one of `listed_orgs` is visible. Empty lists open nothing.
+visibility_labels = sa.Table(
+    "visibility_labels",
+    metadata,
+    # A number is never used again. A label stays while a record or a departure has its number.
+    sa.Column("id", sa.Integer, sa.Identity(), primary_key=True),
+    sa.Column("feed_id", sa.Integer, nullable=False),
+    # SHA-256 of the sorted lists: an index on long lists would fail.
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("all_orgs", CTexts, nullable=False),
+    sa.Column("any_orgs", CTexts, nullable=False),
+    sa.Column("guardian_orgs", CTexts, nullable=False),
+    sa.Column("listed_orgs", CTexts, nullable=False),
+    # Those of `any_orgs` at which a user is a student, and a teacher.
+    sa.Column("student_orgs", CTexts, nullable=False),
+    sa.Column("teacher_orgs", CTexts, nullable=False),
+    sa.UniqueConstraint("feed_id", "digest"),
+)
+
+# A record whose label changed: a tombstone for those who see its former label, and not the record any more.
+departures = sa.Table(
+    "departures",
+    metadata,
+    # The name of the record's table.
+    sa.Column("type", CText, primary_key=True),
+    sa.Column("sourced_id", CText, primary_key=True),
+    # The former label.
+    sa.Column("label_id", sa.Integer, primary_key=True),
+    sa.Column("feed_id", sa.Integer, nullable=False),
+    # The person whose record it is; NULL for a record of no person.
+    sa.Column("person_id", CText, index=True),
+    sa.Column("departed_at", Stamp, nullable=False),
+    sa.Index(None, "feed_id", "departed_at"),
+)

@@ -10,8 +10,7 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 
 from roster_service.auth.throttling import counters as module
-from roster_service.auth.throttling.counters import PAUSE_SECONDS, THROTTLES, Counters, WhenAway
-from roster_service.auth.throttling.storage import make_storage
+from roster_service.auth.throttling.counters import PAUSE_SECONDS, THROTTLES, Counters, WhenAway, make_storage
 from roster_service.db.engine import make_counting_engine
 from tests.auth.throttling.silent_redis import SilentRedis, freeze_redis
 

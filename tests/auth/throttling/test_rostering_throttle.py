@@ -9,11 +9,10 @@ import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.auth.credentials.api_keys import Allowance
-from roster_service.auth.throttling import rostering_throttle as module
-from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling import throttles as module
+from roster_service.auth.throttling.counters import Counters, PostgresStorage
 from roster_service.auth.throttling.limits import LOTS, ROSTERING_DEFAULTS, RosteringAllowance, make_lots
-from roster_service.auth.throttling.rostering_throttle import LOT_SECONDS, RosteringThrottle
-from roster_service.auth.throttling.storage import PostgresStorage
+from roster_service.auth.throttling.throttles import LOT_SECONDS, RosteringThrottle
 from roster_service.db.engine import make_counting_engine
 from tests.actors import TESTER
 

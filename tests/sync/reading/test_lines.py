@@ -18,11 +18,9 @@ from sync_scripts.formats.tolerated import (
     WINDOWS_1252,
     Deviation,
 )
-from sync_scripts.reading.csv_errors import find_faults
-from sync_scripts.reading.encodings import list_deviations, open_plain
-from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError
+from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError, list_deviations, open_plain
 from sync_scripts.reading.package import UNREADABLE
-from sync_scripts.reading.repair import RepairedLines, find_surplus
+from sync_scripts.reading.repair import RepairedLines, find_faults, find_surplus
 
 COLUMNS = ["a", "b"]
 HEADER = b"a,b\n"
