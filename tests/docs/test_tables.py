@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 from pathlib import Path
@@ -224,9 +225,27 @@ def test_mechanisms_for_speed_have_about_their_lines() -> None:
     assert len(rows) > 10
     counted = {}
     for name, files, lines, _ in rows:
-        paths = [_find_file(path) for path in list_codes(files)]
-        counted[name] = (int(lines), sum(len(path.read_text().splitlines()) for path in paths))
+        counted[name] = (int(lines), sum(_count_lines(code) for code in list_codes(files)))
     assert {name: both for name, both in counted.items() if abs(both[0] - both[1]) > both[1] / 10} == {}
+
+
+def _count_lines(code: str) -> int:
+    """The lines of a file, or of a class, function or table in it: `PATH:NAME`."""
+    path, _, name = code.partition(":")
+    text = _find_file(path).read_text()
+    if not name:
+        return len(text.splitlines())
+    [found] = [node for node in ast.parse(text).body if name in _list_names(node)]
+    return (found.end_lineno or found.lineno) - found.lineno + 1
+
+
+def _list_names(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+    return []
 
 
 def _find_file(path: str) -> Path:
