@@ -18,6 +18,7 @@ from roster_service.cli.terminal import (
     open_connection,
     reason_option,
     show,
+    to_plain,
     yes_option,
 )
 from roster_service.cli.vendor_access import (
@@ -29,6 +30,7 @@ from roster_service.cli.vendor_access import (
     read_password,
 )
 from roster_service.cli.withheld import COMMANDS as WITHHELD_COMMANDS
+from roster_service.deliveries.recipients import FILES, find_recipient
 from roster_service.schemas.flags import PermissionFlag
 
 district_option = click.option("--district", help="The district's sourcedId, identifier or unique name.")
@@ -118,11 +120,20 @@ def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
 @reason_option
 @as_json
 def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_json: bool) -> None:
-    """Revoke a district with its schools, or flags, of the vendor EMAIL. Its older tokens stop working."""
+    """Revoke a district with its schools, or flags, of the vendor EMAIL. Its older tokens stop working.
+
+    Says to whom to write if files were sent: they cannot be called back.
+    """
     _require_something(district, flags)
     with open_change() as (connection, actor):
         changed = vendor_rights.revoke(connection, actor, email, district, [PermissionFlag(flag) for flag in flags])
-    show(changed, as_json, _describe_grants)
+        recipient = find_recipient(connection, changed.id)
+    sent = [] if recipient is None else [recipient.describe(FILES)]
+    show(
+        {**asdict(changed), "recipient": to_plain(recipient)},
+        as_json,
+        lambda _: "\n".join([_describe_grants(changed), *sent]),
+    )
 
 
 def _describe_grants(item: Vendor) -> str:

@@ -20,7 +20,7 @@ from roster_service.cli.terminal import (
     yes_option,
 )
 from roster_service.db.instants import format_instant
-from roster_service.deliveries.recipients import list_recipients
+from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.explore.known_people import require_person
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, list_exclusions
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
@@ -95,7 +95,7 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
     }
     words = [
         describe_removal(removal, has_ended=has_ended, dry_run=dry_run),
-        *(recipient.sentence for recipient in recipients),
+        *(recipient.describe(WITH_PERSON) for recipient in recipients),
     ]
     show(shown, as_json, lambda _: "\n".join(words))
 

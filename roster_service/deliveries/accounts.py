@@ -22,6 +22,8 @@ from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
 MADE, WAITING, SENT, FAILED = "made", "waiting", "sent", "failed"
+# The method of a file in the access log.
+METHOD = "SFTP"
 
 
 @dataclass(frozen=True)

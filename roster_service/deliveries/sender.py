@@ -27,7 +27,7 @@ from roster_service.auth.access_log.entries import Disclosure
 from roster_service.auth.access_log.people import PersonHasher
 from roster_service.auth.access_log.writer import write_rows
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
-from roster_service.deliveries.accounts import FAILED, MADE, SENT, WAITING, find_delivery, make_server
+from roster_service.deliveries.accounts import FAILED, MADE, METHOD, SENT, WAITING, find_delivery, make_server
 from roster_service.deliveries.guard import Content, find_feed_problems, find_losses, make_sample
 from roster_service.deliveries.package import Package, Source, write_package
 from roster_service.deliveries.sftp import Connect, Receiver, ReceiverError, open_sftp
@@ -37,7 +37,6 @@ from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.serving.record_stream import admit
 from roster_service.settings import Settings
 
-METHOD = "SFTP"
 # Behind the name of a file that is under way.
 TEMPORARY = ".part"
 # The first number of the locks of deliveries, "Delv".

@@ -12,11 +12,12 @@ import pytest
 import sqlalchemy as sa
 
 from sync_scripts.engine.load import load
-from tests.contract.conftest import EXPORTS, add_vendor
+from tests.contract.conftest import add_vendor
 from tests.deliveries.checker import check
 from tests.deliveries.conftest import read_zip
 from tests.deliveries.dropbox import DropBox, use_drop_box
 from tests.deliveries.test_sending import HOST_KEY
+from tests.postgres.loaded import EXPORTS
 
 from .conftest import Roster
 
@@ -138,3 +139,15 @@ def ask(roster: Roster, command: str, *arguments: str) -> Any:
     done = roster("delivery", command, *arguments, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
+
+
+def test_who_revokes_a_right_learns_to_whom_to_write(granted: str, roster: Roster, box: DropBox) -> None:
+    place = (*PLACE, "--key-file", __file__, "--contact", "data@receiver.example")
+    revoke = ("vendor", "revoke", EMAIL, "--flag", "contacts")
+    assert json.loads(roster(*revoke, "--json").stdout)["recipient"] is None
+    added = ask(roster, "add", "math", EMAIL, "--preset", "st-math", *place)
+    assert ask(roster, "approve", "math", added["digest"])["state"] == "sent"
+    assert json.loads(roster(*revoke, "--json").stdout)["recipient"]["contacts"] == ["data@receiver.example"]
+    said = roster(*revoke).stdout
+    assert f"{EMAIL} was sent files, last at " in said
+    assert said.endswith(": write to data@receiver.example\n")

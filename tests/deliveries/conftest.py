@@ -18,7 +18,8 @@ from roster_service.deliveries.sources import choose_client, make_source, open_s
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.reading.registry import FAMILIES
-from tests.contract.conftest import EXPORTS, SECRET_KEY
+from tests.contract.conftest import SECRET_KEY
+from tests.postgres.loaded import EXPORTS
 
 # The six exports, with their formats.
 FEEDS = {

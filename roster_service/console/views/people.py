@@ -12,7 +12,7 @@ from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import format_instant
-from roster_service.deliveries.recipients import list_recipients
+from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import KnownPerson, find_person
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
@@ -62,7 +62,9 @@ def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
         has_ended = finish(sent.tools.owner, sent.settings.home, removal, LONGEST_WAIT)
         words = describe_removal(removal, has_ended=has_ended, dry_run=False)
         return Moved(
-            "/people", ". ".join([to_sentence(words), *(recipient.sentence for recipient in recipients)]) + "."
+            "/people",
+            ". ".join([to_sentence(words), *(recipient.describe(WITH_PERSON) for recipient in recipients)]) + ".",
+            ". ".join([to_sentence(words), *(recipient.describe(WITH_PERSON) for recipient in recipients)]) + ".",
         )
 
     return run
