@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import psycopg2.extensions
 import pytest
+from psycopg2.extras import NamedTupleCursor
 
 from roster_service.db.engine import ReadingConnection
 
@@ -17,7 +17,7 @@ def messages() -> Iterator[list[str]]:
     """The messages of every reading connection meanwhile, with the values in them."""
     seen: list[str] = []
 
-    class Noting(psycopg2.extensions.cursor):  # type: ignore[misc]
+    class Noting(NamedTupleCursor):  # type: ignore[misc]
         def execute(self, statement: str, values: Any = None) -> None:
             """Notes it, and sends it."""
             seen.append(self.mogrify(statement, values).decode())
@@ -27,7 +27,7 @@ def messages() -> Iterator[list[str]]:
         patch.setattr(
             ReadingConnection,
             "cursor",
-            lambda self: super(ReadingConnection, self).cursor(cursor_factory=Noting),
+            lambda self, **_given: super(ReadingConnection, self).cursor(cursor_factory=Noting),
             raising=False,
         )
         yield seen
