@@ -19,7 +19,7 @@ from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
-from roster_service.db.prepared_statements import DIALECT, Statement
+from roster_service.db.prepared_statements import DIALECT, PreparedStatement, Statement
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.feeds.roster_state import read_roster_state
@@ -90,8 +90,9 @@ class CountingRoundTrips(RoundTrips):
         super().__init__(engine)
         self.sent: list[str] = []
 
-    def _note(self, statement: Statement) -> None:
-        self.sent.append(str(statement.compile(dialect=DIALECT)))
+    def _note(self, statement: Statement | PreparedStatement) -> None:
+        is_prepared = isinstance(statement, PreparedStatement)
+        self.sent.append(statement.plain if is_prepared else str(statement.compile(dialect=DIALECT)))
 
     def fetch_last(self, *calls: Call) -> Sequence[tuple[Any, ...]]:
         """As it is."""

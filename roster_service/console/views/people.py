@@ -64,7 +64,6 @@ def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
         return Moved(
             "/people",
             ". ".join([to_sentence(words), *(recipient.describe(WITH_PERSON) for recipient in recipients)]) + ".",
-            ". ".join([to_sentence(words), *(recipient.describe(WITH_PERSON) for recipient in recipients)]) + ".",
         )
 
     return run
