@@ -30,6 +30,7 @@ from roster_service.cli.vendor_access import (
     read_password,
 )
 from roster_service.cli.withheld import COMMANDS as WITHHELD_COMMANDS
+from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.recipients import FILES, find_recipient
 from roster_service.schemas.flags import PermissionFlag
 
@@ -176,7 +177,7 @@ def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     confirm(f"This removes the vendor {email}, its clients and its keys.", email, is_confirmed=yes or dry_run)
     with open_change(dry_run=dry_run) as (connection, actor):
         found = vendors.find_vendor(connection, email)
-        owned = [item.client_id for item in clients.list_clients(connection) if item.vendor == found.email]
+        owned = [item.client_id for item in clients.list_clients(connection, oauth_clients.c.vendor_id == found.id)]
         vendors.remove_vendor(connection, actor, email)
     shown = {"email": found.email, "grants": len(found.grants), "clients": owned, "dry_run": dry_run}
     words = f"the vendor {found.email}, {len(found.grants)} grants and {len(owned)} clients"

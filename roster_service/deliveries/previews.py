@@ -68,7 +68,7 @@ def export_collection(
     if not is_open(endpoint, token):
         raise CommandError(f"the client {client.name} lacks {' and '.join(endpoint.access.value)}")
     plan = plan_collection(endpoint, version, token, None)
-    root = escape_root(f"{settings.public_url or f'http://{settings.host_and_port}'}{version.root}")
+    root = escape_root(f"{settings.root_url}{version.root}")
     number = 0
     with open_snapshot(owner, settings) as snapshot:
         admit(snapshot, token.admission, token.vendor_id)

@@ -30,20 +30,19 @@ class Recipient:
 
 def list_recipients(connection: sa.Connection, sourced_id: str, secret_key: str) -> list[Recipient]:
     """Lists the vendors who were sent a file with this person, who may be gone by now. `secret_key`: of the service."""
-    return _list_sent(connection, AccessLogFilter(person=PersonHasher(secret_key).hash_id(sourced_id)))
+    return _list_sent(connection, AccessLogFilter(method=METHOD, person=PersonHasher(secret_key).hash_id(sourced_id)))
 
 
 def find_recipient(connection: sa.Connection, vendor_id: int) -> Recipient | None:
     """Returns a vendor as the recipient of its files; None if none was sent."""
-    return next(iter(_list_sent(connection, AccessLogFilter(vendor_id=vendor_id))), None)
+    return next(iter(_list_sent(connection, AccessLogFilter(method=METHOD, vendor_id=vendor_id))), None)
 
 
 def _list_sent(connection: sa.Connection, wanted: AccessLogFilter) -> list[Recipient]:
     """Lists the recipients of the files of which the access log has such rows."""
     last: dict[str, str] = {}
     for row in read_access_log(connection, wanted):
-        if row.method == METHOD:
-            last[row.vendor] = max(row.last_at, last.get(row.vendor, ""))
+        last[row.vendor] = max(row.last_at, last.get(row.vendor, ""))
     contacts = {
         vendor: {one.contact for one in list_deliveries(connection, vendor=vendor)} or {vendor} for vendor in last
     }

@@ -14,7 +14,7 @@ from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.registered_client import find_client
 from roster_service.db.engine import make_snapshot_engine
 from roster_service.db.roles import Role, make_role_urls
-from roster_service.db.tables import feeds
+from roster_service.db.tables import feeds, oauth_clients
 from roster_service.deliveries.package import Source
 from roster_service.deliveries.presets import PRESETS, Preset
 from roster_service.errors import CommandError, RefusedRequestError
@@ -51,7 +51,7 @@ def choose_client(connection: sa.Connection, email: str, version: Version, clien
     """Returns the client of a vendor with whose scopes a file is made: the one with this id, or the only one that has
     scopes of the version. Raises CommandError if there is none, or several and none is named."""
     vendor = find_vendor(connection, email)
-    own = [client for client in list_clients(connection) if client.vendor == vendor.email]
+    own = list_clients(connection, oauth_clients.c.vendor_id == vendor.id)
     able = [client for client in own if any(scope.startswith(f"{version.prefix}/") for scope in client.scopes)]
     found = [client for client in able if client_id in (None, client.client_id)]
     if not found:

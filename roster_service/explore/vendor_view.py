@@ -26,7 +26,7 @@ from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips
-from roster_service.db.tables import orgs, user_roles, users
+from roster_service.db.tables import oauth_clients, orgs, user_roles, users
 from roster_service.errors import CommandError, Problem, RefusedRequestError
 from roster_service.explore.who_sees import explain_hidden, find_endpoints
 from roster_service.feeds.exclusions import IdHasher
@@ -95,7 +95,7 @@ def show_as(
     is no student.
     """
     vendor = find_vendor(connection, email)
-    clients = [item for item in list_clients(connection) if item.vendor == vendor.email]
+    clients = list_clients(connection, oauth_clients.c.vendor_id == vendor.id)
     endpoints = find_endpoints(connection, sourced_id)
     is_student = connection.scalar(sa.select(sa.exists().where(_is_student(sourced_id))))
     if not clients and not is_student:
@@ -205,7 +205,7 @@ class _Look:
         """Plans the request of a client. Raises RefusedRequestError."""
         settings = self.settings
         limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
-        address = Address(settings.public_url or f"http://{settings.host_and_port}", path, query)
+        address = Address(settings.root_url, path, query)
         operation = Operation(endpoint, version, limits, settings.v1p2_errors)
         return operation.plan(token, token.admission, address, path_ids)
 

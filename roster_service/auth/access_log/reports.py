@@ -159,7 +159,8 @@ def read_refused(connection: sa.Connection, vendor_id: int | None, since: date |
 class AccessLogFilter:
     """The rows of the access log to list; None does not narrow them. `since`: from this instant on; `caller`: an OAuth
     client id, or the prefix of an API key; `district`: that the vendor's grants opened; `scope`: in the short spelling,
-    or a permission flag; `person`: the hash of a person whose records were disclosed (`PersonHasher.hash_id`)."""
+    or a permission flag; `person`: the hash of a person whose records were disclosed (`PersonHasher.hash_id`);
+    `method`: of the request, or that of a file."""
 
     vendor_id: int | None = None
     since: datetime | None = None
@@ -168,6 +169,7 @@ class AccessLogFilter:
     scope: str | None = None
     district: str | None = None
     person: bytes | None = None
+    method: str | None = None
 
 
 def _has_person(id_hash: bytes) -> sa.ColumnElement[bool]:
@@ -203,6 +205,7 @@ _CONDITIONS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     "since": lambda value: disclosures.c.last_at >= value,
     "caller": lambda value: disclosures.c.caller == value,
     "address": lambda value: disclosures.c.address == value,
+    "method": lambda value: disclosures.c.method == value,
     "scope": lambda value: sa.literal(value) == sa.any_(sa.func.string_to_array(disclosures.c.scope, " ")),
     "district": lambda value: sa.literal(value) == sa.any_(disclosures.c.districts),
     "person": _has_person,

@@ -23,6 +23,7 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, read_grace, show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.accounts import Delivery, list_deliveries
 from roster_service.deliveries.presets import PRESETS as FILE_PRESETS
 from roster_service.errors import CommandError
@@ -84,7 +85,7 @@ def read_vendor(visit: Visit) -> VendorPage:
     connection = visit.connection
     vendor = find_vendor_by_id(connection, visit.place["vendor"])
     credentials = [item for item in list_credentials(connection) if item.vendor == vendor.email]
-    own = [item for item in clients.list_clients(connection) if item.vendor == vendor.email]
+    own = clients.list_clients(connection, oauth_clients.c.vendor_id == vendor.id)
     ids = {item.client_id for item in own}
     today: dict[str, int] = {}
     for row in read_usage(connection, vendor.id, _find_today()):
