@@ -1,13 +1,14 @@
-"""`roster usage` and `roster audit`: the usage counters and the access log."""
+"""`roster usage`, `roster audit` and `roster changes`: the usage counters, the access log and the change log."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import io
+import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 import click
 import sqlalchemy as sa
@@ -24,19 +25,21 @@ from roster_service.auth.access_log.reports import (
     read_usage,
 )
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
-from roster_service.cli.terminal import as_json, make_table, open_connection, read_settings, show, to_texts
+from roster_service.change_log.log import Change, list_changes
+from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, read_settings, show, to_texts
 from roster_service.explore.known_people import choose_person
+from roster_service.feeds.private_files import write_private_csv
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
 since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
-csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+print_csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 
 
 @click.command()
 @vendor_option
 @since_option
 @click.option("--refused", is_flag=True, help="Show the refused requests instead, by caller, status and cause.")
-@csv_option
+@print_csv_option
 @as_json
 def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool, as_json: bool) -> None:
     """Show requests, records and bytes by vendor, day, endpoint and class of status; or the refused requests, and why
@@ -58,7 +61,7 @@ def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool
 @click.option(
     "--person", metavar="SOURCEDID|NAME", help="Only what had records of this person, who may be gone by now."
 )
-@csv_option
+@print_csv_option
 @as_json
 def audit(
     email: str | None,
@@ -138,3 +141,54 @@ def _write_csv(rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue().rstrip("\n")
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Change))
+
+
+@click.command()
+@click.option("--vendor", metavar="EMAIL", help="Only changes of this vendor, its grants, clients and keys.")
+@click.option("--feed", metavar="NAME", help="Only changes of this feed and its runs.")
+@click.option("--operator", metavar="NAME", help="Only changes by this operator, or by this user@host.")
+@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
+@csv_option
+@as_json
+def changes(
+    vendor: str | None,
+    feed: str | None,
+    operator: str | None,
+    since: datetime | None,
+    csv_file: TextIO | None,
+    as_json: bool,
+) -> None:
+    """Show the change log: when, who, what, on what, the values before and after, and the reason."""
+    start = None if since is None else since.replace(tzinfo=UTC)
+    with open_connection() as connection:
+        found = list_changes(connection, vendor=vendor, feed=feed, operator=operator, since=start)
+    if csv_file is not None:
+        lines = ([_to_cell(value) for value in dataclasses.asdict(change).values()] for change in found)
+        write_private_csv(csv_file, COLUMNS, lines)
+        return
+    show(found, as_json, lambda _: make_table([_to_row(change) for change in found], "there were no changes"))
+
+
+def _to_cell(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+
+
+def _to_row(item: Change) -> dict[str, str]:
+    return {
+        "at": item.at,
+        "by": item.actor,
+        "change": item.verb,
+        "of": item.subject,
+        "before": _describe(item.before),
+        "after": _describe(item.after),
+        "reason": item.reason or "-",
+    }
+
+
+def _describe(state: dict[str, Any] | None) -> str:
+    if state is None:
+        return "(none)"
+    return ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in state.items()) or "-"

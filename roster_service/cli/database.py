@@ -1,4 +1,4 @@
-"""`roster db`: the tables, the state after a restore, the labels, and the accounts for another database."""
+"""`roster db` and `roster settings`: tables, labels, restores, accounts for another database; settings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from roster_service.cli.terminal import (
     announce_cluster,
     as_json,
     make_bar,
+    make_table,
     open_change,
     open_connection,
     read_settings,
@@ -22,6 +23,7 @@ from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
+from roster_service.explore.listed_settings import ListedSetting, list_settings
 from roster_service.feeds.roster_state import advance_restored_state
 from roster_service.roster.label_check import find_wrong_labels
 from roster_service.roster.upgrades import upgrade
@@ -98,3 +100,15 @@ def db_export_accounts(file: Path, as_json: bool) -> None:
 AFTER_EXPORT = """the accounts are in {file}; load them into the new database, which `roster db upgrade` has made:
   psql --set=ON_ERROR_STOP=1 --quiet --file={file} "$ROSTER_DATABASE_URL"
 then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret_key` of the data folder"""
+
+
+@click.command("settings")
+@as_json
+def settings_list(as_json: bool) -> None:
+    """List every setting, its value and where it comes from. Secrets are not shown."""
+    listed = list_settings(read_settings())
+    show(listed, as_json, lambda _: make_table([_make_row(item) for item in listed], ""))
+
+
+def _make_row(item: ListedSetting) -> dict[str, str]:
+    return {"variable": item.variable, "value": "-" if item.value is None else item.value, "source": item.source}

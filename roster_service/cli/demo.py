@@ -1,5 +1,4 @@
-"""The demo district, which `roster run` makes on an empty database, with the scripts that load real exports; and
-`roster demo remove`."""
+"""The demo district and the first operator, which `roster run` makes on an empty database; `roster demo remove`."""
 
 from __future__ import annotations
 
@@ -9,14 +8,16 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import sqlalchemy as sa
 
-from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts import clients, operators, vendor_rights, vendors
+from roster_service.accounts.operator_link import LINK_PATH
 from roster_service.auth.scopes import Scope, ScopeName
-from roster_service.change_log.actors import Actor, find_system_user
+from roster_service.change_log.actors import Actor, OperatorRole, find_system_user, read_email
 from roster_service.cli.terminal import as_json, open_change, read_settings, reason_option, show
 from roster_service.db.tables import feeds, orgs, sync_runs
 from roster_service.errors import CommandError
@@ -134,3 +135,60 @@ def add_demo_account(connection: sa.Connection, actor: Actor) -> DemoAccount:
         api_key=login.api_key,
         districtlea=districts[0].identifier,
     )
+
+
+@dataclass(frozen=True)
+class FirstOperator:
+    """The owner who is added first. `name`: for people."""
+
+    email: str
+    name: str
+
+
+@dataclass(frozen=True)
+class FirstInvitation:
+    """The e-mail of the first operator, and the address at which this operator sets a password."""
+
+    email: str
+    link: str
+
+
+def read_first(email: str | None, name: str | None, *, may_ask: bool) -> FirstOperator | None:
+    """Returns the first operator by the options of the command, else as a person at a terminal types it; None if there
+    is neither. Raises CommandError if the e-mail is not an address."""
+    if email is not None:
+        address = read_email(email)
+        return FirstOperator(address, name or address)
+    if not (may_ask and sys.stdin.isatty()):
+        return None
+    typed = click.prompt("E-mail address of the first operator of the console", value_proc=_read_typed)
+    return FirstOperator(typed, name or click.prompt("Name", default=typed))
+
+
+def _read_typed(typed: str) -> str:
+    try:
+        return read_email(typed)
+    except CommandError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def invite_first(
+    engine: sa.Engine, settings: Settings, email: str | None, name: str | None, *, may_ask: bool
+) -> FirstInvitation | None:
+    """Adds an owner if there are no operators. `email`, `name`, `may_ask`: as for `read_first`. Returns the invitation
+    of the first operator; None if nobody is named, once an operator has a password, or if other operators are there."""
+    with engine.connect() as connection:
+        found = operators.list_operators(connection)
+    # No transaction waits for the person who types.
+    first = None if found else read_first(email, name, may_ask=may_ask)
+    actor, key = find_system_user("the first operator"), settings.read_secret_key()
+    with engine.begin() as connection:
+        if first is not None:
+            token = operators.add_operator(connection, actor, first.email, first.name, OperatorRole.OWNER, key)
+            invited = first.email
+        elif [(operator.role, operator.has_password) for operator in found] == [(OperatorRole.OWNER, False)]:
+            invited = found[0].email
+            token = operators.reset_password(connection, actor, invited, key)
+        else:
+            return None
+    return FirstInvitation(invited, f"{settings.console_url}{LINK_PATH}?link={token}")

@@ -1,30 +1,37 @@
-"""`roster feed`: the feeds, from whose exports the sync loads the roster."""
+"""`roster feed`: the feeds, from whose exports the sync loads the roster, with pauses, checks and removal."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from roster_service.cli.feed_check import feed_check
-from roster_service.cli.feed_pauses import feed_pause, feed_resume
-from roster_service.cli.feed_removal import feed_remove
+from roster_service.cli.run_report import describe_report, preview_run
 from roster_service.cli.terminal import (
     as_json,
+    confirm,
+    dry_run_option,
+    find_actor,
     make_table,
     open_change,
     open_connection,
     read_settings,
     reason_option,
+    remember_reason,
     show,
     to_plain,
+    yes_option,
 )
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
 from roster_service.feeds.feed_conditions import list_conditions
-from roster_service.feeds.feed_states import FeedState
-from roster_service.feeds.feeds import FORMATS, Feed
+from roster_service.feeds.feed_states import FeedState, find_feed
+from roster_service.feeds.feeds import FORMATS, Feed, describe_remains, pause_feed, remove_feed, resume_feed
+from roster_service.feeds.pauses import Pause, find_today
 
 # The value of `--marker` and `--words` that removes it.
 NONE = "none"
@@ -195,5 +202,103 @@ def _to_percent(number: int | None) -> str:
     return Percent.default_word if number is None else f"{number}%"
 
 
-for _command in (feed_check, feed_pause, feed_resume, feed_remove):
-    feed.add_command(_command)
+@dataclass(frozen=True)
+class FeedCheck:
+    """What the next run would say: its notices, and the causes for which it would reject rows."""
+
+    feed: str
+    notices: list[str]
+    causes: list[dict[str, Any]]
+
+
+@feed.command("check")
+@click.argument("name")
+@as_json
+def feed_check(name: str, as_json: bool) -> None:
+    """Check the mapping of words and the export of the feed NAME, and change nothing: the tolerated deviations, mapped
+    words among them, and the causes of rejected rows, such as words that no mapping explains."""
+    with open_connection() as connection:
+        found = find_feed(connection, name)
+        if found.path is None:
+            raise CommandError(f"the feed {name} has no path; `roster feed set {name} --path PATH` gives it one")
+        report = preview_run(connection, found.format, name, found.path)
+    show(FeedCheck(name, report["notices"], report["causes"]), as_json, _describe_check)
+
+
+def _describe_check(check: FeedCheck) -> str:
+    causes = [
+        {key: str(cause[key] or "-") for key in ("file", "column", "line", "rows", "reason")} for cause in check.causes
+    ]
+    return "\n".join((*check.notices, make_table(causes, "no row would be rejected")))
+
+
+DAY = click.DateTime(["%Y-%m-%d"])
+
+
+@feed.command("pause")
+@click.argument("name")
+@click.option("--from", "first", type=DAY, default=None, help="The first day, YYYY-MM-DD; by default today.")
+@click.option("--until", "last", type=DAY, required=True, help="The last day.")
+@click.option(
+    "--reason",
+    required=True,
+    callback=remember_reason,
+    help="Why; shown with the feed, in the refusals of loads, and by `roster changes`.",
+)
+@as_json
+def feed_pause(name: str, first: datetime | None, last: datetime, reason: str, as_json: bool) -> None:
+    """Load nothing of the feed NAME from one day to another. Vendors go on reading the roster as it is."""
+    pause = Pause(find_today() if first is None else first.date(), last.date(), reason)
+    with open_change() as (connection, actor):
+        pause_feed(connection, actor, name, pause)
+    shown = {"feed": name, "first": str(pause.first), "last": str(pause.last), "reason": reason}
+    show(shown, as_json, lambda _: f"the feed {name} is paused {pause.describe()}")
+
+
+@feed.command("resume")
+@click.argument("name")
+@reason_option
+@as_json
+def feed_resume(name: str, as_json: bool) -> None:
+    """End the pause of the feed NAME, also one to come."""
+    with open_change() as (connection, actor):
+        resume_feed(connection, actor, name)
+    show({"feed": name}, as_json, lambda _: f"the feed {name} is loaded again by the next sync")
+
+
+# What a removal does with records, by the key of their count in its report. One that deletes them marks none.
+_ENDS = {"purged": "deleted", "tombstoned": "marked as deleted"}
+
+
+@feed.command("remove")
+@click.argument("name")
+@click.option("--now", is_flag=True, help="Delete its records at once.")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove the feed NAME, with its held runs, after you have typed its name. Its records are marked as deleted:
+    vendors get them as `tobedeleted` until the purge deletes them after ROSTER_RETENTION_DAYS; until then, `roster feed
+    add` and a load bring them back. Vendors' grants of its districts end with the records."""
+    effect = "deletes all records of" if now else "marks all records of"
+    confirm(f"This {effect} {name} {'for good' if now else 'as deleted'}.", name, is_confirmed=yes or dry_run)
+    with open_connection() as connection:
+        report = remove_feed(connection, find_actor(), name, now=now, dry_run=dry_run)
+    with open_connection() as connection:
+        remains = "" if dry_run else describe_remains(connection, name, read_settings().retention_days)
+    click.echo(json.dumps(report, ensure_ascii=False) if as_json else _describe_removal(report, remains))
+
+
+def _describe_removal(report: Any, remains: str) -> str:
+    if report["dry_run"]:
+        return describe_report(report)
+    counts = report["counts"].values()
+    sums = {words: sum(count[key] for count in counts) for key, words in _ENDS.items()}
+    done = next((f": {_count(number)} {words}" for words, number in sums.items() if number), "")
+    summary = f"removed the feed {report['feed']}{done} (run {report['run']}); {remains}"
+    return "\n".join([summary, *report["notices"]])
+
+
+def _count(records: int) -> str:
+    return "1 record is" if records == 1 else f"{records:,} records are"

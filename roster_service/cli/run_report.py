@@ -1,15 +1,27 @@
-"""The report of a run as text: of a stored run, and of a run that is only previewed."""
+"""`roster sync preview`, `roster sync changes`, and the report of a run as text: of a stored run or of a preview."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
 
-from roster_service.cli.terminal import make_table, to_texts
+import click
+import sqlalchemy as sa
+
+from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show, to_texts
+from roster_service.db.tables import feeds
+from roster_service.errors import CommandError
+from roster_service.feeds.change_history import CSV_COLUMNS, ChangedRecord, find_changes
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import FORMATS
 from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.private_files import write_private_csv
 from roster_service.feeds.rejected_rows import explain_missing
 from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.run_outcomes import REFUSED
+from roster_service.feeds.scripts import run_script
 
 # How many of the rejected rows and of the schools are printed.
 SAMPLES, SCHOOLS = 5, 20
@@ -142,3 +154,115 @@ def _to_part(count: Mapping[str, int] | None) -> str:
         return "-"
     changing = f" and {count['changing']:,} changed" if count.get("changing") else ""
     return f"{count['vanishing']:,}{changing} of {count['active']:,}"
+
+
+@click.command("preview")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--feed", required=True, metavar="NAME", help="The feed that the export belongs to.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="The CSV family, for a feed that is new.")
+@click.option(
+    "--csv",
+    "csv_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write all changes with their values as CSV into FILE, which only its owner can read.",
+)
+@as_json
+def sync_preview(path: Path, feed: str, format_: str | None, csv_path: Path | None, as_json: bool) -> None:
+    """Show the run that would load the export at PATH, and change nothing: the records of each type, notices, the
+    causes of rejected rows, and what would vanish by school and class."""
+    with open_connection() as connection:
+        changes = [] if csv_path is None else ["--changes", str(csv_path)]
+        report = preview_run(connection, _choose_format(connection, feed, format_), feed, path, *changes)
+    click.echo(json.dumps(report, ensure_ascii=False) if as_json else describe_report(report))
+
+
+def preview_run(connection: sa.Connection, format_: str, feed: str, path: str | Path, *options: str) -> dict[str, Any]:
+    """Returns the report, as its loader prints it, of a dry run of the export at `path`. Raises CommandError with the
+    reasons if the export would not be loaded."""
+    done = run_script(connection, f"load_{format_}", "--feed", feed, "--dry-run", "--json", *options, "--", path)
+    report: dict[str, Any] = _read_report(done.stdout) or {}
+    if report.get("dry_run") is None:
+        raise CommandError(f"the export would not be loaded:\n{_describe_refusal(report) or done.stderr}")
+    return report
+
+
+def _choose_format(connection: sa.Connection, feed: str, given: str | None) -> str:
+    known = connection.scalar(sa.select(feeds.c.format).where(feeds.c.name == feed, feeds.c.state != FeedState.TRIED))
+    if known is None and given is None:
+        raise CommandError(f"there is no feed {feed}; name its --format to preview its first run")
+    if known and given not in (None, known):
+        raise CommandError(f"the feed {feed} takes {known}, not {given}")
+    return str(known or given)
+
+
+def _read_report(text: str) -> Any:
+    """The JSON object that a loader printed; None if it printed none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _describe_refusal(report: dict[str, Any]) -> str:
+    """The message of an error, or the reasons of a refused export, a line each."""
+    lines = [
+        ", ".join(
+            str(part)
+            for part in (
+                rejection["file"],
+                rejection["line"] and f"line {rejection['line']}",
+                rejection["column"] and f"column {rejection['column']}",
+            )
+            if part
+        )
+        + f": {rejection['reason']}"
+        for rejection in report.get("refusals", [])
+    ]
+    hidden = report.get("total", 0) - len(lines)
+    return "\n".join([*lines, *([f"... and {hidden:,} more"] if hidden > 0 else [])]) or report.get("message", "")
+
+
+# How many changes of each type are printed.
+SHOWN = 10
+
+
+@click.command("changes")
+@click.argument("run", type=int)
+@click.option("--type", "kind", type=click.Choice(tuple(TYPES.values())), help="Only records of this type.")
+@csv_option
+@as_json
+def sync_changes(run: int, kind: str | None, csv_file: TextIO | None, as_json: bool) -> None:
+    """Show the records that RUN added, changed, revived, and marked as deleted, each with the values of its changed
+    fields before and after."""
+    with open_connection() as connection:
+        history = find_changes(connection, run)
+        if history is not None and history.missing:
+            runs = ", ".join(map(str, history.missing))
+            click.echo(f"roster: records added by run {run} and changed by run {runs} are not listed", err=True)
+        if csv_file is not None:
+            changes = iter(()) if history is None else history.read(connection, kind)
+            write_private_csv(csv_file, CSV_COLUMNS, (line for change in changes for line in change.list_lines()))
+            return
+        is_listed = not as_json
+        counts = {} if history is None else history.count(connection, kind)
+        found = [] if history is None else list(history.read(connection, kind, SHOWN if is_listed else None))
+    show(found, as_json, lambda _: describe_changes(counts, found))
+
+
+def describe_changes(counts: dict[str, dict[str, int]], found: Sequence[ChangedRecord]) -> str:
+    """Returns the counts of changes, and the first changes of each type, as two tables."""
+    if not counts:
+        return "no record changed"
+    names = ("added", "changed", "revived", "tombstoned")
+    summary = [{"type": kind, **{name: f"{count.get(name, 0):,}" for name in names}} for kind, count in counts.items()]
+    lines = [
+        dict(zip(CSV_COLUMNS, map(_to_text, line), strict=True)) for change in found for line in change.list_lines()
+    ]
+    total = sum(sum(count.values()) for count in counts.values())
+    hidden = f"\n... and {total - len(found):,} more; `--csv FILE` writes all" if total > len(found) else ""
+    return f"{make_table(summary, '')}\n\n{make_table(lines, '')}{hidden}"
+
+
+def _to_text(cell: str) -> str:
+    return cell or "-"

@@ -1,15 +1,17 @@
-"""`roster run`: opens the database, makes the demo district in an empty one, and runs gunicorn until Ctrl-C."""
+"""`roster run` and `roster console`: opens the database, makes the demo district, and runs gunicorn until Ctrl-C."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -17,10 +19,9 @@ from roster_service.accounts.operators import list_operators
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.credentials.transport import is_local_host
 from roster_service.auth.scopes import TOKEN_PATH
-from roster_service.cli.demo import DemoAccount, prepare_demo
-from roster_service.cli.first_operator import FirstInvitation, invite_first
-from roster_service.cli.run_signals import RunSignals, Terminated
+from roster_service.cli.demo import DemoAccount, FirstInvitation, invite_first, prepare_demo
 from roster_service.cli.terminal import announce_cluster, as_json, read_settings
+from roster_service.console.login import ROOT
 from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.embedded_server import open_database, restart_embedded
 from roster_service.db.engine import make_engine, require_reachable
@@ -252,3 +253,65 @@ def _make_vendor_calls(root: str, account: DemoAccount) -> list[str]:
 def _make_member_filter(member: str) -> str:
     """Returns a shell filter that prints the text of one member of a JSON object."""
     return f'sed -n \'s/.*"{member}": *"\\([^"]*\\)".*/\\1/p\''
+
+
+TERMINAL = 0
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has arrived."""
+
+
+class RunSignals:
+    """SIGINT and SIGTERM end `roster run`. SIGHUP lets gunicorn replace its workers, or ends `roster run` if it is sent
+    because the terminal has closed."""
+
+    def __init__(self) -> None:
+        self._had_terminal = os.isatty(TERMINAL)
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def register(self) -> None:
+        """Registers the handlers. A SIGHUP that is ignored, as below nohup, stays ignored."""
+        signal.signal(signal.SIGTERM, self._terminate)
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, self._hang_up)
+
+    def forward_to(self, server: subprocess.Popen[bytes]) -> None:
+        """Sends each further SIGHUP to gunicorn. It must have started: a SIGHUP before that would end it."""
+        self._server = server
+
+    def _terminate(self, _signal: int, _frame: FrameType | None) -> None:
+        raise Terminated
+
+    def _hang_up(self, _signal: int, _frame: FrameType | None) -> None:
+        if self._had_terminal and not os.isatty(TERMINAL):
+            raise KeyboardInterrupt
+        if self._server is not None:
+            self._server.send_signal(signal.SIGHUP)
+
+
+APPLICATION = "roster_service.server.console_entry:open_console()"
+
+
+@click.command("console")
+def console() -> None:
+    """Serve the console alone, at the address and port of ROSTER_CONSOLE, until Ctrl-C.
+
+    The workers of the service then never have the rights of the owner of the tables, which the console needs.
+    """
+    settings = read_settings()
+    own = make_own_settings(settings)
+    require_free_port(own)
+    signals = RunSignals()
+    signals.register()
+    with open_database(settings) as url:
+        serve(own, url, signals, lambda _: click.echo(f"The console: {settings.console_url}{ROOT}"), APPLICATION)
+
+
+def make_own_settings(settings: Settings) -> Settings:
+    """Returns the settings of the process: one worker at the address of the console. Raises CommandError if the
+    settings name none."""
+    if settings.console_address is None:
+        raise CommandError("set ROSTER_CONSOLE to an address and a port, such as 127.0.0.1:8001")
+    host, _, port = settings.console_address.rpartition(":")
+    return dataclasses.replace(settings, host=host.strip("[]"), port=int(port), workers=1)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from roster_service.accounts import operators
 from roster_service.accounts.operator_link import LINK_PATH
 from roster_service.change_log.actors import OperatorRole
-from roster_service.cli.first_operator import invite_first
+from roster_service.cli.demo import invite_first
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from tests.actors import TESTER

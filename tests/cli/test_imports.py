@@ -30,7 +30,7 @@ def test_a_script_of_the_sync_imports_neither_schemas_nor_flask(script: str) -> 
 @pytest.mark.parametrize(
     ("statement", "needless"),
     [
-        pytest.param(ROOT, {"sqlalchemy", "flask", "roster_service.cli.accounts"}, id="root"),
+        pytest.param(ROOT, {"sqlalchemy", "flask", "roster_service.cli.vendors"}, id="root"),
         pytest.param(f"{ROOT}; main.commands['vendor']", {"flask", "roster_service.cli.server"}, id="vendor"),
         pytest.param(f"{ROOT}; main.commands['feed']", {"flask", "marshmallow"}, id="feed"),
     ],

@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from roster_service.cli import run_signals
-from roster_service.cli.run_signals import RunSignals, Terminated
+from roster_service.cli import server as run_signals
+from roster_service.cli.server import RunSignals, Terminated
 from roster_service.http.request_facts import READY_PATH
 from tests.cli.test_serve import COMMAND, PROJECT, environment_of, free_port, serving
 from tests.conditions import PATIENCE_SECONDS, wait_for
