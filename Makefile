@@ -9,10 +9,10 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCKS := deploy/locks
 # Each process has a PostgreSQL of its own, hence no more than four; one that has nothing left takes tests of another.
 SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
-SOURCES := roster_service sync_scripts grammar tests docs wsgi.py
+SOURCES := roster_service sync_scripts tools grammar tests docs wsgi.py
 
 .PHONY: help install run debug psql test test-long conformance faults check sync check-long lint style types imports audit alone lock clean
-.PHONY: bench bench-filter bench-sync bench-locks bench-console screenshots docs
+.PHONY: bench bench-filter bench-sync bench-locks bench-console screenshots docs demo-district
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -122,6 +122,9 @@ bench-console: $(VENV)/.test ## Measure each screen of the console on a district
 
 screenshots: $(VENV)/.test $(VENV)/openapi/.generators ## Take pictures of every screen of the console into build/screenshots, with Chromium
 	@OPENAPI_TOOLS=$(VENV)/openapi $(BIN)/python -m tests.console.screenshots build/screenshots
+
+demo-district: $(VENV)/.service ## Write the made-up district of the demo anew, after a change of its generator
+	@$(BIN)/python -m tools.demo_district
 
 lock: ## Write the lock files anew after a change of setup.cfg; UPGRADE=--upgrade takes the newest version of everything
 	@test -x $(VENV)/lock/bin/uv || { $(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet --disable-pip-version-check uv; }

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +30,8 @@ STUDENTS = 1000
 FEED = "demo"
 EMAIL = "demo@example.org"
 CREDENTIALS_FILE = "demo.json"
-# The beginning of the name of the folder that it is loaded from.
-FOLDER = "roster-demo-"
+# A made-up district; `make demo-district` writes it.
+EXPORT = Path(__file__).with_name("roster-demo.zip")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,16 +49,16 @@ class DemoAccount:
 
 
 def prepare_demo(engine: sa.Engine, url: str, settings: Settings) -> DemoAccount | None:
-    """Makes the demo district, a vendor that sees it, and a client, if the database has no feeds.
+    """Loads the demo district, and adds a vendor that sees it, and a client, if the database has no feeds.
 
     Returns the credentials, which it stores in the data folder so that a later start can show them again; None if the
-    data folder has none. Raises CommandError if a script fails.
+    data folder has none. Raises CommandError if the loader fails.
     """
     with engine.connect() as connection:
         is_empty = not connection.execute(sa.select(sa.exists(sa.select(feeds.c.id)))).scalar_one()
     path = settings.home / CREDENTIALS_FILE
     if is_empty:
-        click.echo(f"Making a district of {STUDENTS:,} students ...", err=True)
+        click.echo(f"Loading a made-up district of {STUDENTS:,} students ...", err=True)
         load_demo(url)
         with engine.begin() as connection:
             account = add_demo_account(connection, find_system_user("the demo"))
@@ -94,30 +93,23 @@ def demo_remove(as_json: bool) -> None:
 def _require_made_up(connection: sa.Connection) -> None:
     """Raises CommandError if the feed of the demo was also loaded from another export."""
     others = sa.and_(
-        ~sync_runs.c.source.contains(FOLDER), sync_runs.c.source != REMOVAL, sync_runs.c.stamp.is_not(None)
+        ~sync_runs.c.source.endswith(EXPORT.name), sync_runs.c.source != REMOVAL, sync_runs.c.stamp.is_not(None)
     )
     if connection.scalar(sa.select(sa.exists().where(feeds.c.name == FEED, sync_runs.c.feed_id == feeds.c.id, others))):
         raise CommandError(f"the feed {FEED} has records of another export; `roster feed remove {FEED}` removes it")
 
 
 def load_demo(url: str) -> None:
-    """Generates the district and loads it, with the scripts that an operator uses. Raises CommandError if one fails."""
-    with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
-        export = Path(folder) / "demo.zip"
-        steps = (
-            ("sync_scripts.generate_district", "--out", str(export), "--students", str(STUDENTS), "--seed", "1"),
-            ("sync_scripts.load_oneroster", "--now", "--feed", FEED, str(export)),
-        )
-        for step in steps:
-            done = subprocess.run(  # noqa: S603  (our own scripts)
-                [sys.executable, "-m", *step],
-                env=os.environ | {"ROSTER_DATABASE_URL": url},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode != 0:
-                raise CommandError(f"the demo district could not be made ({step[0]}):\n{done.stderr or done.stdout}")
+    """Loads the district with the script that an operator uses. Raises CommandError if it fails."""
+    done = subprocess.run(  # noqa: S603  (our own script)
+        [sys.executable, "-m", "sync_scripts.load_oneroster", "--now", "--feed", FEED, str(EXPORT)],
+        env=os.environ | {"ROSTER_DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise CommandError(f"the demo district could not be loaded:\n{done.stderr or done.stdout}")
 
 
 def add_demo_account(connection: sa.Connection, actor: Actor) -> DemoAccount:

@@ -22,11 +22,11 @@ from roster_service.db.engine import make_engine
 from roster_service.db.tables import feeds, orgs
 from roster_service.roster.upgrades import upgrade
 from roster_service.settings import Settings
-from sync_scripts.districts.drift import Drift
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
-from sync_scripts.generate_district import generate
 from tests.actors import TESTER
+from tools.districts.drift import Drift
+from tools.generate_district import generate
 
 FEEDS = int(os.environ.get("FEEDS", "200"))
 STUDENTS = int(os.environ.get("STUDENTS", "1000"))

@@ -29,8 +29,8 @@ from roster_service.db.tables import orgs
 from roster_service.roster.upgrades import upgrade
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
-from sync_scripts.generate_district import main as generate
 from tests.actors import TESTER
+from tools.generate_district import main as generate
 
 STUDENTS = int(os.environ.get("STUDENTS", "20000"))
 ROUNDS = 9

@@ -28,8 +28,8 @@ from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.roster.upgrades import upgrade
 from sync_scripts.engine.load import Options, load
-from sync_scripts.generate_district import main as generate
 from tests.actors import TESTER
+from tools.generate_district import main as generate
 
 STUDENTS = int(os.environ.get("STUDENTS", "100000"))
 # Generated last names and the like are made of the seed: another one is another district.

@@ -30,10 +30,10 @@ from roster_service.schemas.versions import V1P1
 from roster_service.server.gunicorn_app import make_options, start, stop
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
-from sync_scripts.generate_district import main as generate
 from tests.actors import TESTER
 from tests.bench.limits import URL_VARIABLE
 from tests.bench.load import HOST
+from tools.generate_district import main as generate
 
 PROJECT = Path(__file__).parents[2]
 START_SECONDS = 60

@@ -24,9 +24,9 @@ from roster_service.db import tables
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.roster.upgrades import upgrade
-from sync_scripts.generate_district import main as generate
 from tests.actors import TESTER
 from tests.bench.bench_sync import NEXT_DAY
+from tools.generate_district import main as generate
 
 STUDENTS = int(os.environ.get("STUDENTS", "40000"))
 ROSTER = str(Path(sys.executable).with_name("roster"))

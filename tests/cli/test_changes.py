@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.change_log.actors import find_system_user
 from roster_service.cli import main
-from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FOLDER
+from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, EXPORT
 from roster_service.cli.terminal import open_connection
 from roster_service.db.tables import changes, vendors
 from roster_service.settings import Settings
@@ -132,7 +132,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("operator remove", OPERATOR)
     change("vendor remove", VENDOR, "--yes")
     change("db restored")
-    load(engine, "demo", Path(shutil.copytree(EXPORTS / "shelbyville-1.2", tmp_path / f"{FOLDER}x" / "demo")))
+    load(engine, "demo", Path(shutil.copytree(EXPORTS / "shelbyville-1.2", tmp_path / EXPORT.name)))
     change("vendor add", EMAIL, "--name", "Demo")
     (tmp_path / CREDENTIALS_FILE).write_text("{}")
     change("demo remove", leaves=("feed remove", "vendor remove"))

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli import main
-from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FEED, FOLDER
+from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, EXPORT, FEED
 from roster_service.schemas.versions import V1P2
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
@@ -119,7 +119,7 @@ def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: R
 @pytest.fixture
 def demo(engine: sa.Engine, roster: Roster, tmp_path: Path) -> Path:
     """A small demo, as `roster run` leaves it, beside a feed and a vendor of others."""
-    export = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / f"{FOLDER}x" / "demo"))
+    export = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / EXPORT.name))
     load(engine, FEED, export)
     with engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, EMAIL, "Demo vendor")

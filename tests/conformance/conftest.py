@@ -16,12 +16,12 @@ from roster_service.db.engine import make_engine
 from roster_service.errors import ErrorProfile
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
-from sync_scripts.generate_district import generate
 from tests.conftest import Tally, close_app
 from tests.contract.client import ROOTS, RosterClient
 from tests.contract.conftest import GRANTS, SETTINGS, add_vendor
 from tests.contract.paths import ENDPOINTS
 from tests.postgres.loaded import EXPORTS, FEEDS
+from tools.generate_district import generate
 
 from .official import VARIABLE, Official, find_document
 

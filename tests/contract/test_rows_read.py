@@ -31,9 +31,9 @@ from roster_service.serving.statements import choose_driver
 from roster_service.serving.warm_up import Listing
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
-from sync_scripts.generate_district import generate
 from tests.conftest import close_app
 from tests.extent import examples
+from tools.generate_district import generate
 
 from .client import RosterClient
 from .conftest import SECRET_KEY, SETTINGS, add_vendor

@@ -73,7 +73,7 @@ def serve_behind(home: Path) -> Iterator[Behind]:
     )
     with serving(environment, "--json"), proxying(service_port, port, plain_port) as proxy:
         export = str(home / "export")
-        run_module(environment, "sync_scripts.generate_district", "--out", export, "--students", "500", "--seed", "7")
+        run_module(environment, "tools.generate_district", "--out", export, "--students", "500", "--seed", "7")
         run_module(environment, "sync_scripts.load_oneroster", "--feed", "second", "--now", export)
         run_roster(environment, "vendor", "add", "both@example.com", "--name", "Both")
         for district in read_districts(environment):

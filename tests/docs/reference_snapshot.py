@@ -15,7 +15,7 @@ from sync_scripts.reading.registry import FAMILIES
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "reference.md"
-SCRIPTS = (*(f"load_{family}" for family in FAMILIES), "nightly", "purge", "generate_district")
+SCRIPTS = (*(f"load_{family}" for family in FAMILIES), "nightly", "purge")
 # Every command has them.
 COMMON = ("as_json", "help", None)
 # click's words for kinds of values, and those of the page.

@@ -33,11 +33,11 @@ from roster_service.db.engine import make_engine
 from roster_service.roster.upgrades import upgrade
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.schemas.versions import VERSIONS
-from sync_scripts.districts.drift import Drift
 from sync_scripts.engine.load import Options, load
-from sync_scripts.generate_district import generate
 from tests.contract.conftest import SECRET_KEY
 from tests.postgres.databases import administer, url_of
+from tools.districts.drift import Drift
+from tools.generate_district import generate
 
 from .services import Credentials, Service, add_credentials, serving
 from .test_servers import OwnServer

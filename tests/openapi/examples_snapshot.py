@@ -33,9 +33,9 @@ from roster_service.schemas.students import INCLUDES
 from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
-from sync_scripts.generate_district import generate
 from tests.actors import TESTER
 from tests.conftest import close_app
+from tools.generate_district import generate
 
 SNAPSHOT = Path(roster_service.schemas.__file__).with_name(FILE)
 STUDENTS = 60

@@ -33,9 +33,9 @@ from roster_service.serving.plan import make_plan
 from roster_service.serving.reader import Reader
 from roster_service.serving.request import AuthorizedRequest
 from sync_scripts.engine.load import load
-from sync_scripts.generate_district import generate
 from tests.actors import TESTER
 from tests.postgres.databases import copy_database, drop_databases
+from tools.generate_district import generate
 
 from .plain_pages import Question
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("roster_service", "sync_scripts", "grammar", "tests")
+FOLDERS = ("roster_service", "sync_scripts", "tools", "grammar", "tests")
 # The retired word, and what to say instead.
 RETIRED: Mapping[str, str] = {
     "asker": "vendor",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sync_scripts.districts.dice import Dice
+from tools.districts.dice import Dice
 
 
 @dataclass(frozen=True)

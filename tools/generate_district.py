@@ -1,4 +1,4 @@
-"""`python -m sync_scripts.generate_district --out PATH --students N`: writes the export of a made-up district.
+"""`python -m tools.generate_district --out PATH --students N`: writes the export of a made-up district.
 
 The same arguments give the same bytes. The rows are written one by one, so any size needs little memory.
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import click
 
-from sync_scripts.districts.csv_files import open_export, write_rows
-from sync_scripts.districts.drift import Drift
-from sync_scripts.districts.files import METADATA, ROWS
-from sync_scripts.districts.model import District
 from sync_scripts.formats.model import METADATA_PREFIX
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.reading.manifest import ABSENT, BULK, FILE_NAME, FILE_PREFIX, HEADER
+from tools.districts.csv_files import open_export, write_rows
+from tools.districts.drift import Drift
+from tools.districts.files import METADATA, ROWS
+from tools.districts.model import District
 
 DEFAULT_NAME = "Springdale Unified School District"
 # Few SIS export the guardians of every family. With this part of them, ten of eleven users are students.

@@ -6,10 +6,10 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sync_scripts.districts.dice import Dice
-from sync_scripts.districts.levels import HIGH
-from sync_scripts.districts.model import District, Teacher
-from sync_scripts.districts.names import PRONOUNS, Naming, make_phone, pick_naming
+from tools.districts.dice import Dice
+from tools.districts.levels import HIGH
+from tools.districts.model import District, Teacher
+from tools.districts.names import PRONOUNS, Naming, make_phone, pick_naming
 
 DOMAIN = "example.org"
 

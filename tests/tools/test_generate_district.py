@@ -20,14 +20,14 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from roster_service.db import tables
-from sync_scripts.districts.dice import Dice, make_guid
-from sync_scripts.districts.model import SECTION_SIZE, District
-from sync_scripts.districts.names import NAMINGS
 from sync_scripts.engine.load import load
 from sync_scripts.formats.oneroster import VERSIONS
-from sync_scripts.generate_district import DEFAULT_GUARDIANS_PERCENT, find_school_year, generate, main
 from tests.extent import every_other
 from tests.sync.export_changes import read_csv
+from tools.districts.dice import Dice, make_guid
+from tools.districts.model import SECTION_SIZE, District
+from tools.districts.names import NAMINGS
+from tools.generate_district import DEFAULT_GUARDIANS_PERCENT, find_school_year, generate, main
 
 YEAR = 2027
 
@@ -66,7 +66,7 @@ def test_the_same_bytes(tmp_path: Path, version: str) -> None:
     for hashing in ("1", "2"):
         out = tmp_path / f"{hashing}.zip"
         subprocess.run(
-            [sys.executable, "-m", "sync_scripts.generate_district", "--out", str(out), *arguments],
+            [sys.executable, "-m", "tools.generate_district", "--out", str(out), *arguments],
             env={**os.environ, "PYTHONHASHSEED": hashing},
             capture_output=True,
             check=True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sync_scripts.districts.dice import Dice, make_guid
+from tools.districts.dice import Dice, make_guid
 
 Row = Mapping[str, str]
 # The column that names the person of a row. Rows of other files do not change.

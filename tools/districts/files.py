@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sync_scripts.districts import people
-from sync_scripts.districts.levels import LEVELS
-from sync_scripts.districts.model import District, Section
-from sync_scripts.districts.names import CITIES, COUNTRIES, LANGUAGES, SCHOOL_NAMES, STATES, STREETS, make_phone
+from tools.districts import people
+from tools.districts.levels import LEVELS
+from tools.districts.model import District, Section
+from tools.districts.names import CITIES, COUNTRIES, LANGUAGES, SCHOOL_NAMES, STATES, STREETS, make_phone
 
 Row = Mapping[str, str]
 DEPARTMENTS = ("Mathematics", "Science", "Arts & Sports")

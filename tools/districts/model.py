@@ -12,8 +12,8 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sync_scripts.districts.dice import Dice, make_guid
-from sync_scripts.districts.levels import CYCLE, Level
+from tools.districts.dice import Dice, make_guid
+from tools.districts.levels import CYCLE, Level
 
 STUDENTS_PER_SCHOOL = 500
 SECTION_SIZE = 25

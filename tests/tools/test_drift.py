@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from sync_scripts.districts.drift import Drift
 from sync_scripts.engine.load import DEFAULTS, Options, load
 from sync_scripts.formats.oneroster import VERSIONS
-from sync_scripts.generate_district import generate, main
+from tools.districts.drift import Drift
+from tools.generate_district import generate, main
 
 YEAR = 2027
 FREELY = Options(DEFAULTS.settings, allow_mass_delete=True)
