@@ -70,7 +70,7 @@ def find_body_bytes(app: Flask, login: Login, forms: Mapping[str, Form], head: R
     """Returns the most bytes that the body of a request may have; None for the bound of the service. More than that is
     for the forms of an operator with an open session and the role for them; for an upload, the token against forged
     forms is in the query string, because the body is not read yet."""
-    with app.test_request_context(head.path, method="POST", query_string=head.query, headers=dict(head.headers)):
+    with app.test_request_context(head.path, method=head.method, query_string=head.query, headers=dict(head.headers)):
         form = forms.get(request.endpoint or "")
         try:
             signed_in = None if form is None else login.find()

@@ -99,11 +99,8 @@ class Worker(BaseWorker):  # type: ignore[misc]  # gunicorn has no types
         # Imported here to keep gunicorn's master process, which imports this module, small.
         from roster_service.server.http_server import HttpServer
 
-        # An application that is not ours, as of a benchmark, has no bounds of its own.
-        find_body_bytes = getattr(self.wsgi, "find_body_bytes", lambda _head: None)
-        server = HttpServer(
-            self.wsgi, [listener.sock for listener in self.sockets], find_body_bytes, has_siblings=self.cfg.workers > 1
-        )
+        sockets = [listener.sock for listener in self.sockets]
+        server = HttpServer(self.wsgi, sockets, has_siblings=self.cfg.workers > 1)
         succession.set_ready(self.age)
         while self._is_accepting(server):
             self._take_turn(server)

@@ -11,7 +11,6 @@ import socket
 import struct
 import sys
 import termios
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +21,7 @@ from waitress.utilities import RequestEntityTooLarge
 from roster_service.errors import describe_fault
 from roster_service.server.http_parser import BoundedParser
 from roster_service.server.http_tasks import ApplicationTask, RefusalTask
-from roster_service.web.time_limit import RequestHead
 
-# Bytes of responses that the connections of a worker keep in memory until they are sent. Beyond that, a response waits
-# in a temporary file.
-MEMORY_BYTES = 64 * 2**20
 # The least rate of a body and of a response.
 BYTES_PER_SECOND = 8192
 # The longest time of a body, whatever its rate: while an upload is under way, the worker takes no other one.
@@ -37,8 +32,6 @@ UNBOUNDED = 2**60
 CREDENTIALS = ("AUTHORIZATION", "X_API_KEY")
 
 log = logging.getLogger(__name__)
-
-FindBodyBytes = Callable[[RequestHead], int | None]
 
 
 class Stage(enum.Enum):
@@ -127,7 +120,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         has_begun = self.request is not None or self.requests or self.total_outbufs_len
         return not has_begun and self._stage is not None and self._stage is self.find_stage()[0]
 
-    def has_large_body(self, usual: ResponseBounds) -> bool:
+    def has_large_body(self, usual: Adjustments) -> bool:
         """Whether a request is under way whose body may have more bytes than is `usual`."""
         return any(request is not None and request.adj is not usual for request in (self.request, *self.requests))
 
@@ -188,28 +181,6 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     @property
     def _is_lingering(self) -> bool:
         return self.is_refused and not (self.requests or self.total_outbufs_len or self.close_when_flushed)
-
-
-class ResponseBounds(Adjustments):  # type: ignore[misc]
-    """waitress's settings, with a bound for the next response that follows from those that are not sent yet."""
-
-    channels: dict[int, Channel]
-    # The most bytes of the body of a request, None for the bound of the service; and the settings for such a body.
-    find_body_bytes: FindBodyBytes
-    make: Callable[[int], ResponseBounds]
-
-    def find_bounds(self, head: RequestHead) -> ResponseBounds:
-        """Returns the settings for a request with a large body. While another one is under way, they allow none, so
-        that operators fill neither the disk nor the time of a worker at once."""
-        is_free = not any(channel.has_large_body(self) for channel in self.channels.values())
-        most = self.find_body_bytes(head) if is_free else None
-        return self if most is None else self.make(most)
-
-    @property
-    def outbuf_overflow(self) -> int:
-        """The bytes of the next response that may stay in memory."""
-        waiting: int = sum(channel.total_outbufs_len for channel in self.channels.values())
-        return max(0, MEMORY_BYTES - waiting)
 
 
 def count_unreceived(connection: socket.socket) -> int:

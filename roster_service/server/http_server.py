@@ -10,16 +10,18 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from waitress import wasyncore
+from waitress.adjustments import Adjustments
 from waitress.server import TcpWSGIServer
 
 from roster_service.app import MAX_BODY_BYTES
-from roster_service.server.http_channel import UNBOUNDED, Channel, FindBodyBytes, ResponseBounds
+from roster_service.server.http_channel import UNBOUNDED, Channel
 from roster_service.server.http_parser import HEAD_BYTES
 from roster_service.server.http_turns import SerialTasks
+from roster_service.web.time_limit import RequestHead
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -28,27 +30,28 @@ if TYPE_CHECKING:
 CONNECTIONS = 400
 # New connections that wait for a worker that accepts them, in the kernel.
 BACKLOG = 2048
+# Bytes of responses that the connections of a worker keep in memory until they are sent. Beyond that, a response waits
+# in a temporary file.
+MEMORY_BYTES = 64 * 2**20
 
 log = logging.getLogger(__name__)
 
 
 class HttpServer:
     """The connections of a worker, which are in `channels` by their files. `listeners`: sockets that listen;
-    `find_body_bytes`: the most bytes of the body of a request, None for the bound of the service;
     `has_siblings`: whether other workers listen too."""
 
     def __init__(
         self,
         application: WSGIApplication,
         listeners: Sequence[socket.socket],
-        find_body_bytes: FindBodyBytes,
         *,
         has_siblings: bool = False,
     ) -> None:
         self._connections: dict[int, Any] = {}
         self.channels: dict[int, Channel] = {}
         self._tasks = SerialTasks(has_siblings=has_siblings)
-        bounds = make_bounds(self.channels, find_body_bytes)
+        bounds = ResponseBounds(application, self.channels, MAX_BODY_BYTES)
         self._listeners = [
             Listener(
                 application,
@@ -147,11 +150,12 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types
         return len(self.active_channels) > before
 
 
-def make_bounds(channels: dict[int, Channel], find_body_bytes: FindBodyBytes) -> ResponseBounds:
-    """Makes waitress's settings. `channels`: all connections, which change; `find_body_bytes`: as for `HttpServer`."""
+class ResponseBounds(Adjustments):  # type: ignore[misc]
+    """waitress's settings, with a bound for the next response that follows from those that are not sent yet.
+    `channels`: all connections, which change; `body_bytes`: the most bytes of a body."""
 
-    def make(body_bytes: int) -> ResponseBounds:
-        bounds = ResponseBounds(
+    def __init__(self, application: WSGIApplication, channels: Mapping[int, Channel], body_bytes: int) -> None:
+        super().__init__(
             ident=None,
             backlog=BACKLOG,
             max_request_header_size=HEAD_BYTES,
@@ -162,7 +166,21 @@ def make_bounds(channels: dict[int, Channel], find_body_bytes: FindBodyBytes) ->
             clear_untrusted_proxy_headers=False,
             log_socket_errors=False,
         )
-        bounds.channels, bounds.find_body_bytes, bounds.make = channels, find_body_bytes, make
-        return bounds
+        self._application = application
+        self._channels = channels
 
-    return make(MAX_BODY_BYTES)
+    def find_bounds(self, head: RequestHead) -> ResponseBounds:
+        """Returns the settings for a request with a large body. While another one is under way, they allow none, so
+        that operators fill neither the disk nor the time of a worker at once."""
+        if any(channel.has_large_body(self) for channel in self._channels.values()):
+            return self
+        # An application that is not ours, as of a benchmark, has no bounds of its own.
+        ask = getattr(self._application, "find_body_bytes", None)
+        most = None if ask is None else ask(head)
+        return self if most is None else ResponseBounds(self._application, self._channels, most)
+
+    @property
+    def outbuf_overflow(self) -> int:
+        """The bytes of the next response that may stay in memory."""
+        waiting: int = sum(channel.total_outbufs_len for channel in self._channels.values())
+        return max(0, MEMORY_BYTES - waiting)

@@ -27,7 +27,7 @@ from roster_service.settings import Settings
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Need, register_health
 from roster_service.web.request_log import register_request_end
-from roster_service.web.time_limit import RequestHead, find_body_bytes
+from roster_service.web.time_limit import BODY_BYTES, RequestHead
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -61,8 +61,12 @@ class LateApp:
 
     def find_body_bytes(self, head: RequestHead) -> int | None:
         """Returns the most bytes that the body of a request may have; None for the bound of the service."""
+        ask = self._app.extensions.get(BODY_BYTES) if isinstance(self._app, Flask) else None
+        if ask is None:
+            return None
         with limit_time(self._seconds):
-            return find_body_bytes(self._app, head)
+            most: int | None = ask(head)
+        return most
 
     def start(self) -> None:
         """Makes the Flask application if it can use the database now; else logs the reason.

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flask import Flask
-
 from roster_service.db.deadline import limit_time
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ class TimeLimit:
             return self._app(environ, start_response)
 
 
-# The extension of an application that bounds the body of a `POST` by its head: it takes a `RequestHead`, and returns
+# The extension of an application that bounds the body of a request by its head: it takes a `RequestHead`, and returns
 # the most bytes, None for the bound of the service.
 BODY_BYTES = "roster_body_bytes"
 # A member of the WSGI environment of a request whose body the server has not read, because it is too long.
@@ -52,12 +50,6 @@ class RequestHead:
     path: str
     query: str
     headers: Mapping[str, str]
-
-
-def find_body_bytes(app: object, head: RequestHead) -> int | None:
-    """Returns the most bytes that the body of a request may have; None for the bound of the service."""
-    ask = app.extensions.get(BODY_BYTES) if isinstance(app, Flask) and head.method == "POST" else None
-    return None if ask is None else ask(head)
 
 
 PIPE = 0

@@ -27,7 +27,7 @@ def worker(console: Console) -> Iterator[Worker]:
     app.start()
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        made = Worker(listener, stack, app, app.find_body_bytes)
+        made = Worker(listener, stack, app)
         yield made
         made.server.close()
 

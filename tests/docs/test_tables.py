@@ -30,9 +30,9 @@ from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_app import STOP_SECONDS, find_worker_timeout
 from roster_service.server.gunicorn_worker import HANDOVER_SECONDS
-from roster_service.server.http_channel import BYTES_PER_SECOND, MEMORY_BYTES, SECONDS, Stage
+from roster_service.server.http_channel import BYTES_PER_SECOND, SECONDS, Stage
 from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
-from roster_service.server.http_server import CONNECTIONS
+from roster_service.server.http_server import CONNECTIONS, MEMORY_BYTES
 from roster_service.serving.params import COLLECTION_PARAMETERS
 from roster_service.settings import Settings
 from roster_service.vendor.responses import FAILURES

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roster_service.server.http_server import HttpServer
-from roster_service.web.time_limit import RequestHead
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -44,6 +43,9 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     return [answer]
 
 
+application.find_body_bytes = lambda head: BODIES.get(head.path)  # type: ignore[attr-defined]
+
+
 class Worker:
     """A server that the tests drive, and connections to it."""
 
@@ -52,11 +54,10 @@ class Worker:
         listener: socket.socket,
         stack: contextlib.ExitStack,
         served: WSGIApplication = application,
-        find_body_bytes: Callable[[RequestHead], int | None] = lambda head: BODIES.get(head.path),
         *,
         has_siblings: bool = False,
     ) -> None:
-        self.server = HttpServer(served, [listener], find_body_bytes, has_siblings=has_siblings)
+        self.server = HttpServer(served, [listener], has_siblings=has_siblings)
         self._address = listener.getsockname()
         self._stack = stack
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from waitress.buffers import TempfileBasedBuffer
 
-from roster_service.server import http_channel, http_server
+from roster_service.server import http_server
 from roster_service.server.http_channel import BYTES_PER_SECOND, SECONDS, Stage
 
 from .conftest import KERNEL_BYTES, LARGE, Worker
@@ -77,7 +77,7 @@ def test_a_worker_that_was_busy_takes_no_time_from_a_client(worker: Worker, monk
 
 
 def test_more_than_the_bound_of_responses_waits_in_files(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_channel, "MEMORY_BYTES", LARGE + LARGE // 2)
+    monkeypatch.setattr(http_server, "MEMORY_BYTES", LARGE + LARGE // 2)
     readers = [worker.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(3)]
     kept = [buffer for channel in worker.server.channels.values() for buffer in channel.outbufs if len(buffer)]
     assert [isinstance(buffer.buf, TempfileBasedBuffer) for buffer in kept] == [False, True, True]
