@@ -10,12 +10,11 @@ import sqlalchemy as sa
 from flask import Flask, Response, redirect
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from roster_service.auth.access_log.districts import GrantedDistricts
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import GrantedDistricts, PersonHasher
 from roster_service.auth.access_log.spool import Spool
 from roster_service.auth.access_log.writer import AccessLog
-from roster_service.auth.credentials.access_token import TokenReader
 from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing_key
+from roster_service.auth.credentials.tokens import TokenReader
 from roster_service.auth.signed_requests import SignedRequests
 from roster_service.auth.throttling.counters import Counters, make_storage
 from roster_service.auth.throttling.throttles import (

@@ -1,4 +1,4 @@
-"""Districts whose contract ended: their grants end at once, and their feeds are removed with all records.
+"""The districts and schools that can be granted, how a command names one, and what ends with a district.
 
 A reference never leads into another feed, so a district lies in one feed. Two feeds may bring the same district under
 different ids; they have its identifier in common.
@@ -12,12 +12,175 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.org_list import ACTIVE, DISTRICT
 from roster_service.accounts.vendors import invalidate_tokens
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.tables import feeds, orgs, vendor_grants, vendors
+from roster_service.db.tables import (
+    CTexts,
+    classes,
+    enrollments,
+    feeds,
+    orgs,
+    user_roles,
+    users,
+    vendor_grants,
+    vendors,
+)
 from roster_service.errors import CommandError
+from roster_service.roster.visibility import has_row
+
+DISTRICT, SCHOOL, ACTIVE, STUDENT = "district", "school", "active", "student"
+
+
+@dataclass(frozen=True)
+class ListedOrg:
+    """A district or a school, with the number of its active records. `users`: those with a role at it or, for a
+    district, at an org below it; `schools`: 1 for a school."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    name: str
+    identifier: str | None
+    district: str | None
+    feed: str
+    schools: int
+    classes: int
+    users: int
+    enrollments: int
+
+
+def list_districts(connection: sa.Connection) -> list[ListedOrg]:
+    """Lists the active districts by name."""
+    return _list_orgs(connection, orgs.c.type == DISTRICT, orgs.c.district_id)
+
+
+def list_schools(connection: sa.Connection, district_id: str | None) -> list[ListedOrg]:
+    """Lists the active schools by name: all, or those of a district."""
+    own = orgs.c.type == SCHOOL
+    return _list_orgs(connection, own if district_id is None else sa.and_(own, orgs.c.district_id == district_id), None)
+
+
+def _list_orgs(
+    connection: sa.Connection, wanted: sa.ColumnElement[bool], district: sa.ColumnElement[str] | None
+) -> list[ListedOrg]:
+    """`district`: the column by which records below a district count with it; None: records count with their own
+    school."""
+    key = orgs.c.sourced_id if district is None else district
+    counts = [
+        _count(
+            connection, key, orgs.c.sourced_id, sa.select(orgs).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)
+        ),
+        _count(connection, key, classes.c.school_id, sa.select(classes).where(classes.c.status == ACTIVE)),
+        _count(
+            connection,
+            key,
+            user_roles.c.org_id,
+            sa.select(user_roles)
+            .join(users, users.c.sourced_id == user_roles.c.user_id)
+            .where(users.c.status == ACTIVE),
+            sa.distinct(user_roles.c.user_id),
+        ),
+        _count(connection, key, enrollments.c.school_id, sa.select(enrollments).where(enrollments.c.status == ACTIVE)),
+    ]
+    above = orgs.alias()
+    rows = (
+        sa.select(orgs, above.c.name.label("district_name"), feeds.c.name.label("feed"))
+        .outerjoin(above, above.c.sourced_id == orgs.c.district_id)
+        .join(feeds, feeds.c.id == orgs.c.feed_id)
+        .where(wanted, orgs.c.status == ACTIVE)
+        .order_by(orgs.c.name, orgs.c.sourced_id)
+    )
+    return [
+        ListedOrg(
+            row.sourced_id,
+            row.name,
+            row.identifier,
+            row.district_name,
+            row.feed,
+            *(count.get(row.sourced_id, 0) for count in counts),
+        )
+        for row in connection.execute(rows)
+    ]
+
+
+def list_district_names(connection: sa.Connection) -> list[tuple[str, str]]:
+    """Lists the active districts by name: sourcedId and name."""
+    rows = sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.type == DISTRICT, orgs.c.status == ACTIVE)
+    return [(key, name) for key, name in connection.execute(rows.order_by(orgs.c.name, orgs.c.sourced_id))]
+
+
+def count_schools(connection: sa.Connection) -> dict[str, int]:
+    """Returns the number of active schools of each district."""
+    counted = sa.select(orgs.c.district_id, sa.func.count()).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)
+    schools: dict[str, int] = dict(connection.execute(counted.group_by(orgs.c.district_id)).all())
+    return schools
+
+
+def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple[str, str, int]]:
+    """Lists the active schools of a district by name: sourcedId, name, number of active students with a role there."""
+    students = sa.select(user_roles.c.org_id, sa.func.count(sa.distinct(user_roles.c.user_id)).label("students"))
+    students = students.where(*_are_students(district_id)).group_by(user_roles.c.org_id)
+    found = students.subquery()
+    rows = (
+        sa.select(orgs.c.sourced_id, orgs.c.name, sa.func.coalesce(found.c.students, 0))
+        .outerjoin(found, found.c.org_id == orgs.c.sourced_id)
+        .where(orgs.c.type == SCHOOL, orgs.c.district_id == district_id, orgs.c.status == ACTIVE)
+        .order_by(orgs.c.name, orgs.c.sourced_id)
+    )
+    return [(key, name, number) for key, name, number in connection.execute(rows)]
+
+
+def count_students(connection: sa.Connection, district_id: str, schools: Sequence[str] | None) -> int:
+    """Returns the number of active students with a role at these schools of a district, or at any org of it (None)."""
+    counted = sa.select(sa.func.count(sa.distinct(user_roles.c.user_id))).where(*_are_students(district_id))
+    if schools is not None:
+        counted = counted.where(user_roles.c.org_id == sa.any_(sa.literal(list(schools), CTexts)))
+    return connection.scalar(counted) or 0
+
+
+def _are_students(district_id: str) -> tuple[sa.ColumnElement[bool], ...]:
+    """The conditions that a row of `user_roles` is that of an active student at an org of a district."""
+    org, person = orgs.alias(), users.alias()
+    # As an array: the index on (org_id, role, user_id) then has all that is asked. And few users are not active.
+    own = sa.func.array(
+        sa.select(org.c.sourced_id).where(org.c.district_id == district_id).scalar_subquery(), type_=CTexts
+    )
+    is_gone = has_row(person, person.c.sourced_id == user_roles.c.user_id, person.c.status != ACTIVE)
+    return user_roles.c.org_id == sa.any_(own), user_roles.c.role == STUDENT, ~is_gone
+
+
+def _count(
+    connection: sa.Connection,
+    key: sa.ColumnElement[str],
+    place: sa.ColumnElement[str],
+    rows: sa.Select[Any],
+    what: sa.ColumnElement[Any] | None = None,
+) -> dict[str, int]:
+    """The number of rows by the `key` of the org in their column `place`."""
+    number = sa.func.count() if what is None else sa.func.count(what)
+    counted = rows.with_only_columns(key, number).group_by(key)
+    if place.table is not orgs:
+        counted = counted.join(orgs, orgs.c.sourced_id == place)
+    found: dict[str, int] = dict(connection.execute(counted).all())
+    return found
+
+
+def find_org(connection: sa.Connection, name: str, kind: str, district_id: str | None) -> str:
+    """Returns the sourcedId of the org of type `kind` that `name` names: by its sourcedId or identifier, else by a name
+    that only one active org has. `district_id`: the district that it must lie in, or None. Raises CommandError unless
+    there is exactly one such org."""
+    own = [orgs.c.type == kind, *([] if district_id is None else [orgs.c.district_id == district_id])]
+    place = "" if district_id is None else f" in district {district_id}"
+    ids = _find_ids(connection, *own, sa.or_(orgs.c.sourced_id == name, orgs.c.identifier == name))
+    ids = ids or _find_ids(connection, *own, orgs.c.name == name, orgs.c.status == ACTIVE)
+    if len(ids) != 1:
+        count = "no" if not ids else "more than one"
+        hint = f"`roster {kind} list` shows all"
+        raise CommandError(f"there is {count} {kind} with the sourcedId, identifier or name {name!r}{place}; {hint}")
+    return ids[0]
+
+
+def _find_ids(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Sequence[str]:
+    return connection.scalars(sa.select(orgs.c.sourced_id).where(*conditions)).all()
 
 
 @dataclass(frozen=True)

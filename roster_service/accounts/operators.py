@@ -14,9 +14,15 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from roster_service.accounts.one_time_codes import find_step, store_code_key, use_code
-from roster_service.accounts.operator_link import OperatorLink, read_link, sign_link
-from roster_service.accounts.operator_sessions import end_sessions
+from roster_service.accounts.operator_sessions import (
+    OperatorLink,
+    end_sessions,
+    find_step,
+    read_link,
+    sign_link,
+    store_code_key,
+    use_code,
+)
 from roster_service.auth.credentials.secrets import hash_password, matches_password
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole, normalize_email, read_email
 from roster_service.change_log.changes import State, Subject, Verb, recorded

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, read_scopes
 from roster_service.db.tables import oauth_clients, vendors
 from roster_service.roster.withheld import WithheldField, read_list

@@ -1,8 +1,11 @@
-"""Requests that a client signs with OAuth 1.0a (RFC 5849), for consumers of OneRoster 1.1 that know no access tokens.
+"""Requests that a client signs (OAuth 1.0a), and their nonces.
 
-Authlib reads the header, makes the signature base string and computes HMAC-SHA1. A signature counts once and for a few
-minutes. A valid one gives the same value as an access token, with the scopes of the client's registration, so no later
-stage knows the difference.
+Authlib reads the header, makes the signature base string and computes HMAC-SHA1. A valid signature gives the same value
+as an access token, with the scopes of the client's registration, so no later stage knows the difference.
+
+A signature counts once, on all workers and machines of a database, and for a few minutes. The nonces are in a table of
+their own, not among the throttle counters: the service refuses a replay while Redis is away too, and after a crash of
+the database, which empties unlogged tables. If it cannot write the table, the request fails.
 """
 
 from __future__ import annotations
@@ -21,13 +24,35 @@ from authlib.oauth1.rfc5849.errors import OAuth1Error
 from authlib.oauth1.rfc5849.signature import generate_signature_base_string, hmac_sha1_signature
 from authlib.oauth1.rfc5849.util import escape
 from authlib.oauth1.rfc5849.wrapper import OAuth1Request
+from sqlalchemy.dialects.postgresql import insert
 
-from roster_service.auth.credentials.access_token import AccessToken
-from roster_service.auth.credentials.nonces import WINDOW_SECONDS, take_nonce
 from roster_service.auth.credentials.secrets import derive_secret, verify_secret
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.credentials.transport import is_secure
 from roster_service.auth.registered_client import RegisteredClient, find_client
+from roster_service.db.tables import oauth1_nonces
 from roster_service.errors import Problem, RefusedRequestError
+
+# A request is accepted if its timestamp is so near to the clock of the service.
+WINDOW_SECONDS = 300
+# Twice the window, because the clocks of two machines differ: one must not forget a nonce that another would accept.
+KEPT_SECONDS = 2 * WINDOW_SECONDS
+
+
+def take_nonce(engine: sa.Engine, client_id: str, timestamp: int, nonce: str) -> bool:
+    """Stores a nonce. Returns False if the client has used it before with this timestamp, in seconds since 1970.
+
+    `engine`: of `make_counting_engine`. Raises SQLAlchemyError if the database cannot store it.
+    """
+    row = {"stamp": timestamp, "client_id": client_id, "nonce": nonce}
+    with engine.connect() as connection:
+        return connection.execute(insert(oauth1_nonces).values(row).on_conflict_do_nothing()).rowcount == 1
+
+
+def delete_old_nonces(connection: sa.Connection) -> None:
+    """Deletes the nonces of timestamps that no machine accepts any more."""
+    connection.execute(sa.delete(oauth1_nonces).where(oauth1_nonces.c.stamp < time.time() - KEPT_SECONDS))
+
 
 SCHEME = "oauth"
 # To read and sort the parameters costs time before the caller is known. No request may have more.

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.parts import list_shown_parts
 from roster_service.accounts.vendors import find_vendor
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import (
     AccessLogFilter,
     Unsearchable,
@@ -25,7 +25,7 @@ from roster_service.auth.access_log.reports import (
     read_usage,
 )
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
-from roster_service.change_log.log import Change, list_changes
+from roster_service.change_log.changes import Change, list_changes
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, read_settings, show, to_texts
 from roster_service.explore.known_people import choose_person
 from roster_service.feeds.private_files import write_private_csv

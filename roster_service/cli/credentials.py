@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from roster_service.accounts.credentials import ListedCredential, list_credentials
-from roster_service.auth.credentials.access_token import LEEWAY_SECONDS
-from roster_service.auth.credentials.permission_token import PERMISSION_TOKEN_SECONDS
 from roster_service.auth.credentials.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
+from roster_service.auth.credentials.tokens import LEEWAY_SECONDS, PERMISSION_TOKEN_SECONDS
 from roster_service.cli.terminal import (
     as_json,
     make_table,

@@ -14,7 +14,7 @@ import click
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, operators, vendor_rights, vendors
-from roster_service.accounts.operator_link import LINK_PATH
+from roster_service.accounts.operator_sessions import LINK_PATH
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import Actor, OperatorRole, find_system_user, read_email
 from roster_service.cli.terminal import as_json, open_change, read_settings, reason_option, show

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import click
 
 from roster_service.accounts import operators
-from roster_service.accounts.operator_link import LINK_PATH, LINK_SECONDS
+from roster_service.accounts.operator_sessions import LINK_PATH, LINK_SECONDS
 from roster_service.accounts.operators import Operator
 from roster_service.auth.credentials.transport import is_local_host
 from roster_service.change_log.actors import OperatorRole

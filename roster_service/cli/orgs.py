@@ -6,8 +6,15 @@ from dataclasses import asdict
 
 import click
 
-from roster_service.accounts.districts import EndedDistrict, end_district
-from roster_service.accounts.org_list import DISTRICT, ListedOrg, find_org, list_districts, list_schools
+from roster_service.accounts.districts import (
+    DISTRICT,
+    EndedDistrict,
+    ListedOrg,
+    end_district,
+    find_org,
+    list_districts,
+    list_schools,
+)
 from roster_service.cli.terminal import (
     as_json,
     confirm,

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import click
 
-from roster_service.accounts.org_list import SCHOOL, find_org
+from roster_service.accounts.districts import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS
 from roster_service.app import make_serving_engine
 from roster_service.cli.deliveries import client_option

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from roster_service.accounts import clients, vendor_rights, vendors, withheld
+from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.vendors import Vendor
 from roster_service.cli.terminal import (
     as_json,
@@ -214,7 +214,7 @@ def vendor_set_withheld(
     confirm(f"This replaces the fields that are withheld from {email}.", email, is_confirmed=yes or dry_run)
     listed = None if is_default else list(map(WithheldField, fields))
     with open_change(dry_run=dry_run) as (connection, actor):
-        changed = withheld.change_withheld(connection, actor, email, listed)
+        changed = vendor_rights.change_withheld(connection, actor, email, listed)
     words = f"from {changed.email} {'would be' if dry_run else 'are'} withheld: {describe_withheld(changed)}"
     show({**asdict(changed), "dry_run": dry_run}, as_json, lambda _: words)
 
@@ -235,8 +235,8 @@ def vendor_set_withheld_default(
         raise click.UsageError("name the FIELDs, or --none")
     confirm("This replaces what is withheld from every vendor without a list.", "default", is_confirmed=yes or dry_run)
     with open_change(dry_run=dry_run) as (connection, actor):
-        withheld.change_default(connection, actor, list(map(WithheldField, fields)))
-        listed = withheld.read_default(connection)
+        vendor_rights.change_withheld_default(connection, actor, list(map(WithheldField, fields)))
+        listed = vendor_rights.read_withheld_default(connection)
         following = [item.email for item in vendors.list_vendors(connection) if item.own_withheld is None]
     shown = {"withheld": listed, "vendors": following, "dry_run": dry_run}
     words = f"{'would withhold' if dry_run else 'withholds'} by default: {', '.join(listed) or 'nothing'}"

@@ -14,8 +14,7 @@ from werkzeug import Response
 from werkzeug.exceptions import Forbidden
 
 from roster_service.accounts import operator_sessions
-from roster_service.accounts.one_time_codes import use_code
-from roster_service.accounts.operator_sessions import SignedIn
+from roster_service.accounts.operator_sessions import SignedIn, use_code
 from roster_service.accounts.operators import find_linked, use_link, verify_password
 from roster_service.auth.credentials.transport import is_local_host
 from roster_service.auth.throttling.throttles import LoginAttempt

@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 
 import sqlalchemy as sa
 
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.deliveries.files import (
     FILES,
     MANIFEST,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.deliveries.accounts import METHOD, list_deliveries
 

@@ -22,9 +22,7 @@ from cryptography.fernet import InvalidToken
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.accounts.parts import DELIVERIES_PATH
-from roster_service.auth.access_log.districts import GrantedDistricts
-from roster_service.auth.access_log.entries import Disclosure
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
 from roster_service.auth.access_log.writer import write_rows
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
 from roster_service.deliveries.accounts import FAILED, MADE, METHOD, SENT, WAITING, find_delivery, make_server

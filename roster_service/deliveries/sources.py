@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.vendors import find_vendor
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.registered_client import find_client
 from roster_service.db.engine import make_snapshot_engine
 from roster_service.db.roles import Role, make_role_urls

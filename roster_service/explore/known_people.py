@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
 from roster_service.db.tables import sync_refusals, users
 from roster_service.errors import UnknownPersonError

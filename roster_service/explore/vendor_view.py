@@ -20,8 +20,8 @@ import sqlalchemy as sa
 from roster_service.accounts.clients import Client, find_listed_client, list_clients
 from roster_service.accounts.vendors import Vendor, find_vendor
 from roster_service.auth.access_log.entries import mask_filter
-from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.api_keys import find_holder_of
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, list_clients
-from roster_service.accounts.org_list import SCHOOL, find_org
+from roster_service.accounts.districts import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS, list_received, require_part
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.scopes import Scope, ScopeName, read_scopes

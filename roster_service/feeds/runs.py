@@ -11,8 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, require_role
-from roster_service.change_log.changes import Subject, Verb, recorded
-from roster_service.change_log.log import Change, find_last_change
+from roster_service.change_log.changes import Change, Subject, Verb, find_last_change, recorded
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import list_exclusions

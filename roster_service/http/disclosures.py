@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from roster_service.auth.access_log.districts import GrantedDistricts
-from roster_service.auth.access_log.entries import Disclosure
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
 from roster_service.auth.access_log.writer import AccessLog
 from roster_service.http.request_facts import RequestingVendor, get_request_facts
 

@@ -22,9 +22,9 @@ from flask import Flask, Request, Response, jsonify, request
 from joserfc.jwk import KeySet
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
-from roster_service.auth.credentials.access_token import make_access_token_audience
 from roster_service.auth.credentials.secrets import verify_secret
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
+from roster_service.auth.credentials.tokens import make_access_token_audience
 from roster_service.auth.credentials.transport import is_secure
 from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.auth.scopes import (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from roster_service import __version__
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.feeds.roster_state import RosterState, make_state_headers
 
 # In bytes: what fits into the header buffers of common proxies beside the other headers.

@@ -12,7 +12,7 @@ from functools import cached_property
 from urllib.parse import parse_qsl
 
 from roster_service.auth.access_log.entries import mask_filter
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import TOKEN_PATH, ScopeName
 from roster_service.db.round_trip import Call
 from roster_service.errors import ErrorProfile, Problem, RefusedRequestError

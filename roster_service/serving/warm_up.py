@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import WHOLE, oauth_clients, vendor_grants, vendors, visible_feeds
 from roster_service.roster.withheld import read_list

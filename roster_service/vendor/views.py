@@ -16,13 +16,13 @@ import sqlalchemy as sa
 from flask import Response, request
 
 from roster_service.auth.credentials.api_keys import KeyHolder, find_key_holder
-from roster_service.auth.credentials.permission_token import (
+from roster_service.auth.credentials.secrets import verify_password
+from roster_service.auth.credentials.signing_keys import KeyRing
+from roster_service.auth.credentials.tokens import (
     PERMISSION_TOKEN_SECONDS,
     make_permission_token,
     require_permission_token,
 )
-from roster_service.auth.credentials.secrets import verify_password
-from roster_service.auth.credentials.signing_keys import KeyRing
 from roster_service.auth.throttling.throttles import LoginAttempt, LoginThrottle, VendorThrottle
 from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.accounts import operator_link, operators, vendors
-from roster_service.accounts.operator_link import LINK_SECONDS, OperatorLink, sign_link
+from roster_service.accounts import operator_sessions, operators, vendors
+from roster_service.accounts.operator_sessions import LINK_SECONDS, OperatorLink, sign_link
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.db import tables
@@ -234,7 +234,8 @@ def bend(token: str) -> str:
         pytest.param(lambda token: "", id="empty"),
         pytest.param(lambda token: sign_link(OperatorLink(1, uuid4()), SECRET_KEY + "!"), id="of another key"),
         pytest.param(
-            lambda token: str(operator_link._make_serializer(SECRET_KEY).dumps(["1", "owner", "x"])), id="of a fault"
+            lambda token: str(operator_sessions._make_serializer(SECRET_KEY).dumps(["1", "owner", "x"])),
+            id="of a fault",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import clients, vendor_rights, vendors, withheld
+from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.parts import VENDOR_INTERFACE, list_received
 from roster_service.app import create_app
 from roster_service.auth.scopes import ScopeName, read_scopes
@@ -130,7 +130,7 @@ def test_a_vendor_gets_the_parts_that_are_stated(
             connection.execute(sa.text(f"UPDATE {table} SET metadata = jsonb_build_object('locker', '7')"))
         vendors.add_vendor(connection, TESTER, VENDOR, "App")
         vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), flags)
-        withheld.change_withheld(connection, TESTER, VENDOR, fields)
+        vendor_rights.change_withheld(connection, TESTER, VENDOR, fields)
         password = vendors.change_password(connection, TESTER, VENDOR, None)
         key = vendors.replace_key(connection, TESTER, VENDOR, timedelta(0)).api_key
         account = Account(vendors.find_vendor(connection, VENDOR).id, VENDOR, key, str(password))

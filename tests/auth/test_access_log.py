@@ -17,9 +17,8 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.app import open_spool
-from roster_service.auth.access_log import people
-from roster_service.auth.access_log.entries import Disclosure, Entry
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log import entries
+from roster_service.auth.access_log.entries import Disclosure, Entry, PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log, read_usage
 from roster_service.auth.access_log.spool import REFUSED_NAME, Spool
 from roster_service.auth.access_log.writer import AccessLog
@@ -384,7 +383,7 @@ def test_a_row_has_each_person_once_in_an_order_of_its_own() -> None:
 
 def test_a_worker_keeps_a_bounded_number_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """And answers the same for more people."""
-    monkeypatch.setattr(people, "KEPT_HASHES", 10)
+    monkeypatch.setattr(entries, "KEPT_HASHES", 10)
     hasher, other = PersonHasher("k" * 40), PersonHasher("k" * 40)
     for start in (0, 5, 50, 0):
         ids = [f"person-{number}" for number in range(start, start + 30)]

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.auth.access_log.entries import Disclosure
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import Disclosure, PersonHasher
 from roster_service.auth.access_log.reports import (
     AccessLogFilter,
     AccessLogRow,

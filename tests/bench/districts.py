@@ -21,8 +21,8 @@ import psutil
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
-from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine

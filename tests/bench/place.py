@@ -18,8 +18,8 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.auth.credentials.access_token import AccessToken, read_access_token
 from roster_service.auth.credentials.signing_keys import KeyRing
+from roster_service.auth.credentials.tokens import AccessToken, read_access_token
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli.demo import DemoAccount, add_demo_account
 from roster_service.db.embedded_server import open_embedded

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.auth.access_log.entries import Disclosure, Entry
-from roster_service.auth.access_log.people import HASH_BYTES, PersonHasher
+from roster_service.auth.access_log.entries import HASH_BYTES, Disclosure, Entry, PersonHasher
 from roster_service.auth.access_log.writer import write_entries, write_rows
 from roster_service.db.tables import audit
 from roster_service.errors import Problem

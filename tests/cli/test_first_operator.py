@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import operators
-from roster_service.accounts.operator_link import LINK_PATH
+from roster_service.accounts.operator_sessions import LINK_PATH
 from roster_service.change_log.actors import OperatorRole
 from roster_service.cli.demo import invite_first
 from roster_service.errors import CommandError

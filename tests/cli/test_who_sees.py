@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import clients, vendor_rights, vendors, withheld
+from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
@@ -159,7 +159,7 @@ def test_a_student_is_shown_as_the_vendor_interface_answers(
     accounts = {}
     with engine.begin() as connection:
         vendor_rights.grant(connection, TESTER, WIDE, None, (), list(PermissionFlag))
-        withheld.change_withheld(connection, TESTER, WIDE, [WithheldField.EMAIL, WithheldField.SEX])
+        vendor_rights.change_withheld(connection, TESTER, WIDE, [WithheldField.EMAIL, WithheldField.SEX])
         for email, flags in ((WIDE, list(PermissionFlag)), (NARROW, [])):
             password = vendors.change_password(connection, TESTER, email, None)
             key = vendors.replace_key(connection, TESTER, email, timedelta(0))

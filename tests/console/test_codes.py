@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pyotp
 import pytest
 
-from roster_service.accounts import one_time_codes
+from roster_service.accounts import operator_sessions
 from roster_service.change_log.actors import OperatorRole
 from tests.console.conftest import PASSWORD, SECRET, Browser, Console, add_operator
 
@@ -30,7 +30,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of the codes."""
     made = Clock()
-    monkeypatch.setattr(one_time_codes.time, "time", made.time)
+    monkeypatch.setattr(operator_sessions.time, "time", made.time)
     return made
 
 

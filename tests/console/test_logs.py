@@ -11,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import Actor, ActorKind
-from roster_service.change_log.log import list_changes
+from roster_service.change_log.changes import list_changes
 from roster_service.db.tables import audit
 from roster_service.errors import Problem
 from roster_service.feeds.roster_state import read_database_id

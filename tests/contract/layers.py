@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from tests.access_matrix.layers import forget_statements, open_query_filter
 
 

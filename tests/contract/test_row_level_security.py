@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.auth.credentials.access_token import read_access_token
 from roster_service.auth.credentials.signing_keys import KeyRing
+from roster_service.auth.credentials.tokens import read_access_token
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_reading_engine, require_reading
 from roster_service.db.roles import READABLE, RIGHTS, WRITABLE, Role, find_role, make_role_url, quote_name

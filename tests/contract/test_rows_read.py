@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from flask import Flask
 
 from roster_service.app import create_app
-from roster_service.auth.credentials.access_token import TokenReader
 from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing_key
+from roster_service.auth.credentials.tokens import TokenReader
 from roster_service.db.engine import make_engine
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.rostering.endpoints import list_listings

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.auth.credentials.nonces import KEPT_SECONDS, WINDOW_SECONDS
 from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.auth.signed_requests import KEPT_SECONDS, WINDOW_SECONDS
 from roster_service.db import engine as engines
 from roster_service.db.tables import audit, last_uses, oauth1_nonces
 from roster_service.schemas.flags import PermissionFlag

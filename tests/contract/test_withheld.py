@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import vendor_rights, vendors, withheld
+from roster_service.accounts import vendor_rights, vendors
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
@@ -56,7 +56,7 @@ class Planted:
         """Withholds these fields from a vendor; None: those of the default. Returns a client whose tokens follow."""
         listed = None if words is None else list(map(WithheldField, words))
         with self.served.engine.begin() as connection:
-            withheld.change_withheld(connection, TESTER, email, listed)
+            vendor_rights.change_withheld(connection, TESTER, email, listed)
         return self.make_client()
 
     def set_flags(self, *flags: PermissionFlag) -> RosterClient:
@@ -229,7 +229,7 @@ def test_the_default_applies_to_vendors_without_a_list(planted: Planted) -> None
     before = planted.make_client()
     tokens = {name: before.token("v1p2", vendor=name) for name in ("both", "springfield")}
     with planted.served.engine.begin() as connection:
-        withheld.change_default(connection, TESTER, [WithheldField.MIDDLE_NAME])
+        vendor_rights.change_withheld_default(connection, TESTER, [WithheldField.MIDDLE_NAME])
     try:
         # The tokens of the vendor with its own list are as good as they were.
         ended = {name: before.call("v1p2", "/users", bearer=token).status for name, token in tokens.items()}
@@ -243,7 +243,7 @@ def test_the_default_applies_to_vendors_without_a_list(planted: Planted) -> None
         assert b"planted middle" not in planted.ask_students().body
     finally:
         with planted.served.engine.begin() as connection:
-            withheld.change_default(connection, TESTER, [])
+            vendor_rights.change_withheld_default(connection, TESTER, [])
 
 
 def test_a_token_and_a_tag_of_before_the_change_show_nothing_afterwards(planted: Planted) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.db import tables
 from roster_service.db.engine import make_reading_engine
 from roster_service.db.roles import Role, find_role, make_role_url

@@ -10,7 +10,7 @@ from random import Random
 import sqlalchemy as sa
 from flask import Flask
 
-from roster_service.accounts import clients, vendor_rights, vendors, withheld
+from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
@@ -118,7 +118,7 @@ class World:
             added = vendors.add_vendor(connection, TESTER, email, name)
             vendors.change_allowance(connection, TESTER, email, PLENTY, ROSTERING_DEFAULTS)
             vendor_rights.set_flags(connection, TESTER, email, sorted(vendor.flags))
-            withheld.change_withheld(connection, TESTER, email, vendor.withheld)
+            vendor_rights.change_withheld(connection, TESTER, email, vendor.withheld)
             for district, schools in vendor.grants.items():
                 vendor_rights.set_district_grant(connection, TESTER, email, district, schools)
             client = clients.add_client(connection, TESTER, email, "tests", list_scopes(vendor.scopes))
@@ -148,7 +148,7 @@ class World:
         """Makes the withheld fields of a vendor these."""
         self.vendors[name].withheld = fields
         with self.engine.begin() as connection:
-            withheld.change_withheld(connection, TESTER, self.find_email(name), fields)
+            vendor_rights.change_withheld(connection, TESTER, self.find_email(name), fields)
 
     def set_flags(self, name: str, flags: frozenset[PermissionFlag]) -> None:
         """Makes the permission flags of a vendor these."""

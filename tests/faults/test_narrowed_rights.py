@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import clients, vendor_rights, vendors, withheld
+from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.credentials import signing_keys
 from roster_service.auth.credentials.api_keys import Allowance, rotate_key
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
@@ -100,7 +100,7 @@ CHANGES: dict[str, tuple[Callable[[sa.Connection, Credentials], object], bool, b
         True,
     ),
     "more withheld fields": (
-        lambda it, who: withheld.change_withheld(it, TESTER, who.account.email, [WithheldField.EMAIL]),
+        lambda it, who: vendor_rights.change_withheld(it, TESTER, who.account.email, [WithheldField.EMAIL]),
         True,
         True,
     ),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.instants import format_instant
 from roster_service.feeds.roster_state import RosterState, make_state_headers

@@ -14,8 +14,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth import registered_client
-from roster_service.auth.credentials.access_token import AccessToken
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine

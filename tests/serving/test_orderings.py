@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.accounts import vendor_rights
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings, pulls
 from roster_service.errors import Problem, RefusedRequestError

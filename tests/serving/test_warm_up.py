@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 import sqlalchemy as sa
 
-from roster_service.auth.credentials.access_token import AccessToken
+from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings

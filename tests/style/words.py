@@ -48,7 +48,7 @@ RETIRED: Mapping[str, str] = {
 }
 # Classes whose name several things claimed: the file whose they are, and what others say.
 ONE_MEANING: Mapping[str, tuple[str, str]] = {
-    "Change": ("roster_service/change_log/log.py", "ChangedRecord"),
+    "Change": ("roster_service/change_log/changes.py", "ChangedRecord"),
     "Check": ("sync_scripts/checking/", "QualityCheck"),
     "Kind": ("grammar/oneroster_filter/field_types.py", "CellKind, AnnouncementKind, KeptRows"),
     "Limits": ("roster_service/serving/params.py", "HoldLimits"),

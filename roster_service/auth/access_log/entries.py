@@ -1,16 +1,24 @@
-"""The entries of the access log and of the usage counters, as a request makes them."""
+"""What a request adds to the access log and the usage counters: entries, districts, hashes of people.
+
+A row has no id of a person: it could outlive the record of the person, and an erasure. The key of the hashes follows
+from the secret key of the service, so a copy of the database alone does not tell whether a person is in a row.
+"""
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 from binascii import hexlify
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 
+import sqlalchemy as sa
 from oneroster_filter import fold_tree, parse
 
+from roster_service.db.tables import HASH_BYTES, CTexts, vendor_grants, vendors
 from roster_service.errors import Problem
 
 
@@ -67,3 +75,80 @@ def mask_filter(text: str | None) -> str | None:
     if text is None:
         return None
     return fold_tree(parse(text), lambda clause: f"{clause.field}{clause.operator.value}'*'", " AND ".join, " OR ".join)
+
+
+class GrantedDistricts:
+    """The districts of each vendor's grants. Every change of grants gives them another version, so the districts of a
+    version are read once. Threads may share it."""
+
+    def __init__(self, accounts: sa.Engine) -> None:
+        """`accounts`: of the role that may read accounts."""
+        self._accounts = accounts
+        # Vendor -> the latest version of its grants that was read, and the districts.
+        self._known: dict[int, tuple[int, Sequence[str]]] = {}
+
+    def find(self, vendor_id: int, grant_version: int) -> Sequence[str] | None:
+        """Returns the sourcedIds of the districts that this version of the grants opens, whole or by single schools;
+        None if the grants have changed since. Raises SQLAlchemyError if the database fails."""
+        known = self._known.get(vendor_id)
+        if known is None or known[0] != grant_version:
+            known = self._read(vendor_id)
+            if known is None:
+                return None
+            self._known[vendor_id] = known
+        return known[1] if known[0] == grant_version else None
+
+    def _read(self, vendor_id: int) -> tuple[int, Sequence[str]] | None:
+        districts = sa.select(vendor_grants.c.district_id).where(vendor_grants.c.vendor_id == vendors.c.id)
+        ordered = districts.distinct().order_by(vendor_grants.c.district_id)
+        with self._accounts.connect() as connection:
+            granted = sa.func.array(ordered.scalar_subquery(), type_=CTexts).label("districts")
+            columns = (vendors.c.grant_version, granted)
+            row = connection.execute(sa.select(*columns).where(vendors.c.id == vendor_id)).one_or_none()
+        return None if row is None else (row.grant_version, tuple(row.districts))
+
+
+# The ids whose hashes a worker keeps: 90 MB with ids of 36 characters.
+KEPT_HASHES = 500_000
+_PURPOSE = b"roster access log"
+
+
+class PersonHasher:
+    """Hashes the ids of people with the key of a service. Threads may share it. `secret_key`: of the service.
+
+    `check`: begins each row with people, and tells with which key its hashes were made.
+    """
+
+    def __init__(self, secret_key: str) -> None:
+        # To copy this state takes two thirds of the time of making one from the key.
+        self._keyed = blake2b(key=hmac.digest(secret_key.encode(), _PURPOSE, "sha256"), digest_size=HASH_BYTES)
+        # An id has at least one character.
+        self.check = self.hash_id("")
+        self._kept = _KeptHashes(self)
+
+    def hash_id(self, sourced_id: str) -> bytes:
+        """Returns the keyed hash of an id."""
+        hashing = self._keyed.copy()
+        hashing.update(sourced_id.encode())
+        return hashing.digest()
+
+    def hash_people(self, ids: Iterable[str]) -> bytes:
+        """Returns what a row stores of these people: `check` and the hash of each, once; nothing if there are none. The
+        order of the hashes is that of a set, which tells nothing of the order of the ids on the page."""
+        hashes = b"".join(set(map(self._kept.__getitem__, ids)))
+        return self.check + hashes if hashes else b""
+
+
+class _KeptHashes(dict[str, bytes]):
+    """The hashes that a worker has made, by id. A full one gives up its newest hash: vendors that read all people of a
+    larger roster in turn would find nothing, if it gave up the oldest."""
+
+    def __init__(self, hasher: PersonHasher) -> None:
+        super().__init__()
+        self._hasher = hasher
+
+    def __missing__(self, sourced_id: str) -> bytes:
+        if len(self) >= KEPT_HASHES:
+            self.popitem()
+        made = self[sourced_id] = self._hasher.hash_id(sourced_id)
+        return made

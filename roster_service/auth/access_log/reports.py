@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from roster_service.change_log.log import order_rows
+from roster_service.change_log.changes import order_rows
 from roster_service.db.tables import (
     HASH_BYTES,
     NOBODY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from roster_service.accounts.org_list import SCHOOL
+from roster_service.accounts.districts import SCHOOL
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendors import list_vendors
 from roster_service.change_log.actors import OperatorRole

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roster_service.change_log.actors import OperatorRole
-from roster_service.change_log.log import list_changes
+from roster_service.change_log.changes import list_changes
 from roster_service.console.list_pages import Paged, find_window, make_paged
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 
 from roster_service.accounts.parts import PARTS, list_shown_parts
 from roster_service.accounts.vendors import list_vendors
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import (
     AccessLogFilter,
     RefusedRow,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from roster_service.accounts import vendor_rights
-from roster_service.accounts.org_list import count_schools, count_students, list_district_names, list_school_names
+from roster_service.accounts.districts import count_schools, count_students, list_district_names, list_school_names
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import segno
 
 from roster_service.accounts import operator_sessions, operators
-from roster_service.accounts.one_time_codes import make_address, make_code_key
-from roster_service.accounts.operator_link import LINK_PATH, LINK_SECONDS
-from roster_service.accounts.operator_sessions import OpenSession
+from roster_service.accounts.operator_sessions import LINK_PATH, LINK_SECONDS, OpenSession, make_address, make_code_key
 from roster_service.accounts.operators import Operator
 from roster_service.auth.throttling.throttles import LoginAttempt
 from roster_service.change_log.actors import OperatorRole

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roster_service import __version__
+from roster_service.accounts.vendor_rights import change_withheld_default, read_withheld_default
 from roster_service.accounts.vendors import list_vendors
-from roster_service.accounts.withheld import change_default, read_default
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.console.screen import Form, Screen
@@ -63,7 +63,7 @@ def read_system(visit: Visit) -> System:
             Fact("Revision of the roster", f"{state.revision:,}", "grows with each sync that changes the roster"),
             Fact("Roster as of", format_instant(state.as_of), "the last change that vendors see"),
         ],
-        withheld=read_default(connection),
+        withheld=read_withheld_default(connection),
         withholdable=[field.value for field in WithheldField],
         following=sum(vendor.own_withheld is None for vendor in list_vendors(connection)),
         channels=read_sync_channels(connection),
@@ -79,7 +79,7 @@ def set_default(sent: Submission) -> Outcome:
     """Makes the fields that are withheld by default those of the form."""
     fields = [field for field in WithheldField if field.value in sent.lists("field")]
     with sent.change() as connection:
-        change_default(connection, sent.actor, fields)
+        change_withheld_default(connection, sent.actor, fields)
     return Moved("/system", f"Withheld by default: {', '.join(fields) or 'nothing'}.")
 
 

@@ -9,10 +9,10 @@ from datetime import UTC, date, datetime, timedelta
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.clients import Client
 from roster_service.accounts.credentials import ListedCredential, list_credentials
-from roster_service.accounts.org_list import count_schools
+from roster_service.accounts.districts import count_schools
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
+from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
-from roster_service.accounts.withheld import change_withheld, read_default
 from roster_service.auth.access_log.reports import RefusedRow, read_refused, read_usage
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.scopes import EXPLANATIONS, PRESETS
@@ -102,7 +102,7 @@ def read_vendor(visit: Visit) -> VendorPage:
         refused_days=REFUSED_DAYS,
         flags=[flag.value for flag in PermissionFlag],
         withholdable=[field.value for field in WithheldField],
-        default_withheld=read_default(connection),
+        default_withheld=read_withheld_default(connection),
         parts={part.name: part.words for part in PARTS.values()},
         received=list_received(connection)[vendor.email],
         nothing=explain_nothing(vendor),

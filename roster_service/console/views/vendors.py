@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roster_service.accounts import vendors
 from roster_service.accounts.credentials import list_credentials
-from roster_service.accounts.org_list import count_schools
+from roster_service.accounts.districts import count_schools
 from roster_service.accounts.parts import PARTS, explain_nothing, list_received
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb

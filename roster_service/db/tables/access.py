@@ -135,7 +135,7 @@ audit = sa.Table(
     # The districts that the vendor's grants opened, whole or by single schools; NULL also if the grants changed during
     # the request.
     sa.Column("districts", CTexts),
-    # The hashes of the people whose records these are, one after the other (`auth/access_log/people.py`).
+    # The hashes of the people whose records these are, one after the other (`auth/access_log/entries.py`).
     sa.Column("people", sa.LargeBinary),
     # A worker may write a row twice, if it crashes.
     sa.Column("entry_id", UUID, unique=True),

@@ -10,14 +10,9 @@ import pytest
 import sqlalchemy as sa
 from joserfc import jwt
 
-from roster_service.auth.credentials import access_token
-from roster_service.auth.credentials.access_token import (
-    LEEWAY_SECONDS,
-    TOKEN_TYPE,
-    TokenReader,
-    make_access_token_audience,
-)
+from roster_service.auth.credentials import tokens
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing, add_signing_key
+from roster_service.auth.credentials.tokens import LEEWAY_SECONDS, TOKEN_TYPE, TokenReader, make_access_token_audience
 from roster_service.db.tables import signing_keys
 from roster_service.errors import Problem, RefusedRequestError
 
@@ -67,7 +62,7 @@ def desk(engine: sa.Engine) -> Desk:
 def test_a_token_is_verified_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     token = desk.sign()
     first = desk.reader.read(token)
-    monkeypatch.setattr(access_token, "read_access_token", None)
+    monkeypatch.setattr(tokens, "read_access_token", None)
     assert desk.reader.read(token) is first
 
 
@@ -101,12 +96,12 @@ def test_an_altered_token_is_none_that_is_remembered(desk: Desk, place: int) -> 
 
 
 def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access_token, "KEPT_TOKENS", 2)
+    monkeypatch.setattr(tokens, "KEPT_TOKENS", 2)
     reader = TokenReader(desk.ring, ISSUER)
     first, *others = (desk.sign(name) for name in ("a", "b", "c"))
     for token in (first, *others):
         reader.read(token)
-    monkeypatch.setattr(access_token, "read_access_token", None)
+    monkeypatch.setattr(tokens, "read_access_token", None)
     for token in others:
         assert reader.read(token).client_id
     with pytest.raises(TypeError):
