@@ -38,8 +38,8 @@ from roster_service.db.engine import (
 from roster_service.db.roles import Role, make_role_url, make_role_urls, require_role
 from roster_service.db.round_trip import RoundTrips
 from roster_service.feeds.roster_state import read_database_id
-from roster_service.http.disclosures import Disclosures
 from roster_service.http.request_facts import register_host_check
+from roster_service.http.stages import Disclosures
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.roster.upgrades import require_servable
@@ -53,12 +53,10 @@ from roster_service.serving.roster_status import RosterStatusReader
 from roster_service.serving.standby import Standby
 from roster_service.serving.standby_reader import StandbyReader
 from roster_service.settings import Settings
-from roster_service.vendor.blueprint import register_vendor
-from roster_service.vendor.views import VendorServices
+from roster_service.vendor.views import VendorServices, register_vendor
 from roster_service.web.compression import register_compression
-from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_error_handlers
-from roster_service.web.guides import register_start_page
+from roster_service.web.guides import register_docs, register_start_page
 from roster_service.web.health import Check, Need, find_first_unmet, register_health
 from roster_service.web.metrics_page import register_metrics_page
 from roster_service.web.page_assets import register_assets

@@ -1,4 +1,4 @@
-"""The deadline of a request: when the database must have ended its work for it.
+"""The deadline of a request: when the database must have ended its work for it; and a bound for single statements.
 
 The deadline covers all that a request waits for: a free connection of a pool, a new connection, each statement, and the
 retries. PostgreSQL ends a statement at the deadline, because the statement's `statement_timeout` is the time that is
@@ -14,12 +14,16 @@ import select
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg2
 import sqlalchemy as sa
+from psycopg2.errors import QueryCanceled
 from psycopg2.extensions import POLL_OK, POLL_READ, STATUS_SETUP, set_wait_callback
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+
+from roster_service.errors import CommandError
 
 # How long the worker waits after the deadline for PostgreSQL to end the statement and to say so.
 GRACE_SECONDS = 2.0
@@ -125,3 +129,20 @@ def wait_for_database(connection: Any) -> None:
         left = end - time.monotonic()
         if left <= 0 or not waiting.poll(None if left == math.inf else math.ceil(left * 1000)):
             raise psycopg2.OperationalError("the database does not answer in time")
+
+
+_SET = sa.text("SELECT set_config('statement_timeout', :timeout, true)")
+
+
+@contextmanager
+def limit_statements(connection: sa.Connection, seconds: float) -> Iterator[None]:
+    """Ends each statement of the block after `seconds`, and raises CommandError then. The transaction goes on."""
+    try:
+        with connection.begin_nested():
+            connection.execute(_SET, {"timeout": f"{int(seconds * 1000)}ms"})
+            yield
+            connection.execute(_SET, {"timeout": "0"})
+    except OperationalError as error:
+        if not isinstance(error.orig, QueryCanceled):
+            raise
+        raise CommandError(f"this takes longer than {seconds:g} seconds; ask for less") from None

@@ -12,7 +12,7 @@ from datetime import UTC, date
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from roster_service.db.statement_time import limit_statements
+from roster_service.db.deadline import limit_statements
 from roster_service.db.tables import feeds, quality_counts
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import FeedState

@@ -16,12 +16,18 @@ from roster_service.auth.signed_requests import METHODS
 from roster_service.auth.throttling.limits import describe_headers as describe_rate_headers
 from roster_service.errors import ErrorProfile
 from roster_service.feeds import roster_state
-from roster_service.http.openapi import DocumentApi, make_body, refer
+from roster_service.http.openapi import (
+    EXAMPLE_ROOT,
+    DocumentApi,
+    collect_field_examples,
+    load_examples,
+    make_body,
+    refer,
+)
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
 from roster_service.rostering.openapi_tokens import RETRIED, RETRY_AFTER, add_token_operations
 from roster_service.rostering.operations import COUNT, list_parameters
 from roster_service.rostering.status_info import ERROR_SCHEMAS, WARNING_HEADER, StatusInfoSet, shape_failure
-from roster_service.schemas.examples import EXAMPLE_ROOT, collect_field_examples, load_examples
 from roster_service.schemas.roster_status import RosterStatus
 from roster_service.schemas.versions import Resource, Version
 from roster_service.serving.params import FIELDS, FILTER, LIMIT, SORT, Limits, Parameter

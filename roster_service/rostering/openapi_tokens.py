@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roster_service.auth.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
-from roster_service.http.openapi import DocumentApi, make_body, refer
-from roster_service.schemas.examples import EXAMPLE_ROOT, load_examples
+from roster_service.http.openapi import EXAMPLE_ROOT, DocumentApi, load_examples, make_body, refer
 from roster_service.schemas.versions import VERSIONS
 
 TAG = {"name": "Authorization", "description": "Access tokens (RFC 6749), their public keys, and metadata (RFC 8414)"}

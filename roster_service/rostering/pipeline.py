@@ -15,10 +15,8 @@ from roster_service.auth.signed_requests import SentRequest, SignedRequests
 from roster_service.auth.throttling.throttles import RosteringThrottle
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.feeds.roster_state import RosterState, make_state_headers
-from roster_service.http.disclosures import Disclosures
-from roster_service.http.json_responses import make_json
 from roster_service.http.request_facts import find_root_url
-from roster_service.http.stages import Disclosed, Planned, answer
+from roster_service.http.stages import Disclosed, Disclosures, Planned, answer, make_json
 from roster_service.rostering.operations import (
     Address,
     AnswerBody,

@@ -10,11 +10,10 @@ from marshmallow import Schema
 from roster_service import __version__
 from roster_service.auth.throttling import limits
 from roster_service.feeds import roster_state
-from roster_service.http.openapi import DocumentApi, make_body
-from roster_service.schemas.examples import collect_field_examples, load_examples
+from roster_service.http.openapi import DocumentApi, collect_field_examples, load_examples, make_body
 from roster_service.schemas.students import Student
 from roster_service.schemas.vendor_bodies import Failure
-from roster_service.vendor.responses import ROOT
+from roster_service.vendor.bodies import ROOT
 
 TAG = {"name": "Vendor", "description": "Log in, then ask for students"}
 RATE_HEADERS = limits.describe_headers()

@@ -1,6 +1,6 @@
-"""The stages of the vendor interface: what `answer` of `http/stages.py` calls.
+"""The paths of the vendor interface, their stages, which `answer` of `http/stages.py` calls, and the blueprint.
 
-They check, in this order: the API key (403), the throttle (429), the permission token (401), the body (400), the
+The stages check, in this order: the API key (403), the throttle (429), the permission token (401), the body (400), the
 privilege (403). The login needs no permission token; it checks the e-mail and the password last (401).
 """
 
@@ -13,7 +13,9 @@ from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
-from flask import Response, request
+from flask import Flask, Response, request
+from flask_smorest import Blueprint
+from marshmallow import Schema
 
 from roster_service.auth.credentials.api_keys import KeyHolder, find_key_holder
 from roster_service.auth.credentials.secrets import verify_password
@@ -27,16 +29,17 @@ from roster_service.auth.throttling.throttles import LoginAttempt, LoginThrottle
 from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.feeds.roster_state import make_state_headers
-from roster_service.http.disclosures import Disclosures
-from roster_service.http.stages import Disclosed, Planned, answer
+from roster_service.http.request_facts import add_rate_headers
+from roster_service.http.stages import Disclosed, Disclosures, Planned, answer
+from roster_service.schemas.roster_status import RosterStatus
 from roster_service.schemas.students import NAMING_FLAGS, list_named_people
-from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
+from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
 from roster_service.serving.page import Page
 from roster_service.serving.reader import Reader
 from roster_service.serving.roster_status import RosterStatusReader
 from roster_service.serving.students import StudentsParams, authorize_students, list_districts
-from roster_service.vendor.bodies import read_body, require_no_parameter
-from roster_service.vendor.responses import make_response
+from roster_service.vendor.bodies import ROOT, make_response, read_body, require_no_parameter
+from roster_service.vendor.openapi import document, make_api
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()
@@ -182,3 +185,54 @@ def _log_in(services: VendorServices, holder: KeyHolder, email: str, password: s
         "districts": list_districts(services.engine, holder),
     }
     return make_response(json.dumps(members, ensure_ascii=False))
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path: the schemas of its request and response, and whether it requires a permission token. `request`: None for
+    a path that takes GET, any other one takes POST."""
+
+    name: str
+    summary: str
+    request: type[Schema] | None
+    response: type[Schema] | dict[str, Any]
+    permission_token: bool
+    plan: RequestPlanner
+
+
+PATHS = (
+    Path(
+        "login",
+        "A permission token for 24 hours",
+        LoginRequest,
+        LoginAnswer,
+        permission_token=False,
+        plan=plan_login,
+    ),
+    Path(
+        "students",
+        "Students of a district",
+        StudentsRequest,
+        StudentsAnswer,
+        permission_token=True,
+        plan=plan_students,
+    ),
+    Path("status", "The last run of each feed", None, RosterStatus, permission_token=True, plan=plan_status),
+)
+
+
+def register_vendor(app: Flask, services: VendorServices, public_url: str | None, contact: str | None = None) -> None:
+    """Registers the paths and their OpenAPI document. `public_url`: the address that clients use, None for the address
+    of each request; `contact`: whom they may ask."""
+    blueprint = Blueprint("vendor", __name__, url_prefix=ROOT)
+    for path in PATHS:
+        operation = document(
+            path.name, path.summary, path.request, path.response, permission_token=path.permission_token
+        )
+        view = blueprint.doc(**operation)(make_vendor_view(services, path.plan))
+        # Flask would answer OPTIONS by itself, but the interface refuses every method except POST.
+        vars(view)["provide_automatic_options"] = False
+        method = "GET" if path.request is None else "POST"
+        blueprint.add_url_rule(f"/{path.name}", endpoint=path.name, view_func=view, methods=[method])
+    blueprint.after_request(add_rate_headers)
+    make_api(app, public_url, contact).register_blueprint(blueprint)

@@ -21,11 +21,11 @@ from roster_service.errors import (
     describe_fault,
     show_message,
 )
-from roster_service.http.json_responses import make_json
 from roster_service.http.request_facts import get_request_facts
+from roster_service.http.stages import make_json
 from roster_service.oauth.token_endpoint import find_problem
 from roster_service.rostering import blueprints as rostering
-from roster_service.vendor import responses as vendor
+from roster_service.vendor import bodies as vendor
 from roster_service.web.guides import NOT_FOUND, prefers_html, show_text
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from flask import Flask, Response
 
-from roster_service.http.json_responses import make_json
 from roster_service.http.request_facts import LIVE_PATH, READY_PATH
+from roster_service.http.stages import make_json
 from roster_service.serving.standby import Standby
 from roster_service.web.time_limit import is_draining
 

@@ -35,7 +35,7 @@ from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
 from roster_service.server.http_server import CONNECTIONS, MEMORY_BYTES
 from roster_service.serving.params import COLLECTION_PARAMETERS
 from roster_service.settings import Settings
-from roster_service.vendor.responses import FAILURES
+from roster_service.vendor.bodies import FAILURES
 from roster_service.web.metrics_page import list_database_metrics, list_standby_metrics
 from roster_service.web.time_limit import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import MEANINGS

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from flask import Flask
 from sqlalchemy.exc import OperationalError
 
-import roster_service.schemas
+import roster_service.http
 from roster_service.accounts import clients, vendors
 from roster_service.app import create_app
 from roster_service.auth.credentials.api_keys import Allowance
@@ -27,8 +27,8 @@ from roster_service.auth.throttling.limits import RosteringAllowance
 from roster_service.cli import demo
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
+from roster_service.http.openapi import EXAMPLE_ROOT, FILE
 from roster_service.roster.upgrades import upgrade
-from roster_service.schemas.examples import EXAMPLE_ROOT, FILE
 from roster_service.schemas.students import INCLUDES
 from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.settings import Settings
@@ -37,7 +37,7 @@ from tests.actors import TESTER
 from tests.conftest import close_app
 from tools.generate_district import generate
 
-SNAPSHOT = Path(roster_service.schemas.__file__).with_name(FILE)
+SNAPSHOT = Path(roster_service.http.__file__).with_name(FILE)
 STUDENTS = 60
 STAMP = "2026-11-21T02:00:00.000Z"
 STAMPED = ("orgs", "academic_sessions", "courses", "classes", "users", "enrollments", "demographics")

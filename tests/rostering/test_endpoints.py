@@ -11,7 +11,7 @@ from roster_service.errors import ErrorProfile, Problem
 from roster_service.rostering.endpoints import ENDPOINTS, Access, Cardinality, Endpoint
 from roster_service.rostering.status_info import STATUS_INFO, make_failure, make_warning
 from roster_service.serving.plan import Notice
-from roster_service.vendor.responses import FAILURES
+from roster_service.vendor.bodies import FAILURES
 
 # The paths of the specification, in its own order.
 SPECIFICATION = """

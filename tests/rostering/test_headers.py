@@ -16,7 +16,7 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.instants import format_instant
 from roster_service.feeds.roster_state import RosterState, make_state_headers
 from roster_service.roster.withheld import WithheldField
-from roster_service.rostering.headers import make_etag, make_links
+from roster_service.rostering.operations import make_etag, make_links
 
 ADDRESS = "https://h/orgs"
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from roster_service.auth.credentials import secrets
 from roster_service.serving.reader import Reader
-from roster_service.vendor.responses import FAILURES
+from roster_service.vendor.bodies import FAILURES
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 

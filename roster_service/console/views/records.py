@@ -15,7 +15,7 @@ from roster_service.console.record_cells import name_record
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views.roster import LONGEST
 from roster_service.console.visit import Outcome, Shown, Submission, Visit
-from roster_service.db.statement_time import limit_statements
+from roster_service.db.deadline import limit_statements
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import find_person
 from roster_service.explore.references import References, read_references

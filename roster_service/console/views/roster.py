@@ -18,7 +18,7 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.record_cells import COLUMNS, Item, RecordRow, make_rows, name_record
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Outcome, Shown, Submission, Visit, read_number
-from roster_service.db.statement_time import limit_statements
+from roster_service.db.deadline import limit_statements
 from roster_service.errors import CommandError, RefusedRequestError
 from roster_service.explore.references import read_labels
 from roster_service.explore.roster_facets import FACETS
