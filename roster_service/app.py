@@ -35,11 +35,11 @@ from roster_service.db.engine import (
     require_reachable,
     require_reading,
 )
-from roster_service.db.roles import Role, make_role_url, make_role_urls, require_role
+from roster_service.db.roles import DatabaseRole, make_role_url, make_role_urls, require_role
 from roster_service.db.round_trip import RoundTrips
 from roster_service.feeds.roster_state import read_database_id
 from roster_service.http.request_facts import register_host_check
-from roster_service.http.stages import Disclosures
+from roster_service.http.stages import DisclosureRecorder
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.roster.upgrades import require_servable
@@ -79,9 +79,9 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     another way, and SettingError if a setting is wrong.
     """
     urls = prepare_database(settings, database_url)
-    engine = make_serving_engine(urls[Role.SERVING], settings)
+    engine = make_serving_engine(urls[DatabaseRole.SERVING], settings)
     accounts = make_reading_engine(
-        urls[Role.ACCOUNTS],
+        urls[DatabaseRole.ACCOUNTS],
         statement_seconds=settings.request_seconds,
         pool_size=ACCOUNTS_POOL_SIZE,
         own_sessions=False,
@@ -90,7 +90,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     issuer = settings.root_url
 
     access_log = AccessLog(
-        make_engine(urls[Role.COUNTERS]),
+        make_engine(urls[DatabaseRole.COUNTERS]),
         open_spool(settings, database_url),
         is_required=settings.access_log_required,
     )
@@ -98,14 +98,14 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_access_log"] = access_log
     app.extensions["roster_engine"] = engine
     app.extensions["roster_accounts_engine"] = accounts
-    ordering = make_ordering_engine(urls[Role.SERVING], statement_seconds=settings.request_seconds)
+    ordering = make_ordering_engine(urls[DatabaseRole.SERVING], statement_seconds=settings.request_seconds)
     app.extensions["roster_ordering_engine"] = ordering
     round_trips = RoundTrips(engine)
     app.extensions["roster_round_trips"] = round_trips
     standby = open_standby(engine, settings)
     app.extensions["roster_standby"] = standby
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
-    counting = make_counting_engine(urls[Role.COUNTERS])
+    counting = make_counting_engine(urls[DatabaseRole.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
     counters = Counters(make_storage(counting, settings.rate_storage_url))
     throttle = RosteringThrottle(counters, accounts, settings.workers)
@@ -115,7 +115,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         if standby is None
         else StandbyReader(round_trips, orderings, settings.pull_minutes, standby)
     )
-    disclosures = Disclosures(access_log, GrantedDistricts(accounts), PersonHasher(settings.read_secret_key()))
+    disclosures = DisclosureRecorder(access_log, GrantedDistricts(accounts), PersonHasher(settings.read_secret_key()))
     status = RosterStatusReader(engine, counting)
     signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
     rostering.register_rostering(
@@ -162,7 +162,12 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         app.extensions["roster_owner_engine"] = owner = make_engine(database_url)
         register_console(app, settings, owner, engine, counters)
     register_health(app, partial(find_first_unmet, list_checks(engine, keys)), standby)
-    roles = {engine: Role.SERVING, ordering: Role.SERVING, accounts: Role.ACCOUNTS, counting: Role.COUNTERS}
+    roles = {
+        engine: DatabaseRole.SERVING,
+        ordering: DatabaseRole.SERVING,
+        accounts: DatabaseRole.ACCOUNTS,
+        counting: DatabaseRole.COUNTERS,
+    }
     for opened, role in roles.items():
         count_connections(opened, role)
     return finish_app(app, settings)
@@ -206,8 +211,8 @@ def create_console(settings: Settings, database_url: str) -> Flask:
     """Makes an application with the console alone, for a process of its own. Arguments and errors as for
     `create_app`."""
     urls = prepare_database(settings, database_url)
-    serving = make_serving_engine(urls[Role.SERVING], settings)
-    counting = make_counting_engine(urls[Role.COUNTERS])
+    serving = make_serving_engine(urls[DatabaseRole.SERVING], settings)
+    counting = make_counting_engine(urls[DatabaseRole.COUNTERS])
     owner = make_engine(database_url)
     app = begin_app(settings)
     for name, engine in {"owner": owner, "counting": counting, "serving": serving}.items():
@@ -239,7 +244,7 @@ def open_spool(settings: Settings, database_url: str) -> Spool:
     return spool
 
 
-def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str]:
+def prepare_database(settings: Settings, database_url: str) -> Mapping[DatabaseRole, str]:
     """Checks that this version can serve the database, makes the first signing key where there is none, and returns the
     URLs of the roles that serve requests.
 
@@ -299,7 +304,7 @@ def open_standby(serving: sa.Engine, settings: Settings) -> Standby | None:
     return standby
 
 
-def count_connections(engine: sa.Engine, role: Role) -> None:
+def count_connections(engine: sa.Engine, role: DatabaseRole) -> None:
     """Counts the open connections of an engine in the metrics."""
     number = CONNECTIONS.labels(role.value)
     sa.event.listen(engine, "connect", lambda *_: number.inc())

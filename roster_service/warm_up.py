@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from roster_service.db.engine import make_ordering_engine
-from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.rostering.endpoints import list_listings
 from roster_service.serving.warm_up import WarmUp, make_orderings
 from roster_service.settings import Settings
@@ -19,7 +19,7 @@ def warm_up(engine: sa.Engine, settings: Settings) -> WarmUp:
     """
     with engine.connect() as connection:
         urls = make_role_urls(connection, settings.role_password)
-    serving = make_ordering_engine(urls[Role.SERVING], statement_seconds=max(1, settings.warm_seconds))
+    serving = make_ordering_engine(urls[DatabaseRole.SERVING], statement_seconds=max(1, settings.warm_seconds))
     try:
         return make_orderings(
             engine,

@@ -19,7 +19,7 @@ from hypothesis import settings
 from roster_service.auth.credentials import secrets
 from roster_service.db import engine as engine_module
 from roster_service.db.engine import make_engine
-from roster_service.db.roles import Role, make_role_base, name_role
+from roster_service.db.roles import DatabaseRole, make_role_base, name_role
 from roster_service.settings import Settings
 from tests.extent import EXTENT, Extent
 from tests.postgres.databases import administer, copy_database, drop_databases
@@ -110,7 +110,7 @@ def migrated_template(server_url: str) -> Iterator[str]:
         yield name
     drop_databases(server_url, name)
     # The copies of the template share its roles.
-    administer(server_url, *(f"DROP ROLE {name_role(make_role_base(name), role)}" for role in Role))
+    administer(server_url, *(f"DROP ROLE {name_role(make_role_base(name), role)}" for role in DatabaseRole))
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ from roster_service.errors import CommandError
 
 
 @dataclass(frozen=True)
-class Operator:
+class OperatorAccount:
     """An operator's account. `has_password`: whether the operator has used a link; `has_link`: whether one is open;
     `has_codes`: whether a login with the password needs a one-time code too."""
 
@@ -44,10 +44,10 @@ class Operator:
     has_codes: bool
 
 
-def list_operators(connection: sa.Connection) -> list[Operator]:
+def list_operators(connection: sa.Connection) -> list[OperatorAccount]:
     """Lists all operators, ordered by e-mail."""
     return [
-        Operator(
+        OperatorAccount(
             email=row.email,
             name=row.name,
             role=OperatorRole(row.role),
@@ -60,7 +60,7 @@ def list_operators(connection: sa.Connection) -> list[Operator]:
     ]
 
 
-def find_operator(connection: sa.Connection, email: str) -> Operator:
+def find_operator(connection: sa.Connection, email: str) -> OperatorAccount:
     """Returns the operator with this e-mail. Raises CommandError if there is none."""
     found = _find(connection, email)
     if found is None:
@@ -68,7 +68,7 @@ def find_operator(connection: sa.Connection, email: str) -> Operator:
     return found
 
 
-def _find(connection: sa.Connection, email: str) -> Operator | None:
+def _find(connection: sa.Connection, email: str) -> OperatorAccount | None:
     address = normalize_email(email)
     return next((item for item in list_operators(connection) if item.email == address), None)
 
@@ -86,12 +86,12 @@ def add_operator(
         return _make_link(connection, address, secret_key)
 
 
-def set_role(connection: sa.Connection, actor: Actor, email: str, role: OperatorRole) -> Operator:
+def set_role(connection: sa.Connection, actor: Actor, email: str, role: OperatorRole) -> OperatorAccount:
     """Gives an operator another role. Raises CommandError for an unknown operator and for the last owner."""
     return _change(connection, actor, Verb.OPERATOR_SET_ROLE, email, {"role": role})
 
 
-def set_operator_enabled(connection: sa.Connection, actor: Actor, email: str, enabled: bool) -> Operator:
+def set_operator_enabled(connection: sa.Connection, actor: Actor, email: str, enabled: bool) -> OperatorAccount:
     """Enables or disables an operator, and ends an open link and all sessions. Raises CommandError for an unknown
     operator and for the last owner."""
     verb = Verb.OPERATOR_ENABLE if enabled else Verb.OPERATOR_DISABLE
@@ -118,12 +118,12 @@ def remove_operator(connection: sa.Connection, actor: Actor, email: str) -> None
         connection.execute(sa.delete(operators).where(operators.c.email == found.email))
 
 
-def find_linked(connection: sa.Connection, token: str, secret_key: str) -> Operator:
+def find_linked(connection: sa.Connection, token: str, secret_key: str) -> OperatorAccount:
     """Returns the operator whose link this is. Raises CommandError as `use_link`."""
     return _find_linked(connection, read_link(token, secret_key))
 
 
-def _find_linked(connection: sa.Connection, said: OperatorLink) -> Operator:
+def _find_linked(connection: sa.Connection, said: OperatorLink) -> OperatorAccount:
     own = operators.c.id == said.operator_id, operators.c.link == said.link, operators.c.enabled
     email = connection.scalar(sa.select(operators.c.email).where(*own))
     if email is None:
@@ -131,7 +131,7 @@ def _find_linked(connection: sa.Connection, said: OperatorLink) -> Operator:
     return find_operator(connection, email)
 
 
-def use_link(connection: sa.Connection, token: str, password: str, secret_key: str) -> Operator:
+def use_link(connection: sa.Connection, token: str, password: str, secret_key: str) -> OperatorAccount:
     """Sets the password of the operator whose link this is, and ends the link and all sessions. The operator is the
     actor.
 
@@ -149,7 +149,7 @@ def use_link(connection: sa.Connection, token: str, password: str, secret_key: s
     return find_operator(connection, email)
 
 
-def verify_password(connection: sa.Connection, email: str, password: str) -> Operator | None:
+def verify_password(connection: sa.Connection, email: str, password: str) -> OperatorAccount | None:
     """Returns the enabled operator with this e-mail and this password; None if there is none. A login needs a one-time
     code too, if the operator has such codes. An unknown e-mail takes the same time as a wrong password."""
     address = normalize_email(email)
@@ -171,7 +171,7 @@ def set_codes(connection: sa.Connection, actor: Actor, key: str | None, code: st
         store_code_key(connection, actor.name, key, step, secret_key)
 
 
-def find_directory_operator(connection: sa.Connection, subject: str, email: str) -> Operator | None:
+def find_directory_operator(connection: sa.Connection, subject: str, email: str) -> OperatorAccount | None:
     """Returns the enabled operator whose account in the directory this is: the one that has logged in with it, or, for
     its first login, the one with its e-mail, who has it from now on. None if there is none, and for an e-mail whose
     operator has another account."""
@@ -191,7 +191,7 @@ def _make_link(connection: sa.Connection, email: str, secret_key: str) -> str:
     return sign_link(OperatorLink(connection.execute(own.returning(operators.c.id)).scalar_one(), link), secret_key)
 
 
-def _change(connection: sa.Connection, actor: Actor, verb: Verb, email: str, values: dict[str, Any]) -> Operator:
+def _change(connection: sa.Connection, actor: Actor, verb: Verb, email: str, values: dict[str, Any]) -> OperatorAccount:
     with _recorded(connection, actor, verb, email), _keeping_an_owner(connection):
         found = find_operator(connection, email)
         connection.execute(sa.update(operators).where(operators.c.email == found.email).values(values))

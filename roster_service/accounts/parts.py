@@ -35,7 +35,7 @@ _PLAIN = "plain"
 
 
 @dataclass(frozen=True)
-class Part:
+class ShownPart:
     """A part of what the service knows of people. `words`: for people; `scopes`: sets of which a client needs one scope
     each; `flag`: with which the vendor interface shows it, `_PLAIN` for the plain student record, None for neither;
     `fields`: it is withheld if all of them are; `student_fields`: the same on the vendor interface, where they differ;
@@ -52,21 +52,21 @@ class Part:
 
 def _of_people(
     name: str, words: str, flag: str | None, *fields: WithheldField, versions: tuple[Version, ...] = VERSIONS
-) -> Part:
-    return Part(name, words, (_PEOPLE,), flag, frozenset(fields), versions=versions)
+) -> ShownPart:
+    return ShownPart(name, words, (_PEOPLE,), flag, frozenset(fields), versions=versions)
 
 
-def _of_demographics(name: str, words: str, *fields: WithheldField) -> Part:
-    return Part(name, words, (_DEMOGRAPHICS,), PermissionFlag.DEMOGRAPHICS, frozenset(fields))
+def _of_demographics(name: str, words: str, *fields: WithheldField) -> ShownPart:
+    return ShownPart(name, words, (_DEMOGRAPHICS,), PermissionFlag.DEMOGRAPHICS, frozenset(fields))
 
 
-def _metadata(name: str, words: str, *scopes: ScopeName) -> Part:
+def _metadata(name: str, words: str, *scopes: ScopeName) -> ShownPart:
     paths = _DEMOGRAPHICS if ScopeName.DEMOGRAPHIC_METADATA in scopes else _PEOPLE
-    return Part(name, words, (paths, *(frozenset({scope}) for scope in scopes)), None)
+    return ShownPart(name, words, (paths, *(frozenset({scope}) for scope in scopes)), None)
 
 
 _F, _NEWER = WithheldField, (V1P2,)
-PARTS: Mapping[str, Part] = {
+PARTS: Mapping[str, ShownPart] = {
     part.name: part
     for part in (
         _of_people("names", "names, usernames and grades", _PLAIN),
@@ -78,7 +78,7 @@ PARTS: Mapping[str, Part] = {
         _of_people("preferredNames", "preferred names", _PLAIN, _F.PREFERRED_NAMES, versions=_NEWER),
         _of_people("pronouns", "pronouns", None, _F.PRONOUNS, versions=_NEWER),
         _of_people("classes", "classes and teachers", PermissionFlag.ENROLLMENTS),
-        Part(
+        ShownPart(
             "guardians",
             "guardians",
             (_PEOPLE, frozenset({ScopeName.GUARDIANS})),
@@ -170,7 +170,7 @@ def explain_nothing(vendor: Vendor) -> str:
     return "what it is granted is not in the roster, or no API key or client of it that is valid opens a part"
 
 
-def require_part(name: str) -> Part:
+def require_part(name: str) -> ShownPart:
     """Returns the part with a name. Raises CommandError if there is none."""
     found = PARTS.get(name)
     if found is None:
@@ -193,7 +193,7 @@ def _find_received(vendor: Vendor, clients: Collection[Client], *, has_key: bool
     return found
 
 
-def _opens(client: Client, part: Part) -> bool:
+def _opens(client: Client, part: ShownPart) -> bool:
     """Whether the scopes of a client open a part, those of one version together: a token has one version."""
     held = read_scopes(client.scopes)
     names = [{scope.name for scope in held if scope.version == version.prefix} for version in part.versions]

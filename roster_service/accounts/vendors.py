@@ -55,7 +55,7 @@ class Vendor:
 
 
 @dataclass(frozen=True)
-class Login:
+class VendorLogin:
     """A new API key, its prefix, and the password that was made; None if the operator has given the password."""
 
     prefix: str
@@ -95,7 +95,7 @@ def add_vendor(
     password: str | None = None,
     *,
     expires_at: datetime | None = None,
-) -> Login:
+) -> VendorLogin:
     """Adds a vendor without grants, with an API key and a password. `password`: None to make one; `expires_at`: the end
     of the API key.
 
@@ -112,7 +112,7 @@ def add_vendor(
         made = make_password()
         set_password(connection, added.id, made if password is None else password)
         key = issue_key(connection, added.id, expires_at)
-    return Login(key.prefix, key.api_key, made if password is None else None)
+    return VendorLogin(key.prefix, key.api_key, made if password is None else None)
 
 
 def find_vendor(connection: sa.Connection, email: str) -> Vendor:

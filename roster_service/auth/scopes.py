@@ -50,7 +50,7 @@ EXPLANATIONS = {
 
 
 @dataclass(frozen=True)
-class Preset:
+class ScopePreset:
     """Scopes that a purpose needs. `words`: what a client with them reads, for people."""
 
     words: str
@@ -62,16 +62,16 @@ class Preset:
 
 
 # What most products need, for the command line and the console.
-PRESETS: Mapping[str, Preset] = {
-    "students-teachers": Preset(
+PRESETS: Mapping[str, ScopePreset] = {
+    "students-teachers": ScopePreset(
         "students and teachers, with their schools, terms, classes and enrollments", (ScopeName.FULL,)
     ),
-    "guardians": Preset("these, and guardians", (ScopeName.FULL, ScopeName.GUARDIANS)),
-    "demographics": Preset(
+    "guardians": ScopePreset("these, and guardians", (ScopeName.FULL, ScopeName.GUARDIANS)),
+    "demographics": ScopePreset(
         "students and teachers, and demographics: birth dates, sex, race and ethnicity",
         (ScopeName.FULL, ScopeName.DEMOGRAPHICS),
     ),
-    "everything": Preset("everything, with guardians, demographics and all metadata", tuple(ScopeName)),
+    "everything": ScopePreset("everything, with guardians, demographics and all metadata", tuple(ScopeName)),
 }
 
 _METADATA_SCOPES = {

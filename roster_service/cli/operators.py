@@ -9,7 +9,7 @@ import click
 
 from roster_service.accounts import operators
 from roster_service.accounts.operator_sessions import LINK_PATH, LINK_SECONDS
-from roster_service.accounts.operators import Operator
+from roster_service.accounts.operators import OperatorAccount
 from roster_service.auth.credentials.transport import is_local_host
 from roster_service.change_log.actors import OperatorRole
 from roster_service.cli.terminal import (
@@ -33,7 +33,7 @@ ROLES = click.Choice([role.value for role in OperatorRole])
 
 
 @dataclasses.dataclass(frozen=True)
-class Invitation:
+class PasswordLink:
     """The link with which an operator sets a password, once, within `hours`."""
 
     email: str
@@ -61,11 +61,11 @@ def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
     show(_invite(settings, added, token), as_json, _describe_invitation)
 
 
-def _invite(settings: Settings, added: Operator, token: str) -> Invitation:
-    return Invitation(added.email, f"{settings.find_console_url()}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
+def _invite(settings: Settings, added: OperatorAccount, token: str) -> PasswordLink:
+    return PasswordLink(added.email, f"{settings.find_console_url()}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
 
 
-def _describe_invitation(made: Invitation) -> str:
+def _describe_invitation(made: PasswordLink) -> str:
     host = urlsplit(made.link).hostname or ""
     lines = [made.link, f"With this link {made.email} sets a password, once, within {made.hours} hours."]
     if host in ANY_HOST or is_local_host(host):
@@ -82,7 +82,7 @@ def operator_list(as_json: bool) -> None:
     show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there are no operators"))
 
 
-def _to_row(item: Operator) -> dict[str, str]:
+def _to_row(item: OperatorAccount) -> dict[str, str]:
     return {
         "e-mail": item.email,
         "name": item.name,

@@ -14,7 +14,7 @@ import click
 from roster_service.accounts import vendors
 from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
-from roster_service.accounts.vendors import Grant, Login, Vendor
+from roster_service.accounts.vendors import Grant, Vendor, VendorLogin
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey
 from roster_service.auth.throttling.limits import MOST, RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.cli.credentials import describe_dates, read_dates
@@ -63,7 +63,7 @@ def read_password(from_stdin: bool) -> str | None:
     return sys.stdin.readline().rstrip("\r\n") if from_stdin else None
 
 
-def describe_login(login: Login) -> str:
+def describe_login(login: VendorLogin) -> str:
     """Returns the lines that show the new key and password."""
     lines = [f"api key   {login.api_key}"]
     if login.password is not None:

@@ -25,7 +25,7 @@ from roster_service.cli.terminal import (
     reason_option,
     show,
 )
-from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.deliveries.previews import export_collection
 from roster_service.explore.known_people import choose_person
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
@@ -111,7 +111,8 @@ def record_show(sourced_id: str, email: str, version: str | None, as_json: bool)
     has it, with all parts that the flags of the vendor allow. The change log has the look."""
     settings = read_settings()
     with open_change() as (connection, actor):
-        serving = make_serving_engine(make_role_urls(connection, settings.role_password)[Role.SERVING], settings)
+        urls = make_role_urls(connection, settings.role_password)
+        serving = make_serving_engine(urls[DatabaseRole.SERVING], settings)
         try:
             found = show_as(connection, serving, actor, sourced_id, email, version, settings)
         finally:

@@ -24,7 +24,7 @@ from roster_service.errors import SchemaError
 NAME_BYTES = 63
 
 
-class Role(Enum):
+class DatabaseRole(Enum):
     """The task of a role."""
 
     # Reads the roster through row-level security, and makes the orderings of collections.
@@ -48,19 +48,19 @@ def _join_names(joined: tuple[sa.Table, ...]) -> str:
 
 
 _COUNTERS = (tables.rate_windows, tables.rate_hits)
-RIGHTS: Mapping[Role, tuple[str, ...]] = {
-    Role.SERVING: (
+RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
+    DatabaseRole.SERVING: (
         f"SELECT ON {_join_names(READABLE)}",
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(WRITABLE)}",
         # Each name is that of one function, so its file alone has the arguments.
         "EXECUTE ON FUNCTION admit_client, admit_key_holder, evict_orderings",
     ),
-    Role.ACCOUNTS: (
+    DatabaseRole.ACCOUNTS: (
         f"SELECT ON {_join_names((tables.vendors, tables.vendor_defaults, tables.oauth_clients, tables.signing_keys))}",
         # The access log names the districts.
         f"SELECT (vendor_id, district_id) ON {tables.vendor_grants.name}",
     ),
-    Role.COUNTERS: (
+    DatabaseRole.COUNTERS: (
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",
         f"INSERT, DELETE, SELECT (stamp) ON {tables.oauth1_nonces.name}",
         f"SELECT, INSERT, UPDATE ON {_join_names((tables.usage, tables.refused_requests, tables.last_uses))}",
@@ -75,7 +75,7 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
 }
 
 
-def name_role(base: str, role: Role) -> str:
+def name_role(base: str, role: DatabaseRole) -> str:
     """Returns the name of a role. `base`: of `make_role_base`."""
     return f"{base}_{role.value}"
 
@@ -83,7 +83,7 @@ def name_role(base: str, role: Role) -> str:
 def make_role_base(database: str) -> str:
     """Returns the base of the names of a database's roles: the database's name. A long name is cut and gets a hash, so
     that it stays unique."""
-    room = NAME_BYTES - max(len(name_role("", role)) for role in Role)
+    room = NAME_BYTES - max(len(name_role("", role)) for role in DatabaseRole)
     if len(database.encode()) <= room:
         return database
     suffix = "_" + hashlib.sha256(database.encode()).hexdigest()[:12]
@@ -95,7 +95,7 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def find_role(connection: sa.Connection, role: Role) -> str | None:
+def find_role(connection: sa.Connection, role: DatabaseRole) -> str | None:
     """Returns the name of a role of this database; None if it has no roles yet."""
     base = connection.scalar(sa.select(tables.roster_state.c.role_base))
     return None if base is None else name_role(base, role)
@@ -108,13 +108,13 @@ def make_role_url(owner_url: str | sa.URL, name: str, password: str | None) -> s
     return owner.set(username=name, password=find_password(owner, name, password)).render_as_string(hide_password=False)
 
 
-def make_role_urls(connection: sa.Connection, password: str | None) -> Mapping[Role, str]:
+def make_role_urls(connection: sa.Connection, password: str | None) -> Mapping[DatabaseRole, str]:
     """Returns the URLs that log in as the roles of a database. `connection`: as the owner of its tables; `password`: as
     for `find_password`. Raises SchemaError if the database has no roles yet."""
     base = connection.scalar(sa.select(tables.roster_state.c.role_base))
     if base is None:
         raise SchemaError("the database has no roles that serve requests; run `roster db upgrade`")
-    return {role: make_role_url(connection.engine.url, name_role(base, role), password) for role in Role}
+    return {role: make_role_url(connection.engine.url, name_role(base, role), password) for role in DatabaseRole}
 
 
 def find_password(owner: sa.URL, name: str, password: str | None) -> str | None:
@@ -135,7 +135,7 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
     """
     user, database = connection.execute(sa.text("SELECT current_user, current_database()")).one()
     base = connection.scalar(sa.select(tables.roster_state.c.role_base)) or make_role_base(database)
-    names = {role: name_role(base, role) for role in Role}
+    names = {role: name_role(base, role) for role in DatabaseRole}
     try:
         with connection.begin_nested():
             for name in names.values():

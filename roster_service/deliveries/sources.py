@@ -13,7 +13,7 @@ from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.registered_client import find_client
 from roster_service.db.engine import make_snapshot_engine
-from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import feeds, oauth_clients
 from roster_service.deliveries.package import Source
 from roster_service.deliveries.presets import PRESETS, Preset
@@ -29,7 +29,7 @@ def open_snapshot(owner: sa.Engine, settings: Settings) -> Iterator[sa.Connectio
     """Yields a connection of the serving role that reads one snapshot. `owner`: as the owner of the tables. A refusal
     of the client in the block becomes a CommandError."""
     with owner.connect() as connection:
-        url = make_role_urls(connection, settings.role_password)[Role.SERVING]
+        url = make_role_urls(connection, settings.role_password)[DatabaseRole.SERVING]
     engine = make_snapshot_engine(url)
     try:
         with engine.connect() as connection:

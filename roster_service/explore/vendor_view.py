@@ -33,7 +33,7 @@ from roster_service.feeds.exclusions import IdHasher
 from roster_service.roster.references import OF_PEOPLE
 from roster_service.roster.visibility import VENDOR, Viewer, org_id_is_granted
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
-from roster_service.rostering.operations import Address, Operation, PlannedRequest, show_page, show_record
+from roster_service.rostering.operations import Operation, PlannedRequest, RequestAddress, show_page, show_record
 from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.serving.orderings import Orderings
 from roster_service.serving.params import Limits
@@ -205,7 +205,7 @@ class _Look:
         """Plans the request of a client. Raises RefusedRequestError."""
         settings = self.settings
         limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
-        address = Address(settings.root_url, path, query)
+        address = RequestAddress(settings.root_url, path, query)
         operation = Operation(endpoint, version, limits, settings.v1p2_errors)
         return operation.plan(token, token.admission, address, path_ids)
 

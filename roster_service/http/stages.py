@@ -31,7 +31,7 @@ def make_json(members: Mapping[str, object], status: int) -> Response:
     return response
 
 
-class Disclosures:
+class DisclosureRecorder:
     """Records disclosures of either interface."""
 
     def __init__(self, access_log: AccessLog, districts: GrantedDistricts, hasher: PersonHasher) -> None:
@@ -76,7 +76,7 @@ class Disclosures:
         facts.records = records
 
 
-class Caller(Protocol):
+class VendorCaller(Protocol):
     """The authenticated caller of an interface. `caller`: the OAuth client id, or the prefix of the API key;
     `short_scopes`: its scopes or permission flags, for the access log."""
 
@@ -109,14 +109,14 @@ class Planned:
     describe_shape: Callable[[], str] | None = None
 
 
-AnyCaller = TypeVar("AnyCaller", bound=Caller)
+AnyCaller = TypeVar("AnyCaller", bound=VendorCaller)
 
 
 def answer(
     authenticate: Callable[[], AnyCaller],
     throttle: Callable[[AnyCaller], RateState | None],
     plan: Callable[[AnyCaller], Planned],
-    disclosures: Disclosures,
+    disclosures: DisclosureRecorder,
 ) -> Response:
     """Answers Flask's current request by the stages of an interface.
 

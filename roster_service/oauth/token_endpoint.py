@@ -89,7 +89,7 @@ class RefusedClientError(InvalidClientError):  # type: ignore[misc]  # Authlib h
         return [*others, ("WWW-Authenticate", 'Basic realm="roster"')]
 
 
-class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
+class TokenClient(ClientMixin):  # type: ignore[misc]  # Authlib has no types
     """A registered client, with the interface that Authlib requires."""
 
     def __init__(self, registered: RegisteredClient) -> None:
@@ -175,7 +175,7 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
         response: Response = super().handle_error_response(token_request, error)
         return response
 
-    def authenticate_client(self, token_request: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
+    def authenticate_client(self, token_request: Any, methods: Sequence[str], endpoint: str = "token") -> TokenClient:
         """Returns the client of the request, and counts its token.
 
         Raises RefusedClientError for missing or malformed credentials, for an unknown client and a wrong secret in the
@@ -185,7 +185,7 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
         # A request uses one authentication method only (RFC 6749, section 2.3): the header, if there is one.
         allowed = AUTH_METHODS[:1] if "Authorization" in token_request.headers else methods
         try:
-            client: Client = super().authenticate_client(token_request, allowed, endpoint)
+            client: TokenClient = super().authenticate_client(token_request, allowed, endpoint)
         except (InvalidClientError, ValueError):
             raise RefusedClientError(find_malformation(request) or WRONG_CREDENTIALS, Problem.CREDENTIALS) from None
         if client.registered.disabled:
@@ -207,11 +207,11 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
         """Returns the private key that signs."""
         return self.keys.read_private()
 
-    def get_audiences(self, client: Client, user: object, scope: str) -> str:
+    def get_audiences(self, client: TokenClient, user: object, scope: str) -> str:
         """Returns the `aud` claim: the rostering interface."""
         return make_access_token_audience(self.issuer)
 
-    def get_extra_claims(self, client: Client, grant_type: str, user: object, scope: str) -> dict[str, Any]:
+    def get_extra_claims(self, client: TokenClient, grant_type: str, user: object, scope: str) -> dict[str, Any]:
         """Returns the claims by which the database admits the client, and the granted scopes in their long spelling."""
         return {
             "scope": " ".join(map(str, read_scopes(scope.split()))),
@@ -273,12 +273,12 @@ def register_oauth(
     request. `seconds`: the validity of a token.
     """
 
-    def query_client(client_id: str) -> Client:
+    def query_client(client_id: str) -> TokenClient:
         with engine.connect() as connection:
             # PostgreSQL refuses a text with a NUL, and no client has such an id.
             registered = None if "\x00" in client_id else find_client(connection, client_id, even_disabled=True)
         # An unknown client fails at the comparison of the secret, and so gets the same response as a wrong secret.
-        return Client(registered or UNKNOWN_CLIENT)
+        return TokenClient(registered or UNKNOWN_CLIENT)
 
     server = TokenServer(app, query_client=query_client, save_token=lambda _token, _request: None)
     server.throttle = throttle

@@ -28,7 +28,7 @@ from roster_service.serving.path_filters import PathFilter
 from roster_service.serving.warm_up import Listing
 
 
-class Access(Enum):
+class Scopes(Enum):
     """The scopes that allow an endpoint; a token needs any one of them."""
 
     CORE = (ScopeName.CORE, ScopeName.FULL)
@@ -53,7 +53,7 @@ class Endpoint:
     path: str
     name: str
     resource: Resource
-    access: Access
+    access: Scopes
     cardinality: Cardinality
     path_filter: PathFilter
     summary: str
@@ -70,7 +70,7 @@ class Endpoint:
 
 
 def _make_listed(
-    path: str, kind: str, one: str, resource: Resource, path_filter: PathFilter, summary: str, access: Access
+    path: str, kind: str, one: str, resource: Resource, path_filter: PathFilter, summary: str, access: Scopes
 ) -> tuple[Endpoint, Endpoint]:
     """Returns the endpoints of a collection and of a single record of it. `kind`: of record, in the name of the latter;
     `one`: its summary."""
@@ -82,7 +82,7 @@ def _make_listed(
 
 
 def _make_nested(path: str, name: str, resource: Resource, path_filter: PathFilter, summary: str) -> Endpoint:
-    return Endpoint(path, name, resource, Access.FULL, Cardinality.COLLECTION, path_filter, summary)
+    return Endpoint(path, name, resource, Scopes.FULL, Cardinality.COLLECTION, path_filter, summary)
 
 
 def list_listings() -> Iterator[Listing]:
@@ -98,8 +98,8 @@ _STUDENTS = path_filters.users_with_role("student")
 _TEACHERS = path_filters.users_with_role("teacher")
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *_make_listed("/orgs", "Org", "one organization", ORGS, path_filters.everything, "all organizations", Access.CORE),
-    *_make_listed("/schools", "School", "one school", ORGS, path_filters.schools, "orgs of type school", Access.CORE),
+    *_make_listed("/orgs", "Org", "one organization", ORGS, path_filters.everything, "all organizations", Scopes.CORE),
+    *_make_listed("/schools", "School", "one school", ORGS, path_filters.schools, "orgs of type school", Scopes.CORE),
     *_make_listed(
         "/academicSessions",
         "AcademicSession",
@@ -107,7 +107,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         ACADEMIC_SESSIONS,
         path_filters.everything,
         "all academic sessions",
-        Access.CORE,
+        Scopes.CORE,
     ),
     *_make_listed(
         "/terms",
@@ -116,7 +116,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         ACADEMIC_SESSIONS,
         path_filters.terms,
         "sessions of type term or semester",
-        Access.CORE,
+        Scopes.CORE,
     ),
     *_make_listed(
         "/gradingPeriods",
@@ -125,7 +125,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         ACADEMIC_SESSIONS,
         path_filters.grading_periods,
         "sessions of type gradingPeriod",
-        Access.CORE,
+        Scopes.CORE,
     ),
     _make_nested(
         "/schools/{schoolId}/terms",
@@ -141,7 +141,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path_filters.grading_periods_of_term,
         "grading periods in a term",
     ),
-    *_make_listed("/courses", "Course", "one course", COURSES, path_filters.everything, "all courses", Access.CORE),
+    *_make_listed("/courses", "Course", "one course", COURSES, path_filters.everything, "all courses", Scopes.CORE),
     _make_nested(
         "/schools/{schoolId}/courses",
         "getCoursesForSchool",
@@ -149,7 +149,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path_filters.courses_of_school,
         "courses of a school",
     ),
-    *_make_listed("/classes", "Class", "one class", CLASSES, path_filters.everything, "all classes", Access.CORE),
+    *_make_listed("/classes", "Class", "one class", CLASSES, path_filters.everything, "all classes", Scopes.CORE),
     _make_nested(
         "/courses/{courseId}/classes",
         "getClassesForCourse",
@@ -195,10 +195,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         USERS,
         path_filters.everything,
         "all users (guardians need the guardians scope)",
-        Access.CORE,
+        Scopes.CORE,
     ),
-    *_make_listed("/students", "Student", "one student", USERS, _STUDENTS, "users with role student", Access.CORE),
-    *_make_listed("/teachers", "Teacher", "one teacher", USERS, _TEACHERS, "users with role teacher", Access.CORE),
+    *_make_listed("/students", "Student", "one student", USERS, _STUDENTS, "users with role student", Scopes.CORE),
+    *_make_listed("/teachers", "Teacher", "one teacher", USERS, _TEACHERS, "users with role teacher", Scopes.CORE),
     _make_nested(
         "/schools/{schoolId}/students",
         "getStudentsForSchool",
@@ -248,7 +248,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         ENROLLMENTS,
         path_filters.everything,
         "all enrollments",
-        Access.CORE,
+        Scopes.CORE,
     ),
     _make_nested(
         "/schools/{schoolId}/enrollments",
@@ -271,6 +271,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         DEMOGRAPHICS,
         path_filters.everything,
         "all demographic records",
-        Access.DEMOGRAPHICS,
+        Scopes.DEMOGRAPHICS,
     ),
 )

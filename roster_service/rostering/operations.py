@@ -97,7 +97,7 @@ Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Address:
+class RequestAddress:
     """The address of a request. `root_url`: the root of hrefs and links. `path`, `query`: as the client sent them."""
 
     root_url: str
@@ -129,7 +129,7 @@ class PlannedRequest:
     plan: Plan
     pairs: Pairs
     filter: str | None
-    address: Address
+    address: RequestAddress
 
     @property
     def base_url(self) -> str:
@@ -199,7 +199,7 @@ class Operation:
         return self.endpoint.cardinality is Cardinality.COLLECTION
 
     def plan(
-        self, token: AccessToken, admission: Call, address: Address, path_ids: Mapping[str, str]
+        self, token: AccessToken, admission: Call, address: RequestAddress, path_ids: Mapping[str, str]
     ) -> PlannedRequest:
         """Checks the token and the query, and returns the planned request. `admission`: of the token.
 
@@ -237,7 +237,7 @@ def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
     return COLLECTION_PARAMETERS if endpoint.cardinality is Cardinality.COLLECTION else SINGLE_PARAMETERS
 
 
-def require_no_parameter(address: Address, limits: Limits) -> None:
+def require_no_parameter(address: RequestAddress, limits: Limits) -> None:
     """Raises RefusedRequestError for any parameter but those that libraries send with every request; for a path that
     takes none."""
     read_params(_read_query(address.query), (), limits)

@@ -16,12 +16,12 @@ from roster_service.auth.throttling.throttles import RosteringThrottle
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.feeds.roster_state import RosterState, make_state_headers
 from roster_service.http.request_facts import find_root_url
-from roster_service.http.stages import Disclosed, Disclosures, Planned, answer, make_json
+from roster_service.http.stages import Disclosed, DisclosureRecorder, Planned, answer, make_json
 from roster_service.rostering.operations import (
-    Address,
     AnswerBody,
     Operation,
     PlannedRequest,
+    RequestAddress,
     describe_request,
     read_bearer,
     require_no_parameter,
@@ -46,7 +46,7 @@ class Services:
     signed_requests: SignedRequests | None
     throttle: RosteringThrottle
     limits: Limits
-    disclosures: Disclosures
+    disclosures: DisclosureRecorder
     status: RosterStatusReader
     public_url: str | None
 
@@ -125,9 +125,9 @@ def _refuse_token_first(services: Services, token: AccessToken) -> Iterator[None
         raise refusal from None
 
 
-def read_address(services: Services) -> Address:
+def read_address(services: Services) -> RequestAddress:
     """Returns the address of the request, on the public URL if there is one, else on the URL of the request."""
-    return Address(find_root_url(services.public_url), read_raw_path(request.environ), read_query_string())
+    return RequestAddress(find_root_url(services.public_url), read_raw_path(request.environ), read_query_string())
 
 
 def read_query_string() -> str:

@@ -37,7 +37,7 @@ ITSELF = ""
 
 
 @dataclass(frozen=True)
-class Rows:
+class ChildRows:
     """The rows of a child table that belong to a record: the condition that selects them, and their sort keys."""
 
     condition: Callable[[ContentRights], sa.ColumnElement[bool]]
@@ -160,7 +160,7 @@ class Day(_Plain, fields.Date):
     to_json = staticmethod(json_text.day_json)
 
 
-class TextList(_Plain, fields.List[Any]):
+class TextArray(_Plain, fields.List[Any]):
     """A list of texts, stored as an array. An empty list is stored as NULL, and the record omits it."""
 
     kind = Kind.TEXTS
@@ -315,7 +315,7 @@ class Ref(fields.Nested, RosterField):
 class _Many(RosterField):
     """A list whose items are rows of a child table. A record without items omits the list, unless it is required."""
 
-    rows: Rows
+    rows: ChildRows
     blank = ()
 
     def _aggregate(self, item: sa.ColumnElement[str], rights: ContentRights) -> sa.ColumnElement[str]:
@@ -338,7 +338,7 @@ class RefList(_Many, fields.List[Any]):
     """References to several records. `rows` must select only those that the caller may read."""
 
     def __init__(
-        self, kind: RefKind, identifier: sa.ColumnElement[Any], rows: Rows, description: str, **options: Any
+        self, kind: RefKind, identifier: sa.ColumnElement[Any], rows: ChildRows, description: str, **options: Any
     ) -> None:
         super().__init__(cls_or_instance=fields.Nested(_REF_SCHEMAS[kind]), metadata=describe(description), **options)
         self.kind = kind
@@ -356,7 +356,7 @@ class RefList(_Many, fields.List[Any]):
 class ObjectList(_Many, fields.List[Any]):
     """A list of objects with a schema of their own, whose fields read the rows of a child table."""
 
-    def __init__(self, schema: type[Schema], rows: Rows, description: str, **options: Any) -> None:
+    def __init__(self, schema: type[Schema], rows: ChildRows, description: str, **options: Any) -> None:
         super().__init__(cls_or_instance=fields.Nested(schema), metadata=describe(description), **options)
         self.members = list_roster_fields(schema)
         self.rows = rows

@@ -31,6 +31,7 @@ from roster_service.schemas.kinds import (
     ORG,
     RESOURCE,
     USER,
+    ChildRows,
     Day,
     Flag,
     Instant,
@@ -38,10 +39,9 @@ from roster_service.schemas.kinds import (
     ObjectList,
     Ref,
     RefList,
-    Rows,
     StrictSchema,
     Text,
-    TextList,
+    TextArray,
     Token,
     Unserved,
 )
@@ -100,7 +100,7 @@ class OrgRecord(Record):
     children = RefList(
         ORG,
         _child_org.c.sourced_id,
-        Rows(
+        ChildRows(
             lambda rights: (
                 (_child_org.c.parent_id == _orgs.sourced_id)
                 & (_child_org.c.status == "active")
@@ -133,7 +133,7 @@ class AcademicSessionRecord(Record):
     children = RefList(
         ACADEMIC_SESSION,
         _child_session.c.sourced_id,
-        Rows(
+        ChildRows(
             lambda rights: (
                 (_child_session.c.parent_id == _sessions.sourced_id)
                 & (_child_session.c.status == "active")
@@ -164,8 +164,8 @@ class CourseRecord(Record):
         "The school year in which the course is taught",
         visible=session_id_is_visible,
     )
-    grades = TextList(_courses.grades, "The grades of the course, as codes of CEDS", vocabulary=GRADES)
-    subjects = TextList(_courses.subjects, "The names of the subjects")
+    grades = TextArray(_courses.grades, "The grades of the course, as codes of CEDS", vocabulary=GRADES)
+    subjects = TextArray(_courses.subjects, "The names of the subjects")
     # A course can be visible through one of its classes while its org is not.
     org = Ref(
         ORG,
@@ -173,7 +173,7 @@ class CourseRecord(Record):
         "The org that offers the course",
         visible=lambda org_id, rights: org_id_is_visible(org_id, rights.viewer),
     )
-    subjectCodes = TextList(_courses.subject_codes, "The codes of the subjects, in the order of `subjects`")
+    subjectCodes = TextArray(_courses.subject_codes, "The codes of the subjects, in the order of `subjects`")
     resources = Unserved(RESOURCE)
 
 
@@ -189,15 +189,15 @@ class ClassRecord(Record):
     title = Text(_classes.title, "The name of the class", required=True)
     classCode = Text(_classes.class_code, "The code by which people know the class")
     location = Text(_classes.location, "The place of the lessons, such as a room")
-    grades = TextList(_classes.grades, "The grades of the class, as codes of CEDS", vocabulary=GRADES)
-    subjects = TextList(_classes.subjects, "The names of the subjects")
+    grades = TextArray(_classes.grades, "The grades of the class, as codes of CEDS", vocabulary=GRADES)
+    subjects = TextArray(_classes.subjects, "The names of the subjects")
     # A class is visible through its school, and its course through the class.
     course = Ref(COURSE, _classes.course_id, "The course that the class teaches", visible=None, required=True)
     school = Ref(ORG, _classes.school_id, "The school of the class", visible=None, required=True)
     terms = RefList(
         ACADEMIC_SESSION,
         tables.class_terms.c.session_id,
-        Rows(
+        ChildRows(
             lambda rights: (
                 (tables.class_terms.c.class_id == _classes.sourced_id)
                 & session_id_is_visible(tables.class_terms.c.session_id, rights)
@@ -207,8 +207,8 @@ class ClassRecord(Record):
         "The sessions in which the class meets",
         required=True,
     )
-    subjectCodes = TextList(_classes.subject_codes, "The codes of the subjects, in the order of `subjects`")
-    periods = TextList(_classes.periods, "The periods of the day at which the class meets")
+    subjectCodes = TextArray(_classes.subject_codes, "The codes of the subjects, in the order of `subjects`")
+    periods = TextArray(_classes.periods, "The periods of the day at which the class meets")
     resources = Unserved(RESOURCE)
 
 
@@ -242,7 +242,7 @@ class UserRecord(Record):
     )
     userIds = ObjectList(
         UserId,
-        Rows(lambda _rights: sa.true(), (_user_id_entry.c.ordinality,)),
+        ChildRows(lambda _rights: sa.true(), (_user_id_entry.c.ordinality,)),
         "The identifiers of the user in other systems",
         withheld_as=WithheldField.USER_IDS,
     )
@@ -263,7 +263,7 @@ class UserRecord(Record):
     agents = RefList(
         USER,
         _agents.agent_id,
-        Rows(
+        ChildRows(
             lambda rights: (_agents.user_id == _users.sourced_id) & user_is_visible(_agents.agent_id, rights),
             (_agents.ordinal,),
         ),
@@ -271,7 +271,7 @@ class UserRecord(Record):
         "`guardians.readonly`",
         withheld_as=WithheldField.AGENTS,
     )
-    grades = TextList(_users.grades, "The grades of a student, as codes of CEDS", vocabulary=GRADES)
+    grades = TextArray(_users.grades, "The grades of a student, as codes of CEDS", vocabulary=GRADES)
 
 
 # --- enrollments and demographics --------------------------------------------------------------------------------

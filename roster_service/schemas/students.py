@@ -19,15 +19,15 @@ from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import v1p2
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import (
+    ChildRows,
     Day,
     Flag,
     ObjectList,
     RosterField,
-    Rows,
     Source,
     StrictSchema,
     Text,
-    TextList,
+    TextArray,
     Token,
     describe,
     list_roster_fields,
@@ -182,7 +182,7 @@ class Contacts(StrictSchema):
     sms = Text(_users.sms, "The student's phone number for text messages", withheld_as=WithheldField.SMS)
     guardians = ObjectList(
         Guardian,
-        Rows(is_guardian_of_student, (guardian_agent.c.ordinal,)),
+        ChildRows(is_guardian_of_student, (guardian_agent.c.ordinal,)),
         "The guardians, parents and relatives",
         withheld_as=WithheldField.AGENTS,
     )
@@ -206,8 +206,8 @@ class StudentClass(StrictSchema):
     status = Token(_class.c.status, STATUS, "Whether the class is in the export of the SIS", required=True)
     title = Text(_class.c.title, "The name of the class", required=True)
     classCode = Text(_class.c.class_code, "The code by which people know the class")
-    grades = TextList(_class.c.grades, "The grades of the class, as codes of CEDS")
-    subjects = TextList(_class.c.subjects, "The names of the subjects")
+    grades = TextArray(_class.c.grades, "The grades of the class, as codes of CEDS")
+    subjects = TextArray(_class.c.subjects, "The names of the subjects")
 
 
 class StudentCourse(StrictSchema):
@@ -270,7 +270,7 @@ class StudentEnrollment(StrictSchema):
     course = NestedObject(StudentCourse, "The course that the class teaches", (_course, _is_course_of_class))
     terms = ObjectList(
         StudentTerm,
-        Rows(
+        ChildRows(
             lambda rights: (
                 (_class_term.c.class_id == student_enrollment.c.class_id)
                 & (_term.c.sourced_id == _class_term.c.session_id)
@@ -281,7 +281,7 @@ class StudentEnrollment(StrictSchema):
         "The sessions in which the class meets",
     )
     teachers = ObjectList(
-        StudentTeacher, Rows(_is_teacher_of_class, (_teacher.c.sourced_id,)), "The teachers of the class"
+        StudentTeacher, ChildRows(_is_teacher_of_class, (_teacher.c.sourced_id,)), "The teachers of the class"
     )
 
 
@@ -324,12 +324,12 @@ class Student(Record):
         _users.preferred_last_name, "The last name that the student prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )
     email = Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
-    grades = TextList(_users.grades, "The grades of the student, as codes of CEDS")
+    grades = TextArray(_users.grades, "The grades of the student, as codes of CEDS")
     districtlea = Text(
         sa.cast(bind_requested_lea(), sa.Text), "The identifier of the district, as in the request", required=True
     )
     schools = ObjectList(
-        StudentSchool, Rows(is_school_of_student, (student_school.c.sourced_id,)), "The schools of the student"
+        StudentSchool, ChildRows(is_school_of_student, (student_school.c.sourced_id,)), "The schools of the student"
     )
     demographics = NestedObject(
         StudentDemographics,
@@ -344,7 +344,7 @@ class Student(Record):
     contacts = NestedObject(Contacts, "Phone numbers and guardians; only with `contacts` in `include`")
     enrollments = ObjectList(
         StudentEnrollment,
-        Rows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)),
+        ChildRows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)),
         "The classes that the student attends; only with `enrollments` in `include`",
     )
 

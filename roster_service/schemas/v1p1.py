@@ -19,7 +19,7 @@ from roster_service.roster.vocabulary import (
 )
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import records
-from roster_service.schemas.kinds import ORG, RefList, Rows, Text, Token
+from roster_service.schemas.kinds import ORG, ChildRows, RefList, Text, Token
 from roster_service.schemas.version_words import Wording
 
 _role = tables.user_roles.c
@@ -124,7 +124,7 @@ class User(records.UserRecord):
     orgs = RefList(
         ORG,
         _role.org_id,
-        Rows(_is_in_orgs, _make_preference_keys(_role)),
+        ChildRows(_is_in_orgs, _make_preference_keys(_role)),
         "The orgs at which the user has this role, the main one first",
         required=True,
     )

@@ -22,10 +22,10 @@ from roster_service.schemas.kinds import (
     ORG,
     RESOURCE,
     Address,
+    ChildRows,
     Day,
     ObjectList,
     Ref,
-    Rows,
     StrictSchema,
     Text,
     Token,
@@ -110,7 +110,7 @@ class UserProfile(StrictSchema):
     description = Text(_profile.description, "A text about the account")
     credentials = ObjectList(
         Credential,
-        Rows(lambda _rights: sa.true(), (_credential.c.ordinality,)),
+        ChildRows(lambda _rights: sa.true(), (_credential.c.ordinality,)),
         "The names with which the user logs in",
     )
 
@@ -140,10 +140,12 @@ class User(records.UserRecord):
         _users.preferred_last_name, "The last name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )
     pronouns = Text(_users.pronouns, "The pronouns of the user", withheld_as=WithheldField.PRONOUNS)
-    roles = ObjectList(Role, Rows(_is_visible_role, (_role.ordinal,)), "The roles of the user at orgs", required=True)
+    roles = ObjectList(
+        Role, ChildRows(_is_visible_role, (_role.ordinal,)), "The roles of the user at orgs", required=True
+    )
     userProfiles = ObjectList(
         UserProfile,
-        Rows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,)),
+        ChildRows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,)),
         "The accounts of the user in applications",
         withheld_as=WithheldField.USER_IDS,
     )

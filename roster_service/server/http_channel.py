@@ -34,7 +34,7 @@ CREDENTIALS = ("AUTHORIZATION", "X_API_KEY")
 log = logging.getLogger(__name__)
 
 
-class Stage(enum.Enum):
+class ConnectionState(enum.Enum):
     """The state of a connection."""
 
     HEAD = enum.auto()
@@ -49,13 +49,13 @@ class Stage(enum.Enum):
 # The seconds that a connection has for a state. While a body or a response is on its way, each `BYTES_PER_SECOND` bytes
 # give a second back.
 SECONDS = {
-    Stage.HEAD: 5,
-    Stage.BODY: 10,
-    Stage.RUNNING: math.inf,
-    Stage.SENDING: 10,
-    Stage.REFUSED: 5,
+    ConnectionState.HEAD: 5,
+    ConnectionState.BODY: 10,
+    ConnectionState.RUNNING: math.inf,
+    ConnectionState.SENDING: 10,
+    ConnectionState.REFUSED: 5,
     # More than the minute for which load balancers keep connections: the side that asks should be the one that closes.
-    Stage.IDLE: 75,
+    ConnectionState.IDLE: 75,
 }
 
 
@@ -81,7 +81,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         self.is_refused = False
         self.was_throttled = False
         self._has_answered = False
-        self._stage: Stage | None = None
+        self._state: ConnectionState | None = None
         self._amount = 0
         self._seconds_left = 0.0
         self._body_seconds = 0
@@ -89,28 +89,28 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
-    def find_stage(self) -> tuple[Stage, int]:
+    def find_state(self) -> tuple[ConnectionState, int]:
         """Returns the state of the connection, and the bytes of the body that have arrived or of the response that the
         client has not received."""
         if self.total_outbufs_len:
-            return Stage.SENDING, self.total_outbufs_len + count_unreceived(self.socket)
+            return ConnectionState.SENDING, self.total_outbufs_len + count_unreceived(self.socket)
         if self.requests:
-            return Stage.RUNNING, 0
+            return ConnectionState.RUNNING, 0
         if self.is_refused:
-            return Stage.REFUSED, 0
+            return ConnectionState.REFUSED, 0
         if self.request is not None and self.request.headers_finished:
-            return Stage.BODY, self.request.body_bytes_received
-        return Stage.IDLE if self.request is None and self._has_answered else Stage.HEAD, 0
+            return ConnectionState.BODY, self.request.body_bytes_received
+        return ConnectionState.IDLE if self.request is None and self._has_answered else ConnectionState.HEAD, 0
 
     def count_second(self) -> None:
         """Takes a second from the time of the connection, and closes it if no time is left."""
-        stage, amount = self.find_stage()
+        state, amount = self.find_state()
         moved, self._amount = abs(amount - self._amount), amount
-        if stage is not self._stage:
-            self._stage, self._seconds_left = stage, SECONDS[stage]
+        if state is not self._state:
+            self._state, self._seconds_left = state, SECONDS[state]
         else:
-            self._seconds_left = min(SECONDS[stage], self._seconds_left - 1 + moved / BYTES_PER_SECOND)
-        self._body_seconds = self._body_seconds + 1 if stage is Stage.BODY else 0
+            self._seconds_left = min(SECONDS[state], self._seconds_left - 1 + moved / BYTES_PER_SECOND)
+        self._body_seconds = self._body_seconds + 1 if state is ConnectionState.BODY else 0
         if self._seconds_left <= 0 or self._body_seconds > BODY_SECONDS:
             self.handle_close()
 
@@ -118,7 +118,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     def is_quiet(self) -> bool:
         """Whether nothing is lost if the connection is closed."""
         has_begun = self.request is not None or self.requests or self.total_outbufs_len
-        return not has_begun and self._stage is not None and self._stage is self.find_stage()[0]
+        return not has_begun and self._state is not None and self._state is self.find_state()[0]
 
     def has_large_body(self, usual: Adjustments) -> bool:
         """Whether a request is under way whose body may have more bytes than is `usual`."""

@@ -30,7 +30,7 @@ from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.feeds.roster_state import make_state_headers
 from roster_service.http.request_facts import add_rate_headers
-from roster_service.http.stages import Disclosed, Disclosures, Planned, answer
+from roster_service.http.stages import Disclosed, DisclosureRecorder, Planned, answer
 from roster_service.schemas.roster_status import RosterStatus
 from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
@@ -58,7 +58,7 @@ class VendorServices:
     issuer: str
     throttle: VendorThrottle
     login_throttle: LoginThrottle
-    disclosures: Disclosures
+    disclosures: DisclosureRecorder
     status: RosterStatusReader
 
 

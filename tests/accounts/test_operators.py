@@ -16,7 +16,7 @@ from roster_service.accounts.operator_sessions import LINK_SECONDS, OperatorLink
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.db import tables
-from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.roles import DatabaseRole, find_role, quote_name
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
 from tests.actors import TESTER
@@ -261,7 +261,7 @@ def test_what_is_no_e_mail_is_refused(connection: sa.Connection, email: str) -> 
         add(connection, email, OperatorRole.VIEWER)
 
 
-@pytest.mark.parametrize("role", Role, ids=lambda role: role.value)
+@pytest.mark.parametrize("role", DatabaseRole, ids=lambda role: role.value)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -276,7 +276,7 @@ def test_what_is_no_e_mail_is_refused(connection: sa.Connection, email: str) -> 
     ],
 )
 def test_no_role_of_the_service_changes_the_log_or_an_operator(
-    connection: sa.Connection, role: Role, statement: str
+    connection: sa.Connection, role: DatabaseRole, statement: str
 ) -> None:
     connection.exec_driver_sql(f"SET LOCAL ROLE {quote_name(str(find_role(connection, role)))}")
     with pytest.raises(DBAPIError, match=r"permission denied|must be owner"):

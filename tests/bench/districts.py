@@ -26,7 +26,7 @@ from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
-from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.db.roles import DatabaseRole, find_role, make_role_url
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from roster_service.feeds.feed_states import list_feed_ids
@@ -94,7 +94,7 @@ class Bench:
     def __init__(self, url: str) -> None:
         self.engine = make_engine(url)
         with self.engine.connect() as connection:
-            name = find_role(connection, Role.SERVING)
+            name = find_role(connection, DatabaseRole.SERVING)
         if name is None:
             raise RuntimeError("the database has no roles")
         serving = make_role_url(url, name, None)

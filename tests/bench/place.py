@@ -24,7 +24,7 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli.demo import DemoAccount, add_demo_account
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine
-from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.db.roles import DatabaseRole, find_role, make_role_url
 from roster_service.roster.upgrades import upgrade
 from roster_service.schemas.versions import V1P1
 from roster_service.server.gunicorn_app import make_options, start, stop
@@ -117,7 +117,7 @@ class Place:
     def make_role_url(self) -> str:
         """The URL of the role that the roster is read as."""
         with self.engine.connect() as connection:
-            name = find_role(connection, Role.SERVING)
+            name = find_role(connection, DatabaseRole.SERVING)
         assert name is not None
         return make_role_url(self.url, name, None)
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from roster_service.app import create_app
 from roster_service.cli import main
 from roster_service.db.engine import make_engine
-from roster_service.db.roles import Role, find_password, find_role, make_role_base, name_role
+from roster_service.db.roles import DatabaseRole, find_password, find_role, make_role_base, name_role
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from tests.cli.conftest import make_environment
@@ -27,14 +27,14 @@ SETTINGS = Settings(secret_key="a secret key of the tests, long enough")
 
 @pytest.mark.parametrize("database", ["roster", "Élèves du Nord", "x" * 54])
 def test_the_roles_are_named_after_the_database(database: str) -> None:
-    names = [name_role(make_role_base(database), role) for role in Role]
+    names = [name_role(make_role_base(database), role) for role in DatabaseRole]
     assert names == [f"{database}_serving", f"{database}_accounts", f"{database}_counters"]
 
 
 def test_databases_with_long_names_have_roles_of_their_own() -> None:
     databases = ["x" * length for length in (54, 55, 56)] + ["é" * length for length in (27, 28, 29)]
-    names = {name_role(make_role_base(database), role) for database in databases for role in Role}
-    assert len(names) == 6 * len(Role)
+    names = {name_role(make_role_base(database), role) for database in databases for role in DatabaseRole}
+    assert len(names) == 6 * len(DatabaseRole)
     assert all(len(name.encode()) <= 63 for name in names)
 
 
@@ -44,7 +44,7 @@ def empty(server_url: str) -> Iterator[str]:
     name = f"roster_test_roles_{os.getpid()}"
     administer(server_url, f"CREATE DATABASE {name}")
     yield name
-    roles = [f"DROP ROLE IF EXISTS {name_role(name, role)}" for role in Role]
+    roles = [f"DROP ROLE IF EXISTS {name_role(name, role)}" for role in DatabaseRole]
     administer(server_url, f"DROP DATABASE {name} WITH (FORCE)", *roles)
 
 
@@ -64,7 +64,7 @@ def test_each_database_of_a_server_has_its_own_roles(
     for each in (url, make_database()):
         engine = make_engine(each)
         with engine.connect() as connection:
-            roles.append(find_role(connection, Role.SERVING))
+            roles.append(find_role(connection, DatabaseRole.SERVING))
         engine.dispose()
     assert roles[0] == f"{empty}_serving"
     assert roles[1] not in (None, roles[0])
@@ -76,7 +76,7 @@ def owned(server_url: str, empty: str) -> Iterator[str]:
     owner = f"{empty}_owner"
     administer(server_url, f"CREATE ROLE {owner} LOGIN PASSWORD 'an owner'", f"ALTER DATABASE {empty} OWNER TO {owner}")
     yield sa.make_url(url_of(server_url, empty)).set(username=owner, password="an owner").render_as_string(False)
-    roles = [f"DROP ROLE IF EXISTS {name_role(empty, role)}" for role in Role]
+    roles = [f"DROP ROLE IF EXISTS {name_role(empty, role)}" for role in DatabaseRole]
     again = (f"DROP DATABASE {empty} WITH (FORCE)", f"CREATE DATABASE {empty}", *roles, f"DROP ROLE {owner}")
     administer(server_url, *again)
 
@@ -86,7 +86,7 @@ def test_a_user_who_may_not_make_roles_gets_the_commands_of_an_administrator(
 ) -> None:
     """And then upgrades, and serves."""
     code, said = run_upgrade(owned, tmp_path)
-    statements = [f"CREATE ROLE \"{name_role(empty, role)}\" LOGIN PASSWORD '...'" for role in Role]
+    statements = [f"CREATE ROLE \"{name_role(empty, role)}\" LOGIN PASSWORD '...'" for role in DatabaseRole]
     assert code == 1
     assert f"`{'; '.join(statements)}`" in said
     assert "ROSTER_ROLE_PASSWORD" in said
@@ -108,7 +108,7 @@ def test_the_roles_get_a_password_that_follows_from_the_owner_s_and_is_in_no_sta
         passwords = connection.execute(kept, {"names": f"{empty}\\_%", "owner": f"{empty}_owner"}).all()
     engine.dispose()
     found = {find_password(sa.make_url(owned), name, None) for name, _ in passwords}
-    assert len(passwords) == len(found) == len(Role)
+    assert len(passwords) == len(found) == len(DatabaseRole)
     assert all(stored.startswith("SCRAM-SHA-256$") for _, stored in passwords)
     assert not [one for one in found if one is None or "an owner" in one]
 
@@ -116,7 +116,7 @@ def test_the_roles_get_a_password_that_follows_from_the_owner_s_and_is_in_no_sta
 @pytest.mark.parametrize("excess", ["BYPASSRLS", "SUPERUSER", "CREATEROLE"])
 def test_a_role_that_may_do_too_much_is_refused(server_url: str, empty: str, tmp_path: Path, excess: str) -> None:
     """At the upgrade, and when it was made so later: at the start."""
-    url, role = url_of(server_url, empty), name_role(empty, Role.SERVING)
+    url, role = url_of(server_url, empty), name_role(empty, DatabaseRole.SERVING)
     administer(server_url, f"CREATE ROLE {role} LOGIN {excess}")
     code, said = run_upgrade(url, tmp_path)
     assert (code, f"the role {role} " in said, "take that back" in said) == (1, True, True)
@@ -127,9 +127,9 @@ def test_a_role_that_may_do_too_much_is_refused(server_url: str, empty: str, tmp
         create_app(SETTINGS, url)
 
 
-@pytest.mark.parametrize("role", Role, ids=lambda role: role.value)
+@pytest.mark.parametrize("role", DatabaseRole, ids=lambda role: role.value)
 def test_a_role_that_can_become_another_is_not_served_with(
-    server_url: str, empty: str, tmp_path: Path, role: Role
+    server_url: str, empty: str, tmp_path: Path, role: DatabaseRole
 ) -> None:
     url, name = url_of(server_url, empty), name_role(empty, role)
     assert run_upgrade(url, tmp_path) == (0, "")
@@ -141,7 +141,7 @@ def test_a_role_that_can_become_another_is_not_served_with(
 def test_a_role_that_cannot_log_in_is_said_in_a_sentence(server_url: str, empty: str, tmp_path: Path) -> None:
     url = url_of(server_url, empty)
     assert run_upgrade(url, tmp_path) == (0, "")
-    administer(server_url, f"ALTER ROLE {name_role(empty, Role.ACCOUNTS)} NOLOGIN")
+    administer(server_url, f"ALTER ROLE {name_role(empty, DatabaseRole.ACCOUNTS)} NOLOGIN")
     with pytest.raises(DatabaseUnavailableError, match="cannot log in to the database as"):
         create_app(SETTINGS, url)
 

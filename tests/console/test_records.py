@@ -19,7 +19,7 @@ from roster_service.app import make_serving_engine
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_segment
-from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import ROSTER_TABLES, changes, courses, sync_runs
 from roster_service.explore.vendor_view import show_as
 from roster_service.explore.who_sees import STUDENTS, list_verdicts
@@ -151,7 +151,7 @@ def test_each_vendor_is_judged_as_its_clients_are_answered(console: Console, nar
     settings = Settings(secret_key=SECRET)
     outcomes = set()
     with console.engine.connect() as connection:
-        serving = make_serving_engine(make_role_urls(connection, None)[Role.SERVING], settings)
+        serving = make_serving_engine(make_role_urls(connection, None)[DatabaseRole.SERVING], settings)
         for sourced_id in connection.scalars(sa.select(table.c.sourced_id).order_by(table.c.sourced_id)).all()[::4]:
             verdicts = [it for it in list_verdicts(connection, sourced_id) if it.by != STUDENTS]
             for verdict in verdicts:

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db.prepared_statements import fetch_rows, prepare
-from roster_service.db.roles import Role
+from roster_service.db.roles import DatabaseRole
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import users
 
@@ -36,7 +36,7 @@ PATHS = (
 @pytest.fixture
 def session(served: Served) -> Iterator[sa.Engine]:
     """One session of the serving role whose statements are prepared."""
-    engine = make_role_engine(served, Role.SERVING)
+    engine = make_role_engine(served, DatabaseRole.SERVING)
     yield engine
     engine.dispose()
 

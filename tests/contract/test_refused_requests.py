@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from roster_service.accounts import clients, vendors
 from roster_service.auth.access_log.reports import read_refused
 from roster_service.auth.scopes import Scope, ScopeName
-from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.roles import DatabaseRole, find_role, quote_name
 from roster_service.db.tables import UNKNOWN, refused_requests
 from roster_service.errors import Problem
 from tests.actors import TESTER
@@ -272,6 +272,6 @@ def test_neither_an_answer_nor_a_page_nor_an_outage_is_counted(
 def test_the_role_that_counts_reads_the_names_of_callers_alone(signing: Served, statement: str) -> None:
     """The other tests show that its rights suffice."""
     with signing.engine.connect() as connection:
-        connection.exec_driver_sql(f"SET LOCAL ROLE {quote_name(str(find_role(connection, Role.COUNTERS)))}")
+        connection.exec_driver_sql(f"SET LOCAL ROLE {quote_name(str(find_role(connection, DatabaseRole.COUNTERS)))}")
         with pytest.raises(DBAPIError, match="permission denied"):
             connection.exec_driver_sql(statement)

@@ -15,7 +15,7 @@ from roster_service.auth.credentials.signing_keys import KeyRing
 from roster_service.auth.credentials.tokens import read_access_token
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_reading_engine, require_reading
-from roster_service.db.roles import READABLE, RIGHTS, WRITABLE, Role, find_role, make_role_url, quote_name
+from roster_service.db.roles import READABLE, RIGHTS, WRITABLE, DatabaseRole, find_role, make_role_url, quote_name
 from roster_service.db.round_trip import Call
 from roster_service.errors import SettingError
 from tests.access_matrix.layers import open_row_level_security
@@ -133,12 +133,12 @@ def test_without_both_layers_everything_is_shown(
 @pytest.fixture(params=[True, False], ids=["own-sessions", "pooled-sessions"])
 def serving(served: Served, request: pytest.FixtureRequest) -> Iterator[sa.Engine]:
     """Connections of the serving role; one, used again and again."""
-    engine = make_role_engine(served, Role.SERVING, own_sessions=request.param)
+    engine = make_role_engine(served, DatabaseRole.SERVING, own_sessions=request.param)
     yield engine
     engine.dispose()
 
 
-def make_role_engine(served: Served, role: Role, *, own_sessions: bool = True) -> sa.Engine:
+def make_role_engine(served: Served, role: DatabaseRole, *, own_sessions: bool = True) -> sa.Engine:
     """An engine that logs in as a role."""
     with served.engine.connect() as connection:
         name = find_role(connection, role)
@@ -218,8 +218,8 @@ def test_every_transaction_is_a_reader(serving: sa.Engine) -> None:
 # --- a raw session of a role, with whatever it can say -------------------------------------------------------------
 
 
-@pytest.fixture(params=Role, ids=lambda role: role.value)
-def raw(served: Served, request: pytest.FixtureRequest) -> Iterator[tuple[Role, sa.Connection]]:
+@pytest.fixture(params=DatabaseRole, ids=lambda role: role.value)
+def raw(served: Served, request: pytest.FixtureRequest) -> Iterator[tuple[DatabaseRole, sa.Connection]]:
     """A session that logs in as a role, as whoever has its password can, and each of whose statements is a
     transaction."""
     with served.engine.connect() as connection:
@@ -231,7 +231,9 @@ def raw(served: Served, request: pytest.FixtureRequest) -> Iterator[tuple[Role, 
 
 
 @pytest.mark.parametrize("table", tables.metadata.sorted_tables, ids=lambda table: table.name)
-def test_a_raw_session_reads_and_writes_what_its_role_is_for(raw: tuple[Role, sa.Connection], table: sa.Table) -> None:
+def test_a_raw_session_reads_and_writes_what_its_role_is_for(
+    raw: tuple[DatabaseRole, sa.Connection], table: sa.Table
+) -> None:
     """No row of the roster, of orgs that vendors see, or of orderings; and else only what the rights name."""
     role, connection = raw
     rights = [right for right in RIGHTS[role] if re.search(rf"\b{table.name}\b", right)]
@@ -249,7 +251,7 @@ def test_a_raw_session_reads_and_writes_what_its_role_is_for(raw: tuple[Role, sa
                 connection.execute(sa.text(change.format(table.name)))
 
 
-def test_no_role_may_write_a_record(raw: tuple[Role, sa.Connection]) -> None:
+def test_no_role_may_write_a_record(raw: tuple[DatabaseRole, sa.Connection]) -> None:
     """Neither of the roster, nor which orgs a vendor sees: not a column of them."""
     _, connection = raw
     writes = sa.text(
@@ -259,7 +261,7 @@ def test_no_role_may_write_a_record(raw: tuple[Role, sa.Connection]) -> None:
     assert [table.name for table in READABLE if connection.scalar(writes, {"name": table.name})] == []
 
 
-def test_a_raw_session_can_become_no_other_role(served: Served, raw: tuple[Role, sa.Connection]) -> None:
+def test_a_raw_session_can_become_no_other_role(served: Served, raw: tuple[DatabaseRole, sa.Connection]) -> None:
     _, connection = raw
     me = connection.scalar(sa.text("SELECT session_user"))
     with served.engine.connect() as owner:
@@ -277,7 +279,7 @@ def test_a_raw_session_can_become_no_other_role(served: Served, raw: tuple[Role,
 def test_a_raw_session_cannot_make_up_what_the_policies_trust(served: Served) -> None:
     """Neither with the settings, of whatever value it can know, nor with the functions that it may call."""
     with served.engine.connect() as connection:
-        name = str(find_role(connection, Role.SERVING))
+        name = str(find_role(connection, DatabaseRole.SERVING))
         known = connection.execute(
             sa.text(
                 "SELECT client_id, vendor_id, version, grant_version FROM oauth_clients JOIN vendors ON vendors.id ="
@@ -326,7 +328,9 @@ def test_a_raw_session_cannot_make_up_what_the_policies_trust(served: Served) ->
         engine.dispose()
 
 
-def test_a_raw_session_calls_no_function_but_those_of_its_role(served: Served, raw: tuple[Role, sa.Connection]) -> None:
+def test_a_raw_session_calls_no_function_but_those_of_its_role(
+    served: Served, raw: tuple[DatabaseRole, sa.Connection]
+) -> None:
     role, connection = raw
     with served.engine.connect() as owner:
         own = owner.execute(
@@ -339,7 +343,7 @@ def test_a_raw_session_calls_no_function_but_those_of_its_role(served: Served, r
     callable_as_owner = {one.name for one in own if one.prosecdef and connection.scalar(may, {"name": one.name})}
     granted = {right for right in RIGHTS[role] if right.startswith("EXECUTE")}
     assert all(any(name.partition("(")[0] in right for right in granted) for name in callable_as_owner)
-    assert (role is Role.SERVING) == bool(callable_as_owner)
+    assert (role is DatabaseRole.SERVING) == bool(callable_as_owner)
 
 
 def test_an_admission_that_is_refused_closes_what_an_earlier_one_opened(served: Served, serving: sa.Engine) -> None:
@@ -360,7 +364,7 @@ def test_every_table_of_records_has_a_policy(served: Served) -> None:
         " AND has_table_privilege(:role, oid, 'SELECT')"
     )
     with served.engine.connect() as connection:
-        role = find_role(connection, Role.SERVING)
+        role = find_role(connection, DatabaseRole.SERVING)
         own = {
             str(name) for name in connection.scalars(readable, {"role": role}) if not name.startswith(("pg_", "sql_"))
         }

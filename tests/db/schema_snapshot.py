@@ -14,7 +14,7 @@ from pathlib import Path
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
-from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.roles import DatabaseRole, find_role, quote_name
 from roster_service.roster.upgrades import upgrade
 
 SNAPSHOT = Path(__file__).with_name("schema.sql")
@@ -28,7 +28,7 @@ def read_schema(url: str) -> str:
     engine = make_engine(url)
     try:
         with engine.connect() as connection:
-            roles = {role: str(find_role(connection, role)) for role in Role}
+            roles = {role: str(find_role(connection, role)) for role in DatabaseRole}
     finally:
         engine.dispose()
     dumped = subprocess.run(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oneroster_filter import fold
 
 from roster_service.db.engine import make_engine
-from roster_service.db.roles import Role, find_role, make_role_base, make_role_url, name_role
+from roster_service.db.roles import DatabaseRole, find_role, make_role_base, make_role_url, name_role
 from roster_service.db.sql_objects import FUNCTIONS, SQL, read_function
 from roster_service.roster.upgrades import upgrade
 from tests.grammar.test_folding import CHARACTERS
@@ -74,7 +74,7 @@ SEARCH = "EXPLAIN SELECT FROM users WHERE contains_folded(family_name, 'smi')"
 def explain(engine: sa.Engine) -> str:
     """How the serving role searches."""
     with engine.connect() as connection:
-        role = find_role(connection, Role.SERVING)
+        role = find_role(connection, DatabaseRole.SERVING)
     assert role is not None
     serving = make_engine(make_role_url(engine.url, role, None))
     try:
@@ -100,7 +100,7 @@ def test_without_a_superuser_it_is_asked_after_it(server_url: str) -> None:
     made = [role]
     try:
         upgrade(engine)
-        made = [*(name_role(make_role_base(name), each) for each in Role), role]
+        made = [*(name_role(make_role_base(name), each) for each in DatabaseRole), role]
         plan = explain(engine)
         (condition,) = (line for line in plan.splitlines() if "Filter" in line and "strpos" in line)
         assert condition.index("CASE") < condition.index("strpos")

@@ -11,7 +11,7 @@ from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.db import tables
 from roster_service.db.engine import make_reading_engine
-from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.db.roles import DatabaseRole, find_role, make_role_url
 from roster_service.roster.stamps import make_next_stamp
 from roster_service.roster.visible_orgs import refresh_vendors_of
 from roster_service.schemas.versions import V1P2
@@ -73,7 +73,7 @@ EVERYBODY = {
 
 def test_the_policies_alone(engine: sa.Engine, database_url: str, tokens: dict[str, AccessToken]) -> None:
     with engine.connect() as connection:
-        name = find_role(connection, Role.SERVING)
+        name = find_role(connection, DatabaseRole.SERVING)
     serving = make_reading_engine(
         make_role_url(database_url, str(name), None), statement_seconds=5, pool_size=1, own_sessions=True
     )

@@ -30,7 +30,7 @@ from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_app import STOP_SECONDS, find_worker_timeout
 from roster_service.server.gunicorn_worker import HANDOVER_SECONDS
-from roster_service.server.http_channel import BYTES_PER_SECOND, SECONDS, Stage
+from roster_service.server.http_channel import BYTES_PER_SECOND, SECONDS, ConnectionState
 from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
 from roster_service.server.http_server import CONNECTIONS, MEMORY_BYTES
 from roster_service.serving.params import COLLECTION_PARAMETERS
@@ -282,14 +282,14 @@ def list_figures(text: str) -> list[int]:
 
 def test_bounds_of_a_worker() -> None:
     longest = find_worker_timeout(Settings())
-    sending = [SECONDS[Stage.SENDING], BYTES_PER_SECOND, SECONDS[Stage.SENDING]]
+    sending = [SECONDS[ConnectionState.SENDING], BYTES_PER_SECOND, SECONDS[ConnectionState.SENDING]]
     expected = {
         "request line": [LINE_BYTES],
         "request line and headers": [HEAD_BYTES, HEADERS],
-        "head of a request": [SECONDS[Stage.HEAD]],
+        "head of a request": [SECONDS[ConnectionState.HEAD]],
         "body of a request": [MAX_BODY_BYTES],
         "body and response on their way": sending,
-        "connection without a request": [SECONDS[Stage.IDLE]],
+        "connection without a request": [SECONDS[ConnectionState.IDLE]],
         "connections": [CONNECTIONS],
         "responses that their clients have not read": [MEMORY_BYTES // 2**20],
         "one request": [longest - Settings().request_seconds, longest],

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
-from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.roles import DatabaseRole, find_role, quote_name
 from roster_service.roster.upgrades import upgrade
 from tests.conditions import PATIENCE_SECONDS, wait_for
 from tests.postgres.databases import administer, url_of
@@ -70,7 +70,7 @@ def describe(engine: sa.Engine, *statements: str) -> None:
 def list_roles(engine: sa.Engine) -> list[str]:
     """The roles that requests are served as."""
     with engine.connect() as connection:
-        return [str(find_role(connection, role)) for role in Role]
+        return [str(find_role(connection, role)) for role in DatabaseRole]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import find_programs
-from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.roles import DatabaseRole, find_role, quote_name
 from roster_service.roster.upgrades import upgrade
 from tests.conftest import Tally
 from tests.docs.pages import read_section
@@ -51,7 +51,7 @@ class Database:
         upgrade(self.engine)
         self.credentials = fill(self.engine)
         with self.engine.connect() as connection:
-            self.roles = [str(find_role(connection, role)) for role in Role]
+            self.roles = [str(find_role(connection, role)) for role in DatabaseRole]
 
     @property
     def processes(self) -> list[psutil.Process]:

@@ -8,7 +8,7 @@ import pytest
 
 from roster_service.auth.scopes import ScopeName
 from roster_service.errors import ErrorProfile, Problem
-from roster_service.rostering.endpoints import ENDPOINTS, Access, Cardinality, Endpoint
+from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint, Scopes
 from roster_service.rostering.status_info import STATUS_INFO, make_failure, make_warning
 from roster_service.serving.plan import Notice
 from roster_service.vendor.bodies import FAILURES
@@ -56,15 +56,15 @@ def test_shape_and_access_follow_from_the_path(endpoint: Endpoint) -> None:
     assert (endpoint.cardinality is Cardinality.SINGLE) is endpoint.path.endswith("/{sourcedId}")
     nested = endpoint.path.count("/") > 1 and endpoint.cardinality is Cardinality.COLLECTION
     if endpoint.path.startswith("/demographics"):
-        assert endpoint.access is Access.DEMOGRAPHICS
+        assert endpoint.access is Scopes.DEMOGRAPHICS
     else:
-        assert endpoint.access is (Access.FULL if nested else Access.CORE)
+        assert endpoint.access is (Scopes.FULL if nested else Scopes.CORE)
 
 
 def test_the_scopes_of_each_access() -> None:
-    assert Access.CORE.value == (ScopeName.CORE, ScopeName.FULL)
-    assert Access.FULL.value == (ScopeName.FULL,)
-    assert Access.DEMOGRAPHICS.value == (ScopeName.DEMOGRAPHICS,)
+    assert Scopes.CORE.value == (ScopeName.CORE, ScopeName.FULL)
+    assert Scopes.FULL.value == (ScopeName.FULL,)
+    assert Scopes.DEMOGRAPHICS.value == (ScopeName.DEMOGRAPHICS,)
 
 
 def test_a_row_without_access_does_not_construct() -> None:

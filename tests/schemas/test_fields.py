@@ -22,7 +22,7 @@ from roster_service.schemas.kinds import (
     Ref,
     RosterField,
     Text,
-    TextList,
+    TextArray,
     list_roster_fields,
 )
 from roster_service.schemas.records import Record
@@ -155,7 +155,7 @@ def sql(expression: object) -> str:
     ("field", "text"),
     [
         pytest.param(Text(sa.column("c"), ""), "CAST(to_json(c) AS TEXT)", id="text"),
-        pytest.param(TextList(sa.column("c"), ""), "CAST(to_json(c) AS TEXT)", id="texts"),
+        pytest.param(TextArray(sa.column("c"), ""), "CAST(to_json(c) AS TEXT)", id="texts"),
         pytest.param(
             Flag(sa.column("c"), ""),
             "CASE WHEN c THEN '\"true\"' WHEN (NOT c) THEN '\"false\"' ELSE NULL END",

@@ -9,7 +9,7 @@ import pytest
 from waitress.buffers import TempfileBasedBuffer
 
 from roster_service.server import http_server
-from roster_service.server.http_channel import BYTES_PER_SECOND, SECONDS, Stage
+from roster_service.server.http_channel import BYTES_PER_SECOND, SECONDS, ConnectionState
 
 from .conftest import KERNEL_BYTES, LARGE, Worker
 
@@ -18,14 +18,14 @@ BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n"
 MINUTES = 300
 # What a client has sent, what it sends in a second, and the seconds that it has.
 SENDING: list[Any] = [
-    pytest.param(b"", b"", SECONDS[Stage.HEAD], id="silent"),
-    pytest.param(b"GET / HT", b"", SECONDS[Stage.HEAD], id="half-a-line"),
-    pytest.param(HEAD, b"", SECONDS[Stage.HEAD], id="half-a-head"),
-    pytest.param(HEAD + b"X: ", b"x", SECONDS[Stage.HEAD], id="a-head-by-the-byte"),
-    pytest.param(HEAD + b"X: ", b"x" * 1000, SECONDS[Stage.HEAD], id="a-head-by-the-kilobyte"),
-    pytest.param(BODY, b"", SECONDS[Stage.BODY], id="no-body"),
-    pytest.param(BODY, b"x", SECONDS[Stage.BODY], id="a-body-by-the-byte"),
-    pytest.param(HEAD + b"\r\n", b"", SECONDS[Stage.IDLE], id="idle"),
+    pytest.param(b"", b"", SECONDS[ConnectionState.HEAD], id="silent"),
+    pytest.param(b"GET / HT", b"", SECONDS[ConnectionState.HEAD], id="half-a-line"),
+    pytest.param(HEAD, b"", SECONDS[ConnectionState.HEAD], id="half-a-head"),
+    pytest.param(HEAD + b"X: ", b"x", SECONDS[ConnectionState.HEAD], id="a-head-by-the-byte"),
+    pytest.param(HEAD + b"X: ", b"x" * 1000, SECONDS[ConnectionState.HEAD], id="a-head-by-the-kilobyte"),
+    pytest.param(BODY, b"", SECONDS[ConnectionState.BODY], id="no-body"),
+    pytest.param(BODY, b"x", SECONDS[ConnectionState.BODY], id="a-body-by-the-byte"),
+    pytest.param(HEAD + b"\r\n", b"", SECONDS[ConnectionState.IDLE], id="idle"),
 ]
 
 

@@ -20,7 +20,7 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
 from roster_service.db.prepared_statements import DIALECT, PreparedStatement, Statement
-from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.db.roles import DatabaseRole, find_role, make_role_url
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.feeds.roster_state import read_roster_state
 from roster_service.rostering.endpoints import ENDPOINTS
@@ -113,7 +113,7 @@ class Questioner:
         self.url = url
         self.owner = make_engine(url)
         with self.owner.connect() as connection:
-            name = find_role(connection, Role.SERVING)
+            name = find_role(connection, DatabaseRole.SERVING)
         assert name is not None
         serving = make_role_url(url, name, None)
         self.reading = make_reading_engine(serving, statement_seconds=60, pool_size=2, own_sessions=True)

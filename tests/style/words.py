@@ -49,9 +49,23 @@ RETIRED: Mapping[str, str] = {
 # Classes whose name several things claimed: the file whose they are, and what others say.
 ONE_MEANING: Mapping[str, tuple[str, str]] = {
     "Change": ("roster_service/change_log/changes.py", "ChangedRecord"),
+    "Access": ("roster_service/explore/who_sees.py", "Scopes"),
+    "Address": ("roster_service/schemas/kinds.py", "RequestAddress"),
+    "Caller": ("roster_service/server/http_channel.py", "VendorCaller"),
     "Check": ("sync_scripts/checking/", "QualityCheck"),
+    "Client": ("roster_service/accounts/clients.py", "TokenClient"),
+    "Disclosures": ("roster_service/console/views/disclosures.py", "DisclosureRecorder"),
+    "Invitation": ("roster_service/console/views/operators.py", "PasswordLink"),
     "Kind": ("grammar/oneroster_filter/field_types.py", "CellKind, AnnouncementKind, KeptRows"),
     "Limits": ("roster_service/serving/params.py", "HoldLimits"),
+    "Login": ("roster_service/console/login.py", "VendorLogin"),
+    "Operator": ("grammar/oneroster_filter/nodes.py", "OperatorAccount"),
+    "Part": ("sync_scripts/formats/model.py", "ShownPart"),
+    "Preset": ("roster_service/deliveries/presets.py", "ScopePreset"),
+    "Role": ("roster_service/schemas/v1p2.py", "DatabaseRole"),
+    "Rows": ("sync_scripts/reading/lines.py", "ChildRows"),
+    "Stage": ("sync_scripts/staging/", "ConnectionState"),
+    "TextList": ("grammar/oneroster_filter/", "TextArray"),
 }
 # Names that say a retired word in its plain sense: a consumer walks through pages.
 CONSUMER_NAMES = frozenset({"walk", "measure_walk", "WALK_TARGET", "walk_raw"})

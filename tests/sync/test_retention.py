@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.roles import DatabaseRole, find_role, quote_name
 from roster_service.db.tables import (
     audit,
     audit_days,
@@ -220,7 +220,7 @@ def test_the_purge_deletes_and_says_how_many_rows(aged: sa.Engine) -> None:
     assert count(aged, changes) == 0
 
 
-@pytest.mark.parametrize("role", Role, ids=lambda role: role.value)
+@pytest.mark.parametrize("role", DatabaseRole, ids=lambda role: role.value)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -234,7 +234,9 @@ def test_the_purge_deletes_and_says_how_many_rows(aged: sa.Engine) -> None:
         *("SELECT hash FROM audit_people", "DELETE FROM audit_people", "SELECT number_people('123456', '2026-01-01')"),
     ],
 )
-def test_no_role_of_the_service_reads_or_shortens_the_access_log(engine: sa.Engine, role: Role, statement: str) -> None:
+def test_no_role_of_the_service_reads_or_shortens_the_access_log(
+    engine: sa.Engine, role: DatabaseRole, statement: str
+) -> None:
     """Nor the change log (`tests/accounts/test_operators.py`)."""
     with engine.connect() as connection:
         connection.exec_driver_sql(f"SET LOCAL ROLE {quote_name(str(find_role(connection, role)))}")
@@ -244,7 +246,7 @@ def test_no_role_of_the_service_reads_or_shortens_the_access_log(engine: sa.Engi
 
 def test_an_upgrade_takes_back_what_a_role_could_do_before(engine: sa.Engine) -> None:
     with engine.begin() as connection:
-        name = quote_name(str(find_role(connection, Role.COUNTERS)))
+        name = quote_name(str(find_role(connection, DatabaseRole.COUNTERS)))
         connection.exec_driver_sql(f"GRANT DELETE, SELECT (at) ON audit TO {name}")
     upgrade(engine)
     with engine.connect() as connection:

@@ -9,7 +9,7 @@ import segno
 
 from roster_service.accounts import operator_sessions, operators
 from roster_service.accounts.operator_sessions import LINK_PATH, LINK_SECONDS, OpenSession, make_address, make_code_key
-from roster_service.accounts.operators import Operator
+from roster_service.accounts.operators import OperatorAccount
 from roster_service.auth.throttling.throttles import LoginAttempt
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
@@ -23,7 +23,7 @@ from roster_service.errors import CommandError
 class OperatorList:
     """All operators, their open sessions, and the roles to choose from."""
 
-    operators: Sequence[Operator]
+    operators: Sequence[OperatorAccount]
     sessions: Sequence[OpenSession]
     roles: Sequence[str]
 
