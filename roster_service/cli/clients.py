@@ -16,19 +16,16 @@ from roster_service.auth.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, 
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import (
     as_json,
+    change_options,
     confirm,
-    dry_run_option,
+    confirmed_change_options,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     show,
-    yes_option,
 )
-from roster_service.cli.vendor_access import (
-    expires_option,
-)
+from roster_service.cli.vendor_access import expires_option
 from roster_service.schemas.versions import V1P2, VERSIONS
 
 scope_option = click.option(
@@ -92,8 +89,7 @@ def read_scope_options(texts: tuple[str, ...], preset: str | None, version: str)
     help="It may sign requests of OneRoster 1.1 with OAuth 1.0a, if ROSTER_OAUTH1 is true.",
 )
 @expires_option
-@reason_option
-@as_json
+@change_options
 def client_add(
     email: str,
     name: str,
@@ -164,8 +160,7 @@ def _client_row(item: Client) -> dict[str, str]:
     help="How long the old secret stays valid; 0: it ends at once, with its tokens. By default: the setting.",
 )
 @expires_option
-@reason_option
-@as_json
+@change_options
 def client_rotate_secret(client_id: str, grace_hours: int | None, expires_at: datetime | None, as_json: bool) -> None:
     """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
     hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
@@ -179,8 +174,7 @@ def client_rotate_secret(client_id: str, grace_hours: int | None, expires_at: da
 
 @client.command("disable")
 @click.argument("client_id")
-@reason_option
-@as_json
+@change_options
 def client_disable(client_id: str, as_json: bool) -> None:
     """Disable CLIENT_ID at once, with its tokens."""
     with open_change() as (connection, actor):
@@ -190,10 +184,7 @@ def client_disable(client_id: str, as_json: bool) -> None:
 
 @client.command("enable")
 @click.argument("client_id")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Enable the disabled CLIENT_ID again."""
     confirm(f"This lets {client_id} read again.", client_id, is_confirmed=yes or dry_run)
@@ -208,10 +199,7 @@ def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
 @scope_option
 @preset_option
 @version_option
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def client_set_scopes(
     client_id: str, scopes: tuple[str, ...], preset: str | None, version: str, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
@@ -227,10 +215,7 @@ def client_set_scopes(
 
 @client.command("remove")
 @click.argument("client_id")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def client_remove(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove CLIENT_ID at once, with its tokens. The access log keeps its rows."""
     confirm(f"This removes {client_id}.", client_id, is_confirmed=yes or dry_run)

@@ -12,11 +12,11 @@ from roster_service.auth.credentials.signing_keys import ListedKey, list_signing
 from roster_service.auth.credentials.tokens import LEEWAY_SECONDS, PERMISSION_TOKEN_SECONDS
 from roster_service.cli.terminal import (
     as_json,
+    change_options,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     show,
     to_texts,
 )
@@ -92,8 +92,7 @@ def _key_row(item: ListedKey) -> dict[str, str]:
 @keys.command("rotate")
 @click.option("--at-once", is_flag=True, help="End all tokens now; for a key that leaked.")
 @click.option("--lost", is_flag=True, help="The former ROSTER_SECRET_KEY is lost; the present one seals the new key.")
-@reason_option
-@as_json
+@change_options
 def keys_rotate(at_once: bool, lost: bool, as_json: bool) -> None:
     """Make a new key, which signs from now on. The one before it verifies until the last of its tokens has ended."""
     settings = read_settings()

@@ -11,12 +11,12 @@ from roster_service.accounts.account_export import export_accounts
 from roster_service.cli.terminal import (
     announce_cluster,
     as_json,
+    change_options,
     make_bar,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     show,
 )
 from roster_service.db.embedded_server import open_database
@@ -56,8 +56,7 @@ Do again what was done after the backup was made:
 
 
 @db.command("restored")
-@reason_option
-@as_json
+@change_options
 def db_restored(as_json: bool) -> None:
     """Register that the database was restored from a backup, so that clients read the whole roster again."""
     with open_change() as (connection, actor):

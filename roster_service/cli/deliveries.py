@@ -11,13 +11,13 @@ import click
 
 from roster_service.cli.terminal import (
     as_json,
+    change_options,
     confirm,
     find_actor,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     show,
     to_texts,
     yes_option,
@@ -57,8 +57,7 @@ client_option = click.option(
 @preset_option
 @client_option
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
-@reason_option
-@as_json
+@change_options
 def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, as_json: bool) -> None:
     """Write the zip that the vendor EMAIL would get now into a file that only its owner can read. The change log has
     the look."""
@@ -90,8 +89,7 @@ def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, 
 )
 @click.option("--in-place", is_flag=True, help="Write under the final name, for a server that allows no rename.")
 @click.option("--contact", help="To whom to write at the receiver.  [default: EMAIL]")
-@reason_option
-@as_json
+@change_options
 def delivery_add(name: str, email: str, key_file: Any, as_json: bool, **given: Any) -> None:
     """Add the delivery NAME of files to the vendor EMAIL, by SFTP. It makes the first file, which waits for `roster
     delivery approve`."""
@@ -134,8 +132,7 @@ def delivery_show(name: str, as_json: bool) -> None:
 @delivery.command("approve")
 @click.argument("name")
 @click.argument("digest")
-@reason_option
-@as_json
+@change_options
 def delivery_approve(name: str, digest: str, as_json: bool) -> None:
     """Send the file of the delivery NAME that waits, whatever the receiver loses by it. DIGEST is its SHA-256, as
     `roster delivery show` has it; if the roster has changed since, there is another file, which waits again."""
@@ -155,8 +152,7 @@ def delivery_send(name: str, as_json: bool) -> None:
 @delivery.command("remove")
 @click.argument("name")
 @yes_option
-@reason_option
-@as_json
+@change_options
 def delivery_remove(name: str, yes: bool, as_json: bool) -> None:
     """Remove the delivery NAME. What was sent cannot be called back; the access log stays."""
     confirm("No more files are sent.", name, is_confirmed=yes)

@@ -17,7 +17,7 @@ from roster_service.accounts import clients, operators, vendor_rights, vendors
 from roster_service.accounts.operator_sessions import LINK_PATH
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import Actor, OperatorRole, find_system_user, read_email
-from roster_service.cli.terminal import as_json, open_change, read_settings, reason_option, show
+from roster_service.cli.terminal import change_options, open_change, read_settings, show
 from roster_service.db.tables import feeds, orgs, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import REMOVAL
@@ -74,8 +74,7 @@ def demo() -> None:
 
 
 @demo.command("remove")
-@reason_option
-@as_json
+@change_options
 def demo_remove(as_json: bool) -> None:
     """Delete the demo at once: its feed with all records, and its vendor with the client and the API key."""
     path = read_settings().home / CREDENTIALS_FILE

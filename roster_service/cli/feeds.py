@@ -13,18 +13,17 @@ import click
 from roster_service.cli.run_report import describe_report, preview_run
 from roster_service.cli.terminal import (
     as_json,
+    change_options,
     confirm,
-    dry_run_option,
+    confirmed_change_options,
     find_actor,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     remember_reason,
     show,
     to_plain,
-    yes_option,
 )
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
@@ -63,8 +62,7 @@ def feed() -> None:
 @click.argument("name")
 @click.option("--format", "format_", type=click.Choice(FORMATS), required=True, help="The CSV family of its exports.")
 @click.option("--path", type=click.Path(path_type=Path), help="Where its export lies each night: a folder or a zip.")
-@reason_option
-@as_json
+@change_options
 def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     """Add the export source NAME. This takes a removed feed back, with the records that are not purged yet."""
     with open_change() as (connection, actor):
@@ -92,8 +90,7 @@ def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     metavar="FILE|none",
     help="The CSV file that maps words of the SIS to words of OneRoster; `roster feed check` checks it.",
 )
-@reason_option
-@as_json
+@change_options
 def feed_set(
     name: str,
     path: Path | None,
@@ -132,8 +129,7 @@ def feed_set(
 @feed.command("rename")
 @click.argument("name")
 @click.argument("new")
-@reason_option
-@as_json
+@change_options
 def feed_rename(name: str, new: str, as_json: bool) -> None:
     """Give the feed NAME the name NEW. Its records and runs stay with it; change --feed where a script names it. A feed
     whose name is part of the ids of its records cannot be renamed."""
@@ -257,8 +253,7 @@ def feed_pause(name: str, first: datetime | None, last: datetime, reason: str, a
 
 @feed.command("resume")
 @click.argument("name")
-@reason_option
-@as_json
+@change_options
 def feed_resume(name: str, as_json: bool) -> None:
     """End the pause of the feed NAME, also one to come."""
     with open_change() as (connection, actor):
@@ -273,10 +268,7 @@ _ENDS = {"purged": "deleted", "tombstoned": "marked as deleted"}
 @feed.command("remove")
 @click.argument("name")
 @click.option("--now", is_flag=True, help="Delete its records at once.")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove the feed NAME, with its held runs, after you have typed its name. Its records are marked as deleted:
     vendors get them as `tobedeleted` until the purge deletes them after ROSTER_RETENTION_DAYS; until then, `roster feed

@@ -14,11 +14,11 @@ from roster_service.auth.credentials.transport import is_local_host
 from roster_service.change_log.actors import OperatorRole
 from roster_service.cli.terminal import (
     as_json,
+    change_options,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     show,
 )
 from roster_service.settings import Settings
@@ -50,8 +50,7 @@ def operator() -> None:
 @click.argument("email")
 @click.option("--name", required=True, help="The operator's name, for people.")
 @click.option("--role", type=ROLES, required=True, help="What the operator may change; an owner also operators.")
-@reason_option
-@as_json
+@change_options
 def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
     """Add the operator EMAIL, and print the link with which the operator sets a password."""
     settings = read_settings()
@@ -97,8 +96,7 @@ def _to_row(item: OperatorAccount) -> dict[str, str]:
 @operator.command("set-role")
 @click.argument("email")
 @click.argument("role", type=ROLES)
-@reason_option
-@as_json
+@change_options
 def operator_set_role(email: str, role: str, as_json: bool) -> None:
     """Give the operator EMAIL the role ROLE. The last owner stays one."""
     with open_change() as (connection, actor):
@@ -108,8 +106,7 @@ def operator_set_role(email: str, role: str, as_json: bool) -> None:
 
 @operator.command("disable")
 @click.argument("email")
-@reason_option
-@as_json
+@change_options
 def operator_disable(email: str, as_json: bool) -> None:
     """Disable the operator EMAIL, and end an open link. The last owner cannot be disabled."""
     with open_change() as (connection, actor):
@@ -119,8 +116,7 @@ def operator_disable(email: str, as_json: bool) -> None:
 
 @operator.command("enable")
 @click.argument("email")
-@reason_option
-@as_json
+@change_options
 def operator_enable(email: str, as_json: bool) -> None:
     """Enable the disabled operator EMAIL again."""
     with open_change() as (connection, actor):
@@ -130,8 +126,7 @@ def operator_enable(email: str, as_json: bool) -> None:
 
 @operator.command("remove")
 @click.argument("email")
-@reason_option
-@as_json
+@change_options
 def operator_remove(email: str, as_json: bool) -> None:
     """Remove the operator EMAIL; `roster changes` keeps what the operator did. The last owner cannot be removed."""
     with open_change() as (connection, actor):
@@ -141,8 +136,7 @@ def operator_remove(email: str, as_json: bool) -> None:
 
 @operator.command("reset")
 @click.argument("email")
-@reason_option
-@as_json
+@change_options
 def operator_reset(email: str, as_json: bool) -> None:
     """End the password of the operator EMAIL, and print a new link, which ends the one before it."""
     settings = read_settings()

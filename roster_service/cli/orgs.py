@@ -18,15 +18,13 @@ from roster_service.accounts.districts import (
 from roster_service.cli.terminal import (
     as_json,
     confirm,
-    dry_run_option,
+    confirmed_change_options,
     find_actor,
     make_table,
     open_change,
     open_connection,
-    reason_option,
     show,
     to_texts,
-    yes_option,
 )
 from roster_service.feeds.feeds import remove_feed
 
@@ -53,10 +51,7 @@ def district_list(as_json: bool) -> None:
 
 @district.command("remove")
 @click.argument("name", metavar="DISTRICT")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def district_remove(name: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove DISTRICT, whose contract ended: all grants of it end at once, then its feeds are removed with all their
     records, rejected rows, changes and held exports. A feed that brings other districts too is refused."""

@@ -10,14 +10,12 @@ import click
 from roster_service.cli.terminal import (
     as_json,
     confirm,
-    dry_run_option,
+    confirmed_change_options,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     show,
-    yes_option,
 )
 from roster_service.db.instants import format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
@@ -37,10 +35,7 @@ def person() -> None:
 
 @person.command("erase")
 @click.argument("sourced_id", metavar="SOURCEDID")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def person_erase(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Erase the person SOURCEDID for good, as a court orders: from the roster, the texts and orderings made of it, the
     history of runs, and held exports, which are discarded. Later exports do not bring the person back. The files of the
@@ -51,10 +46,7 @@ def person_erase(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
 
 @person.command("hide")
 @click.argument("sourced_id", metavar="SOURCEDID")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def person_hide(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Take the person SOURCEDID out of the roster until `roster person show`, for a family that opts out of directory
     data."""
@@ -102,10 +94,7 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
 
 @person.command("lift")
 @click.argument("named", metavar="SOURCEDID|REFERENCE")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Lift an erasure: the next sync brings the person back, if the export still has the person."""
     confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
@@ -114,10 +103,7 @@ def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
 
 @person.command("show")
 @click.argument("named", metavar="SOURCEDID|REFERENCE")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def person_show(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Show a hidden person again: the next sync brings the person back."""
     confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)

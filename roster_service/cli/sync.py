@@ -13,13 +13,13 @@ import click
 from roster_service.cli.run_report import describe_report, name_count, sync_changes, sync_preview
 from roster_service.cli.terminal import (
     as_json,
+    change_options,
     csv_option,
     find_actor,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     show,
     to_texts,
 )
@@ -63,8 +63,7 @@ def sync_run(jobs: int | None, wait: bool) -> None:
     help="The new id of an erased or hidden person, who stays out under both, for a run with other ids; repeatable.",
 )
 @click.option("--others-gone", is_flag=True, help="All other erased and hidden people are not in the export.")
-@reason_option
-@as_json
+@change_options
 def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: bool) -> None:
     """Apply the held RUN with the export that was held. If it would now delete or change more records than it showed,
     it is held again, as a new run."""
@@ -86,8 +85,7 @@ def _split_pair(text: str) -> tuple[str, str]:
 
 @sync.command("discard")
 @click.argument("run", type=int)
-@reason_option
-@as_json
+@change_options
 def sync_discard(run: int, as_json: bool) -> None:
     """Discard the held RUN, and delete its export."""
     with open_change() as (connection, actor):

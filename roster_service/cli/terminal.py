@@ -37,6 +37,7 @@ csv_option = click.option(
 )
 
 Item = TypeVar("Item")
+Command = TypeVar("Command", bound=Callable[..., Any])
 _REASON = "roster.reason"
 # Characters of a line of a table.
 WIDEST = 10_000
@@ -55,6 +56,16 @@ reason_option = click.option(
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for a confirmation, for scripts.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+
+
+def change_options(command: Command) -> Command:
+    """Adds the options of a command that changes something."""
+    return reason_option(as_json(command))
+
+
+def confirmed_change_options(command: Command) -> Command:
+    """Adds those of a command that changes something once a person has confirmed it."""
+    return yes_option(dry_run_option(change_options(command)))
 
 
 def make_bar(description: str) -> Callable[[Sequence[Item]], Iterable[Item]]:

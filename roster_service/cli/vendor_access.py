@@ -18,7 +18,7 @@ from roster_service.accounts.vendors import Grant, Vendor, VendorLogin
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey
 from roster_service.auth.throttling.limits import MOST, RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.cli.credentials import describe_dates, read_dates
-from roster_service.cli.terminal import as_json, make_table, open_change, open_connection, reason_option, show
+from roster_service.cli.terminal import as_json, change_options, make_table, open_change, open_connection, show
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
@@ -74,8 +74,7 @@ def describe_login(login: VendorLogin) -> str:
 @click.command("set-password")
 @click.argument("email")
 @password_option
-@reason_option
-@as_json
+@change_options
 def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None:
     """Replace the password of the vendor EMAIL. Its older tokens stop working."""
     given = read_password(password_stdin)
@@ -94,8 +93,7 @@ def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None
     "--grace", type=read_duration, default="0s", help="How long the old key keeps working, such as 24h; 0 by default."
 )
 @expires_option
-@reason_option
-@as_json
+@change_options
 def vendor_rotate_key(email: str, grace: timedelta, expires_at: datetime | None, as_json: bool) -> None:
     """Give the vendor EMAIL a new API key, shown this once. The old one stops working."""
     with open_change() as (connection, actor):
@@ -195,8 +193,7 @@ def _make_limit_option(name: str, words: str) -> Callable[[Command], Command]:
 @_make_limit_option("rostering_per_second", "Requests a second on OneRoster paths.")
 @_make_limit_option("rostering_burst", "As --burst, on OneRoster paths.")
 @_make_limit_option("rostering_at_once", "Their requests that run at the same time.")
-@reason_option
-@as_json
+@change_options
 def vendor_limits(
     email: str,
     per_second: int | None,

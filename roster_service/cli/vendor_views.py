@@ -16,13 +16,13 @@ from roster_service.app import make_serving_engine
 from roster_service.cli.deliveries import client_option
 from roster_service.cli.terminal import (
     as_json,
+    change_options,
     csv_option,
     find_actor,
     make_table,
     open_change,
     open_connection,
     read_settings,
-    reason_option,
     show,
 )
 from roster_service.db.roles import DatabaseRole, make_role_urls
@@ -104,8 +104,7 @@ def _to_row(item: Access) -> dict[str, str]:
     type=click.Choice([*(version.prefix for version in VERSIONS), VENDOR_INTERFACE]),
     help="Only in this version; `v1`: only on the vendor interface.",
 )
-@reason_option
-@as_json
+@change_options
 def record_show(sourced_id: str, email: str, version: str | None, as_json: bool) -> None:
     """Show the record SOURCEDID as the clients of a vendor get it, or why they do not; a student also as /v1/students
     has it, with all parts that the flags of the vendor allow. The change log has the look."""
@@ -137,8 +136,7 @@ def _describe(view: VendorView) -> str:
 )
 @client_option
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
-@reason_option
-@as_json
+@change_options
 def export(email: str, version: str, collection: str, client_id: str | None, out: Path, as_json: bool) -> None:
     """Write the active records of COLLECTION, such as `users`, as a vendor gets them into a file that only its owner
     can read: one line a record, the JSON of the interface. The change log has the look."""

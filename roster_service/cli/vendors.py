@@ -11,15 +11,14 @@ from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.vendors import Vendor
 from roster_service.cli.terminal import (
     as_json,
+    change_options,
     confirm,
-    dry_run_option,
+    confirmed_change_options,
     make_table,
     open_change,
     open_connection,
-    reason_option,
     show,
     to_plain,
-    yes_option,
 )
 from roster_service.cli.vendor_access import (
     COMMANDS,
@@ -55,8 +54,7 @@ def vendor() -> None:
 @click.option("--name", required=True, help="The vendor's name, for people.")
 @password_option
 @expires_option
-@reason_option
-@as_json
+@change_options
 def vendor_add(email: str, name: str, password_stdin: bool, expires_at: datetime | None, as_json: bool) -> None:
     """Add the vendor EMAIL, who sees nothing until districts are granted. Its API key is shown this once."""
     password = read_password(password_stdin)
@@ -92,8 +90,7 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
 @district_option
 @click.option("--school", "schools", multiple=True, help="Only this school of it; repeatable.")
 @flag_option
-@reason_option
-@as_json
+@change_options
 def vendor_grant(
     email: str, district: str | None, schools: tuple[str, ...], flags: tuple[str, ...], as_json: bool
 ) -> None:
@@ -119,8 +116,7 @@ def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
 @click.argument("email")
 @district_option
 @flag_option
-@reason_option
-@as_json
+@change_options
 def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_json: bool) -> None:
     """Revoke a district with its schools, or flags, of the vendor EMAIL. Its older tokens stop working.
 
@@ -146,8 +142,7 @@ def _describe_grants(item: Vendor) -> str:
 
 @vendor.command("disable")
 @click.argument("email")
-@reason_option
-@as_json
+@change_options
 def vendor_disable(email: str, as_json: bool) -> None:
     """Disable the vendor EMAIL at once, with all its clients and tokens."""
     with open_change() as (connection, actor):
@@ -157,8 +152,7 @@ def vendor_disable(email: str, as_json: bool) -> None:
 
 @vendor.command("enable")
 @click.argument("email")
-@reason_option
-@as_json
+@change_options
 def vendor_enable(email: str, as_json: bool) -> None:
     """Enable the disabled vendor EMAIL again."""
     with open_change() as (connection, actor):
@@ -168,10 +162,7 @@ def vendor_enable(email: str, as_json: bool) -> None:
 
 @vendor.command("remove")
 @click.argument("email")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove the vendor EMAIL at once, with its grants, clients, keys and tokens. The access log and the usage
     counters keep its rows."""
@@ -198,10 +189,7 @@ none_option = click.option(
 @field_argument
 @none_option
 @click.option("--default", "is_default", is_flag=True, help="Withhold what `roster vendor set-withheld-default` lists.")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def vendor_set_withheld(
     email: str, fields: tuple[str, ...], is_none: bool, is_default: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
@@ -222,10 +210,7 @@ def vendor_set_withheld(
 @vendor.command("set-withheld-default")
 @field_argument
 @none_option
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
+@confirmed_change_options
 def vendor_set_withheld_default(
     fields: tuple[str, ...], is_none: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:

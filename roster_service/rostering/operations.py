@@ -24,13 +24,7 @@ from roster_service.rostering.endpoints import Cardinality, Endpoint
 from roster_service.rostering.status_info import WARNING_HEADER, make_warning, make_warning_header
 from roster_service.schemas.versions import Version
 from roster_service.serving.page import Page, put_root
-from roster_service.serving.params import (
-    COLLECTION_PARAMETERS,
-    SINGLE_PARAMETERS,
-    Limits,
-    Parameter,
-    read_params,
-)
+from roster_service.serving.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_params
 from roster_service.serving.plan import Notice, Plan, make_plan
 from roster_service.serving.request import AuthorizedRequest
 
