@@ -25,7 +25,7 @@ from roster_service.db.tables import (
     orderings,
     refused_requests,
     sync_changes,
-    sync_refusals,
+    sync_rejections,
     sync_runs,
     usage,
 )
@@ -66,7 +66,7 @@ def make_interval(days: int) -> sa.ColumnElement[Any]:
 def _delete_rejections(connection: sa.Connection, before: Before) -> int:
     """Deletes the rejected rows of older runs, which have values of the exports."""
     old = sa.select(sync_runs.c.id).where(sync_runs.c.started_at < before)
-    return connection.execute(sa.delete(sync_refusals).where(sync_refusals.c.run_id.in_(old))).rowcount
+    return connection.execute(sa.delete(sync_rejections).where(sync_rejections.c.run_id.in_(old))).rowcount
 
 
 def _delete_changes(connection: sa.Connection, before: Before) -> int:

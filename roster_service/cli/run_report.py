@@ -41,11 +41,6 @@ FILE = ("file", "mode", "rows", "rejected")
 HINT = "`roster sync approve {0}` applies it, `roster sync discard {0}` forgets it"
 
 
-def name_count(key: str) -> str:
-    """The heading of a count; its key in JSON is older than the word."""
-    return "rejected" if key == "refused" else key
-
-
 def describe_report(report: Mapping[str, Any]) -> str:
     """Returns the report of a run as paragraphs. `report`: a run of `roster sync show --json`, or the JSON of a dry
     run."""
@@ -61,7 +56,7 @@ def _list_paragraphs(report: Mapping[str, Any]) -> Iterator[str]:
         yield HINT.format(report["run"])
     yield make_table(
         [
-            {"type": name, **{name_count(key): f"{count:,}" for key, count in counts.items()}}
+            {"type": name, **{key: f"{count:,}" for key, count in counts.items()}}
             for name, counts in report["counts"].items()
         ],
         "",
@@ -73,7 +68,7 @@ def _list_paragraphs(report: Mapping[str, Any]) -> Iterator[str]:
         )
     if report["notices"]:
         yield "notices:\n" + "\n".join(f"  {notice}" for notice in report["notices"])
-    if report["refused"]:
+    if report["rejected"]:
         yield from _describe_causes(report)
     if report.get("preview"):
         yield from _describe_preview(report["preview"])
@@ -81,8 +76,8 @@ def _list_paragraphs(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _describe_causes(report: Mapping[str, Any]) -> Iterator[str]:
     """The paragraphs on rejected rows, or on the reasons why the whole export was refused."""
-    total, run = report["refused"], report.get("run")
-    samples = report.get("samples", report.get("refusals", []))[:SAMPLES]
+    total, run = report["rejected"], report.get("run")
+    samples = report.get("samples", report.get("rejections", []))[:SAMPLES]
     is_refused = report["outcome"] == REFUSED
     if report["causes"]:
         rows = [_to_cause_row(number, cause) for number, cause in enumerate(report["causes"], 1)]
@@ -217,7 +212,7 @@ def _describe_refusal(report: dict[str, Any]) -> str:
             if part
         )
         + f": {rejection['reason']}"
-        for rejection in report.get("refusals", [])
+        for rejection in report.get("rejections", [])
     ]
     hidden = report.get("total", 0) - len(lines)
     return "\n".join([*lines, *([f"... and {hidden:,} more"] if hidden > 0 else [])]) or report.get("message", "")

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import click
 
-from roster_service.cli.run_report import describe_report, name_count, sync_changes, sync_preview
+from roster_service.cli.run_report import describe_report, sync_changes, sync_preview
 from roster_service.cli.terminal import (
     as_json,
     change_options,
@@ -152,7 +152,7 @@ def sync_rejected(run: int, csv_file: TextIO | None, as_json: bool) -> None:
     """Show the rejected rows of RUN with their values: where each is, why it was rejected, and whether by itself or
     because it refers to a rejected row. Each says whom and what it is about; CSV has the ids of these records."""
     with open_connection() as connection:
-        rejected = find_run(connection, run).refused
+        rejected = find_run(connection, run).rejected
         stored = count_rejected_rows(connection, run)
         is_listed = csv_file is None and not as_json
         stored_rows = list(read_rejected_rows(connection, run, SHOWN if is_listed else None))
@@ -200,7 +200,7 @@ def _to_row(item: Run) -> dict[str, str]:
     totals: dict[str, int] = {}
     for counts in item.counts.values():
         for name, count in counts.items():
-            totals[name_count(name)] = totals.get(name_count(name), 0) + count
+            totals[name] = totals.get(name, 0) + count
     listed = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
     return {
         "run": str(item.run),

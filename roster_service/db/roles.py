@@ -70,7 +70,7 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         f"INSERT ON {tables.audit.name}",
         # The health of the feeds, for monitoring and for `/status`.
         f"SELECT (id, name, enabled, state, pause_from, pause_until) ON {tables.feeds.name}",
-        f"SELECT (id, feed_id, outcome, started_at, finished_at, refused) ON {tables.sync_runs.name}",
+        f"SELECT (id, feed_id, outcome, started_at, finished_at, rejected) ON {tables.sync_runs.name}",
     ),
 }
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
-from roster_service.db.tables import sync_refusals, users
+from roster_service.db.tables import sync_rejections, users
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
 from roster_service.feeds.exclusions import ExclusionKind, IdHasher, find_exclusion
@@ -112,7 +112,7 @@ def _of_roster(row: sa.Row[tuple[object, ...]]) -> KnownPerson:
 def _is_rejected(sourced_id: str) -> sa.ColumnElement[bool]:
     """The condition that a rejected row names a person."""
     named = (names_record(TYPES[table.name], sourced_id) for table in OF_PEOPLE)
-    return sync_refusals.c.run_id.is_not(None) & sa.or_(*named)
+    return sync_rejections.c.run_id.is_not(None) & sa.or_(*named)
 
 
 def _make_refusal(connection: sa.Connection, typed: str, secret_key: str) -> UnknownPersonError:

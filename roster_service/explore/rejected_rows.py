@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from oneroster_filter import fold
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.db.tables import ROSTER_TABLES, CTexts, sync_refusals, sync_runs
+from roster_service.db.tables import ROSTER_TABLES, CTexts, sync_rejections, sync_runs
 from roster_service.explore.references import read_labels
 from roster_service.explore.roster_search import make_search_condition
 from roster_service.feeds.rejected_rows import (
@@ -82,7 +82,7 @@ def make_row_search(connection: sa.Connection, run: int, typed: str) -> sa.Colum
     pairs = [f"{type_} {key}" for type_, key in _find_named(connection, run, typed)]
     pair = sa.func.concat(_get(record, "type"), " ", _get(record, "sourcedId"), type_=sa.Text)
     named = sa.exists(sa.select(1).select_from(record).where(pair == sa.any_(sa.literal(pairs, CTexts))))
-    own = (sync_refusals.c.file, sync_refusals.c.value, sync_refusals.c.sourced_id)
+    own = (sync_rejections.c.file, sync_rejections.c.value, sync_rejections.c.sourced_id)
     return sa.or_(named, *(sa.func.contains_folded(column, typed) for column in own))
 
 
@@ -96,7 +96,7 @@ def explain_record(connection: sa.Connection, type_: str, sourced_id: str, feed:
         if by_line:
             rows = label_rows(connection, run, list(by_line.values())[:EXPLAINED])
             of_run = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one()
-            missing = of_run.refused - count_rejected_rows(connection, run)
+            missing = of_run.rejected - count_rejected_rows(connection, run)
             return Explanation(run, of_run.outcome, len(by_line), rows, max(missing, 0))
     return None
 
@@ -108,11 +108,11 @@ def count_naming_rows(
     those that none names."""
     record = _unnest_records()
     keys = sorted({key for _, key in wanted})
-    place = sa.func.concat_ws(" ", sync_refusals.c.file, sync_refusals.c.line, sync_refusals.c.sourced_id)
+    place = sa.func.concat_ws(" ", sync_rejections.c.file, sync_rejections.c.line, sync_rejections.c.sourced_id)
     rows = (
         sa.select(_get(record, "type"), _get(record, "sourcedId"), sa.func.count(place.distinct()))
-        .select_from(sync_refusals.join(record, sa.literal(True)))
-        .where(sync_refusals.c.run_id == run, _get(record, "sourcedId") == sa.any_(sa.literal(keys, CTexts)))
+        .select_from(sync_rejections.join(record, sa.literal(True)))
+        .where(sync_rejections.c.run_id == run, _get(record, "sourcedId") == sa.any_(sa.literal(keys, CTexts)))
         .group_by(_get(record, "type"), _get(record, "sourcedId"))
     )
     return {(row[0], row[1]): row[2] for row in connection.execute(rows) if (row[0], row[1]) in wanted}
@@ -127,7 +127,7 @@ def _label(
 
 
 def _unnest_records() -> sa.TableValuedAlias:
-    return sa.func.jsonb_array_elements(sync_refusals.c.records, type_=JSONB).table_valued("value").render_derived()
+    return sa.func.jsonb_array_elements(sync_rejections.c.records, type_=JSONB).table_valued("value").render_derived()
 
 
 def _get(record: sa.TableValuedAlias, name: str) -> sa.ColumnElement[str]:
@@ -168,5 +168,5 @@ def _find_named(connection: sa.Connection, run: int, typed: str) -> Iterator[tup
 def _select_pairs(run: int, record: sa.TableValuedAlias, *more: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Selects the (type, id) of all records that the rows of a run name, each once, with further columns."""
     columns = (_get(record, "type"), _get(record, "sourcedId"), *more)
-    rows = sa.select(*columns).distinct().select_from(sync_refusals.join(record, sa.literal(True)))
-    return rows.where(sync_refusals.c.run_id == run)
+    rows = sa.select(*columns).distinct().select_from(sync_rejections.join(record, sa.literal(True)))
+    return rows.where(sync_rejections.c.run_id == run)

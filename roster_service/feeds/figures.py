@@ -37,7 +37,7 @@ def read_figures(connection: sa.Connection) -> Figures:
     good = of_feed.with_only_columns(sa.func.max(sync_runs.c.finished_at)).where(
         sync_runs.c.outcome.in_(LOADED_OUTCOMES)
     )
-    last = of_feed.with_only_columns(sync_runs.c.refused).order_by(sync_runs.c.id.desc()).limit(1)
+    last = of_feed.with_only_columns(sync_runs.c.rejected).order_by(sync_runs.c.id.desc()).limit(1)
     rows = connection.execute(
         sa.select(
             feeds.c.name,

@@ -1,4 +1,4 @@
-"""The rows that runs of the sync rejected, as sync_refusals remembers them, and the records that each row names."""
+"""The rows that runs of the sync rejected, as sync_rejections remembers them, and the records that each row names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import feeds, sync_refusals, sync_runs
+from roster_service.db.tables import feeds, sync_rejections, sync_runs
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, REFUSED
 
@@ -55,7 +55,7 @@ class RejectedRow:
 def count_rejected_rows(connection: sa.Connection, run: int) -> int:
     """Returns the number of rejected rows of a run that are stored: fewer than were rejected if they were too many, and
     none after their retention."""
-    return connection.scalar(sa.select(sa.func.count()).where(sync_refusals.c.run_id == run)) or 0
+    return connection.scalar(sa.select(sa.func.count()).where(sync_rejections.c.run_id == run)) or 0
 
 
 def explain_missing(rejected: int, stored: int) -> str:
@@ -73,8 +73,12 @@ def read_rejected_rows(
     connection: sa.Connection, run: int, count: int | None = None, *conditions: sa.ColumnElement[bool], offset: int = 0
 ) -> Iterator[RejectedRow]:
     """Reads the stored rejected rows of a run, or `count` of them after the first `offset`: root causes before
-    consequences. `conditions`: of the rows of sync_refusals."""
-    rows = sa.select(sync_refusals).where(sync_refusals.c.run_id == run, *conditions).order_by(sync_refusals.c.number)
+    consequences. `conditions`: of the rows of sync_rejections."""
+    rows = (
+        sa.select(sync_rejections)
+        .where(sync_rejections.c.run_id == run, *conditions)
+        .order_by(sync_rejections.c.number)
+    )
     for row in connection.execute(rows.limit(count).offset(offset)):
         yield RejectedRow(
             file=row.file,
@@ -94,12 +98,12 @@ def read_rejected_rows(
 
 def has_cause(cause: int) -> sa.ColumnElement[bool]:
     """Returns the condition that a row is of the root cause with this number."""
-    return sync_refusals.c.cause == cause - 1
+    return sync_rejections.c.cause == cause - 1
 
 
 def names_record(type_: str, sourced_id: str) -> sa.ColumnElement[bool]:
     """Returns the condition that a row names a record, as its own or by a reference."""
-    return sync_refusals.c.records.contains([{"type": type_, "sourcedId": sourced_id}])
+    return sync_rejections.c.records.contains([{"type": type_, "sourcedId": sourced_id}])
 
 
 def find_loading_run(connection: sa.Connection, feed: str) -> int | None:
@@ -124,7 +128,7 @@ def list_rejecting_runs(connection: sa.Connection) -> list[tuple[str, int]]:
     The first `MOST_FEEDS` of them."""
     latest = sa.select(sa.func.max(sync_runs.c.id)).where(sync_runs.c.outcome.in_(LOADED_OUTCOMES))
     rows = sa.select(feeds.c.name, sync_runs.c.id).join(feeds, feeds.c.id == sync_runs.c.feed_id)
-    rows = rows.where(sync_runs.c.id.in_(latest.group_by(sync_runs.c.feed_id)), sync_runs.c.refused > 0)
+    rows = rows.where(sync_runs.c.id.in_(latest.group_by(sync_runs.c.feed_id)), sync_runs.c.rejected > 0)
     return [(feed, run) for feed, run in connection.execute(rows.order_by(feeds.c.name).limit(MOST_FEEDS))]
 
 

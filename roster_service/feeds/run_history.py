@@ -15,7 +15,7 @@ from roster_service.db.tables import (
     feeds,
     quality_counts,
     sync_changes,
-    sync_refusals,
+    sync_rejections,
     sync_runs,
 )
 from roster_service.errors import CommandError
@@ -33,12 +33,12 @@ TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, t
 # The fields of other records that have the id of a person.
 REFERRING = ("agents", "userSourcedId")
 # The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
-COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "refused", "purged")
+COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "rejected", "purged")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of the sync. `counts`: by type of record, records by kind of change; `refused`: number of rejected rows."""
+    """A run of the sync. `counts`: by type of record, records by kind of change; `rejected`: number of its rows."""
 
     run: int
     feed: str
@@ -47,7 +47,7 @@ class Run:
     # None for a run that is running or was interrupted.
     finished: str | None
     counts: dict[str, dict[str, int]]
-    refused: int
+    rejected: int
     message: str | None
     notices: list[str]
 
@@ -134,7 +134,7 @@ class FinishedRun:
     outcome: str
     finished: str
     records: dict[str, int]
-    refused: int
+    rejected: int
     is_good: bool
 
 
@@ -174,7 +174,7 @@ def find_run_after(connection: sa.Connection, run: int, outcomes: Collection[str
 def _make_finished(row: sa.Row[Any]) -> FinishedRun:
     finished = row.finished_at.isoformat(timespec="seconds")
     records = count_live(row.counts)
-    return FinishedRun(row.id, row.outcome, finished, records, row.refused, row.outcome in LOADED_OUTCOMES)
+    return FinishedRun(row.id, row.outcome, finished, records, row.rejected, row.outcome in LOADED_OUTCOMES)
 
 
 def count_live(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
@@ -209,7 +209,7 @@ def delete_run_values(connection: sa.Connection, feed_ids: Sequence[int]) -> Non
     """Deletes all that the runs of feeds have stored of records: rejected rows, changes, previews, and the counts of
     data quality. The counts of runs and their causes stay."""
     own = sa.select(sync_runs.c.id).where(sync_runs.c.feed_id.in_(feed_ids))
-    for table in (sync_refusals, sync_changes):
+    for table in (sync_rejections, sync_changes):
         connection.execute(sa.delete(table).where(table.c.run_id.in_(own)))
     connection.execute(sa.delete(quality_counts).where(quality_counts.c.feed_id.in_(feed_ids)))
     forgotten = {"has_changes": False, "preview": None}
@@ -229,10 +229,10 @@ def delete_person_values(connection: sa.Connection, ids: Sequence[str], naming: 
     def quotes(value: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
         return sa.func.strpos(sa.cast(value, sa.Text), spelled) > 0
 
-    rejected, changed = sync_refusals.c, sync_changes.c
+    rejected, changed = sync_rejections.c, sync_changes.c
     about = [names_record(TYPES[table.name], ids[0]) for table in OF_PEOPLE]
     values = names(rejected.value, rejected.sourced_id, rejected.records)
-    connection.execute(sa.delete(sync_refusals).where(sa.or_(*about, values)))
+    connection.execute(sa.delete(sync_rejections).where(sa.or_(*about, values)))
     about = [quotes(sa.func.jsonb_extract_path(changed.fields, name)) for name in REFERRING]
     about.append(changed.sourced_id == sa.any_(sa.literal(list(ids), CTexts)))
     connection.execute(sa.delete(sync_changes).where(sa.or_(*about, names(changed.fields))))
@@ -266,7 +266,7 @@ def _read_fields(row: sa.Row[Any], interrupted: frozenset[int]) -> dict[str, Any
         "started": row.started_at.isoformat(timespec="seconds"),
         "finished": row.finished_at and row.finished_at.isoformat(timespec="seconds"),
         "counts": {name: _sort(counts, COUNTS) for name, counts in _sort(row.counts, tuple(TYPES.values())).items()},
-        "refused": row.refused,
+        "rejected": row.rejected,
         "message": INTERRUPTED_WORDS if is_interrupted else row.message,
         "notices": row.notices,
     }

@@ -68,8 +68,8 @@ class Background:
 
     @property
     def has_run(self) -> bool:
-        """Whether it made a run, which says how it ended: a refused export has no number of its run, but refusals."""
-        return self.report is not None and ("run" in self.report or "refusals" in self.report)
+        """Whether it made a run, which says how it ended: a refused export has no run number, but its reasons."""
+        return self.report is not None and ("run" in self.report or "rejections" in self.report)
 
     def ended_before(self, instant: str) -> bool:
         """Returns whether it ended before an instant of ISO 8601."""

@@ -35,7 +35,7 @@ class Counts:
     tombstoned: int = 0
     unchanged: int = 0
     # Rejected rows of the export; all other fields count records.
-    refused: int = 0
+    rejected: int = 0
 
     @property
     def any(self) -> bool:

@@ -23,7 +23,7 @@ def count_changes(differences: list[Difference], result: CheckResult, form: Form
         table = _find_counting_table(form, name)
         if rejected:
             count = counts.get(table, Counts())
-            counts[table] = dataclasses.replace(count, refused=count.refused + rejected)
+            counts[table] = dataclasses.replace(count, rejected=count.rejected + rejected)
     return {TYPES[table.name]: count for table, count in counts.items()}
 
 

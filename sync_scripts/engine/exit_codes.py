@@ -89,7 +89,7 @@ def choose_exit_code(report: Report) -> ExitCode:
         return ExitCode.HELD
     if report.outcome == STALE:
         return ExitCode.STALE
-    return ExitCode.PARTIAL if report.refused else ExitCode.LOADED
+    return ExitCode.PARTIAL if report.rejected else ExitCode.LOADED
 
 
 def choose_error_code(error: BaseException) -> ExitCode:
@@ -106,8 +106,8 @@ def describe_error(error: BaseException) -> dict[str, object]:
     """An error as one object for json.dumps. It quotes no value of an export."""
     described = {"outcome": name_error(error), "message": describe_cause(error)}
     if isinstance(error, RefusedExportError):
-        refusals = [rejection.to_json() for rejection in error.findings.first[:SHOWN]]
-        return {**described, "total": error.findings.total, "refusals": refusals}
+        rejections = [rejection.to_json() for rejection in error.findings.first[:SHOWN]]
+        return {**described, "total": error.findings.total, "rejections": rejections}
     return dict(described)
 
 

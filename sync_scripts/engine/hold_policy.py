@@ -181,7 +181,7 @@ class HeldRun:
             for number, subject, key, words in (
                 (count.tombstoned, f"of {count.stored:,} {name}", "tombstoned", "would vanish"),
                 (count.changed, f"of {count.stored:,} {name}", "changed", "would change"),
-                (count.refused, f"rows of {name}", "refused", "are rejected"),
+                (count.rejected, f"rows of {name}", "rejected", "are rejected"),
             ):
                 before = shown.get(key, 0)
                 if number > before:

@@ -171,7 +171,7 @@ def _print(report: Report, *, as_json: bool) -> None:
     for notice in report.notices:
         click.echo(notice)
     if report.findings:
-        rows = "1 row is" if report.refused == 1 else f"{report.refused:,} rows are"
+        rows = "1 row is" if report.rejected == 1 else f"{report.rejected:,} rows are"
         click.echo(f"{rows} rejected:\n{report.findings}", err=True)
     if report.message and not report.dry_run:
         hint = f"`roster sync approve {report.run}` applies it, `roster sync discard {report.run}` forgets it"

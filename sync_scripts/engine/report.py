@@ -49,9 +49,9 @@ class Report:
     written_at: datetime | None = None
 
     @property
-    def refused(self) -> int:
+    def rejected(self) -> int:
         """The number of rejected rows."""
-        return sum(count.refused for count in self.counts.values())
+        return sum(count.rejected for count in self.counts.values())
 
     def with_notices(self, *notices: str) -> Report:
         """The report with further notices."""
@@ -60,11 +60,11 @@ class Report:
     @property
     def is_partial(self) -> bool:
         """Whether the export was loaded, but for rejected rows."""
-        return self.outcome in LOADED_OUTCOMES and self.refused > 0
+        return self.outcome in LOADED_OUTCOMES and self.rejected > 0
 
     def to_row(self) -> dict[str, Any]:
         """The columns of sync_runs for this report."""
-        left_out = f"loaded but for {self.refused:,} {'row' if self.refused == 1 else 'rows'}"
+        left_out = f"loaded but for {self.rejected:,} {'row' if self.rejected == 1 else 'rows'}"
         return {
             "format": self.format,
             "source": self.source,
@@ -77,7 +77,7 @@ class Report:
             },
             "seconds": dict(self.seconds),
             "message": f"{left_out}: {self.findings.summarize()}" if self.is_partial else self.message,
-            "refused": self.refused,
+            "rejected": self.rejected,
             "notices": list(self.notices),
             "files": [dataclasses.asdict(file) for file in self.files],
             "preview": self.preview,
@@ -95,7 +95,7 @@ class Report:
             "written_at": self.written_at and self.written_at.isoformat(timespec="seconds"),
             "revision": self.revision,
             "causes": [cause.to_json() for cause in self.findings.list_causes()[:SHOWN]],
-            "refusals": [rejection.to_json() for rejection in self.findings.first[:SHOWN]],
+            "rejections": [rejection.to_json() for rejection in self.findings.first[:SHOWN]],
             "dry_run": self.dry_run,
         }
 
@@ -110,7 +110,7 @@ class Report:
         fields = [field.name for field in dataclasses.fields(Counts)]
         grid.add_column("type")
         for field in fields:
-            grid.add_column("rejected" if field == "refused" else field, justify="right")
+            grid.add_column(field, justify="right")
         for name, count in self.counts.items():
             grid.add_row(name, *(f"{getattr(count, field):,}" for field in fields))
         return grid

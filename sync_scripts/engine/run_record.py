@@ -96,7 +96,7 @@ def record_errors(engine: sa.Engine, number: int) -> Iterator[None]:
 
 def _record_error(connection: sa.Connection, number: int, error: BaseException) -> None:
     findings = error.findings if isinstance(error, RefusedExportError) else NO_FINDINGS
-    ended = {"outcome": name_error_outcome(error), "message": describe_cause(error), "refused": findings.total}
+    ended = {"outcome": name_error_outcome(error), "message": describe_cause(error), "rejected": findings.total}
     end_run(connection, number, findings, **ended, stamp=None)
 
 

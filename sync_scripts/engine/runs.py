@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.change_log.actors import Actor
-from roster_service.db.tables import feeds, roster_state, sync_refusals, sync_runs
+from roster_service.db.tables import feeds, roster_state, sync_rejections, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
 from roster_service.feeds.feed_states import FeedState, find_feed
 from roster_service.feeds.held_runs import APPROVED, HELD, close_held
@@ -159,7 +159,7 @@ def end_run(connection: sa.Connection, number: int, findings: Findings, **values
     if ended and findings:
         kept = [rejection.to_row() for rejection in findings.first]
         connection.execute(
-            sa.insert(sync_refusals),
+            sa.insert(sync_rejections),
             [
                 {"run_id": number, "number": index, "header": row.pop("column"), **row}
                 for index, row in enumerate(kept, 1)

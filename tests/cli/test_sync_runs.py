@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.db.tables import feeds, sync_refusals
+from roster_service.db.tables import feeds, sync_rejections
 from roster_service.feeds.run_history import COUNTS, STEPS
 from roster_service.settings import PREFIX
 from sync_scripts.engine.exit_codes import ExitCode
@@ -103,7 +103,7 @@ def test_a_run_is_shown_with_its_causes_and_without_values(
     assert list(shown["counts"]["users"]) == list(COUNTS)
     [cause] = shown["causes"]
     assert (cause["number"], cause["file"], cause["column"], cause["line"]) == (1, "users.csv", "enabledUser", 6)
-    assert (cause["rows"], cause["consequences"]) == (1, shown["refused"] - 1)
+    assert (cause["rows"], cause["consequences"]) == (1, shown["rejected"] - 1)
     assert [(it["kind"], it["cause"]) for it in shown["samples"]] == [("cause", 1), *[("consequence", 1)] * 2]
     text = roster("sync", "show", "1").stdout
     assert all(it in text for it in ("springfield", "compare", "enabledUser", "3 rejected rows by root cause"))
@@ -118,7 +118,7 @@ def test_a_refused_export_is_shown_with_its_reason(
         load(engine, "springfield", export)
     shown = answer("sync", "show", "1")
     assert (shown["outcome"], shown["counts"], shown["causes"]) == ("refused", {}, [])
-    assert [it["file"] for it in shown["samples"]] == ["orgs.csv"] * shown["refused"]
+    assert [it["file"] for it in shown["samples"]] == ["orgs.csv"] * shown["rejected"]
     assert shown["message"] == "orgs.csv, line 1, column name: is missing in the header (and 1 more reason)"
     assert f"message   {shown['message']}" in roster("sync", "show", "1").stdout
 
@@ -182,7 +182,7 @@ def test_the_file_of_rejected_rows_is_that_of_the_loader(
 def test_rows_that_are_no_longer_stored_are_said_to_be_deleted(roster: Roster, engine: sa.Engine, export: Path) -> None:
     load(engine, "springfield", export)
     with engine.begin() as connection:
-        connection.execute(sa.delete(sync_refusals))
+        connection.execute(sa.delete(sync_rejections))
     assert roster("sync", "rejected", "1").stdout == (
         "3 rows were rejected, and none of them is stored: a row is deleted after ROSTER_REJECTION_DAYS, and when a "
         "person whom it names is erased\n"

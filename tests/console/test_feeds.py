@@ -176,7 +176,7 @@ def test_a_zip_that_leads_out_of_itself_is_refused_by_the_preview(
     sent = upload(browser, [(zip_folder(export, "../../"), "export.zip")], name="hostile zip")
     preview = sent.headers["Location"].removeprefix("/console")
     shown = read(browser, preview)
-    assert (shown["report"], len(shown["refusals"]) > 0) == (None, True)
+    assert (shown["report"], len(shown["rejections"]) > 0) == (None, True)
     assert "leads out of the zip" in browser.get(preview).text
     assert not (console.home / "orgs.csv").exists()
 

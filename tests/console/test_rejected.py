@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.console.filters import to_segment
-from roster_service.db.tables import sync_refusals
+from roster_service.db.tables import sync_rejections
 from roster_service.feeds.held_runs import HELD
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
@@ -41,7 +41,7 @@ def rejected(console: Console, export: Path, settings: Settings) -> int:
     """The number of a run with the rejected rows."""
     BENT(export)
     report = load(console.engine, "springfield", export, options=Options(settings))
-    assert (report.refused, report.run is not None) == (4, True)
+    assert (report.rejected, report.run is not None) == (4, True)
     return report.run or 0
 
 
@@ -215,7 +215,7 @@ def test_a_later_good_run_ends_the_explanation(
         without_rows("users", "new-1", "new-2"),
         cell_of("enrollments", "spr-enr-10", "role", "student"),
     )(export)
-    assert load(console.engine, "springfield", export, options=Options(settings)).refused == 0
+    assert load(console.engine, "springfield", export, options=Options(settings)).rejected == 0
     assert read_explanation(browser, LOST) is None
     # The rows of the earlier run stay with it.
     assert list_ids(browser, rejected, f"type=users&record={LOST}") == ["lost-enr"]
@@ -223,7 +223,7 @@ def test_a_later_good_run_ends_the_explanation(
 
 def test_rows_of_an_earlier_version_name_no_record(console: Console, browser: Browser, rejected: int) -> None:
     with console.engine.begin() as connection:
-        connection.execute(sa.update(sync_refusals).where(sync_refusals.c.run_id == rejected).values(records=[]))
+        connection.execute(sa.update(sync_rejections).where(sync_rejections.c.run_id == rejected).values(records=[]))
     assert len(list_ids(browser, rejected, "")) == 4
     assert list_ids(browser, rejected, "search=lost-enr") == ["lost-enr"]
 

@@ -980,7 +980,7 @@ CREATE TABLE public.sync_changes (
     fields jsonb
 );
 
-CREATE TABLE public.sync_refusals (
+CREATE TABLE public.sync_rejections (
     run_id bigint NOT NULL,
     number integer NOT NULL,
     file text NOT NULL COLLATE pg_catalog."C",
@@ -1006,7 +1006,7 @@ CREATE TABLE public.sync_runs (
     counts jsonb NOT NULL,
     seconds jsonb NOT NULL,
     message text COLLATE pg_catalog."C",
-    refused integer DEFAULT 0 NOT NULL,
+    rejected integer DEFAULT 0 NOT NULL,
     kept_export text COLLATE pg_catalog."C",
     notices text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     kept_digest bytea,
@@ -1278,8 +1278,8 @@ ALTER TABLE ONLY public.roster_state
 ALTER TABLE ONLY public.signing_keys
     ADD CONSTRAINT pk_signing_keys PRIMARY KEY (key_id);
 
-ALTER TABLE ONLY public.sync_refusals
-    ADD CONSTRAINT pk_sync_refusals PRIMARY KEY (run_id, number);
+ALTER TABLE ONLY public.sync_rejections
+    ADD CONSTRAINT pk_sync_rejections PRIMARY KEY (run_id, number);
 
 ALTER TABLE ONLY public.sync_runs
     ADD CONSTRAINT pk_sync_runs PRIMARY KEY (id);
@@ -1401,8 +1401,8 @@ ALTER TABLE ONLY public.quality_counts
 ALTER TABLE ONLY public.sync_changes
     ADD CONSTRAINT fk_sync_changes_run_id FOREIGN KEY (run_id) REFERENCES public.sync_runs(id) ON DELETE CASCADE;
 
-ALTER TABLE ONLY public.sync_refusals
-    ADD CONSTRAINT fk_sync_refusals_run_id FOREIGN KEY (run_id) REFERENCES public.sync_runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.sync_rejections
+    ADD CONSTRAINT fk_sync_rejections_run_id FOREIGN KEY (run_id) REFERENCES public.sync_runs(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.sync_runs
     ADD CONSTRAINT fk_sync_runs_feed_id FOREIGN KEY (feed_id) REFERENCES public.feeds(id);
@@ -1677,7 +1677,7 @@ GRANT SELECT(finished_at) ON TABLE public.sync_runs TO counters_role;
 
 GRANT SELECT(outcome) ON TABLE public.sync_runs TO counters_role;
 
-GRANT SELECT(refused) ON TABLE public.sync_runs TO counters_role;
+GRANT SELECT(rejected) ON TABLE public.sync_runs TO counters_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.usage TO counters_role;
 

@@ -84,7 +84,7 @@ def test_the_loader_gets_from_a_zip_what_the_vendor_gets(
             with pytest.raises(RefusedExportError, match="has no row"):
                 load(second, "copy", path)
             return
-        assert load(second, "copy", path).to_json()["refused"] == 0
+        assert load(second, "copy", path).to_json()["rejected"] == 0
         with second.begin() as connection:
             ensure_signing_key(connection, SECRET_KEY)
             districts = connection.exec_driver_sql("SELECT DISTINCT district_id FROM orgs").scalars()

@@ -411,12 +411,14 @@ def test_an_id_that_nobody_has_is_refused_and_nothing_is_touched(
 ) -> None:
     cell_of("users", ID, "enabledUser", "maybe")(springfield)
     load(engine, "feed", springfield, options=OPTIONS)
-    before = [snapshot(engine, table) for table in (tables.sync_refusals, tables.sync_runs, tables.users)]
+    before = [snapshot(engine, table) for table in (tables.sync_rejections, tables.sync_runs, tables.users)]
     for options in (("--yes",), ("--dry-run",)):
         done = run_roster(database_url, tmp_path, "person", command, unknown, *options)
         assert (done.exit_code, done.stdout) == (2, "")
         assert f"nobody in the roster has the id or name {unknown};" in done.stderr
-    assert [snapshot(engine, table) for table in (tables.sync_refusals, tables.sync_runs, tables.users)] == before != []
+    assert (
+        [snapshot(engine, table) for table in (tables.sync_rejections, tables.sync_runs, tables.users)] == before != []
+    )
     assert "nobody is erased or hidden" in run_roster(database_url, tmp_path, "person", "list").stdout
 
 

@@ -185,7 +185,7 @@ PATHS = (
 )
 PLACES = {
     *("users", "user_roles", "user_agents", "enrollments", "demographics"),
-    *("ordering_chunks", "sync_refusals", "sync_changes", "sync_runs", "changes"),
+    *("ordering_chunks", "sync_rejections", "sync_changes", "sync_runs", "changes"),
 }
 
 
@@ -195,7 +195,7 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
     assert {place for place, _ in before} >= PLACES
     assert all(any(place.startswith(folder) for place, _ in before) for folder in ("held/", "previews/"))
     assert {value for _, value in before} == set(PLANTED)
-    assert {("sync_refusals", value) for value in (ID, "Plantedfamily", "planted-enr")} <= before
+    assert {("sync_rejections", value) for value in (ID, "Plantedfamily", "planted-enr")} <= before
     assert all(status == 200 and is_shown for _, status, is_shown in service.ask())
     disclosures = service.list_disclosures()
     assert {row["vendor"] for row in disclosures} == {VENDOR}

@@ -118,14 +118,14 @@ def read_refusal(engine: sa.Engine, path: Path) -> str:
         for table in ROSTER_TABLES:
             assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0, table.name
         last = connection.execute(sa.select(sync_runs).order_by(sync_runs.c.id.desc()).limit(1)).one()
-    assert (last.outcome, last.refused) == ("refused", caught.value.findings.total)
+    assert (last.outcome, last.rejected) == ("refused", caught.value.findings.total)
     return describe(caught.value.findings)
 
 
 def read_rejects(engine: sa.Engine, path: Path) -> str:
-    """The words with which rows are refused by an export that is loaded but for them; nothing of it is kept."""
+    """The words with which rows are rejected by an export that is loaded but for them; nothing of it is kept."""
     report = load(engine, "refused", path, options=Options(dry_run=True))
-    assert report.refused > 0
+    assert report.rejected > 0
     return describe(report.findings)
 
 

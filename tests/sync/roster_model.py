@@ -135,11 +135,11 @@ class Limits:
 
 @dataclass
 class Result:
-    """What a load did: its outcome, the counts per type, and how many rows were refused."""
+    """What a load did: its outcome, the counts per type, and how many rows were rejected."""
 
     outcome: str
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    refused: int = 0
+    rejected: int = 0
 
 
 class Roster:
@@ -164,7 +164,7 @@ class Roster:
         work = _Load(self.records, parts, feed, export)
         result = work.compare()
         if limits is not None and any(_is_too_much(count, limits) for count in result.counts.values()):
-            return Result("held", result.counts, result.refused)
+            return Result("held", result.counts, result.rejected)
         if not dry:
             work.apply(run)
             self.parts[feed] = work.parts
@@ -323,7 +323,7 @@ class _Load:
                 said["orgSourcedId"] = min(said["orgSourcedId"], school)
         return list(made.values())
 
-    # --- which rows are refused ---
+    # --- which rows are rejected ---
 
     def _refuse_rows(self) -> None:
         self._drop_references()
@@ -428,7 +428,7 @@ class _Load:
             named = {row["sourcedId"] for row in self.rows[name]}
             return [part for part in self.old_parts[name] if part.key not in named]
         keys = {row["sourcedId"] for row in self.fallen[name]}
-        # Any of the roles of a user may be the refused one, if some have no ids.
+        # Any of the roles of a user may be the rejected one, if some have no ids.
         users = {row["userSourcedId"] for row in self.fallen[name]} & self._list_nameless(name)
         return [part for part in self.old_parts[name] if part.key in keys or part.user in users]
 
@@ -453,15 +453,15 @@ class _Load:
         return {key: it for key, it in self._kept(name).items() if not self._is_orphan(name, key, it)}
 
     def _kept(self, name: str) -> dict[str, Record]:
-        """The stored records of a type that no row of the export speaks of, or only a refused one."""
+        """The stored records of a type that no row of the export speaks of, or only a rejected one."""
         own = {key: it for key, it in self.records[name].items() if it.feed == self.feed and it.active}
         if name not in self.rows:
             return own
         if self.modes[name] in (DELTA, MADE):
             named = {row["sourcedId"] for row in self.rows[name]}
             return {key: it for key, it in own.items() if key not in named}
-        refused = {row["sourcedId"].strip() for row in self.fallen[name]}
-        return {key: it for key, it in own.items() if key in refused}
+        rejected = {row["sourcedId"].strip() for row in self.fallen[name]}
+        return {key: it for key, it in own.items() if key in rejected}
 
     def _is_orphan(self, name: str, key: str, record: Record) -> bool:
         """Whether a record needs one that is no longer there. Beside a delta none does: the other may come back."""

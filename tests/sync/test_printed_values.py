@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from roster_service.db.tables import feeds, sync_refusals
+from roster_service.db.tables import feeds, sync_rejections
 from sync_scripts import load_clever, load_oneroster, load_sds, nightly
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.formats.clever import CLEVER
@@ -101,7 +101,7 @@ def refuse_named(source: Source) -> Bend:
     return both(name_id(source), cell(source.people, line, column, "x" * 256))
 
 
-# Rows that are refused: their values are kept.
+# Rows that are rejected: their values are kept.
 ROWS: dict[str, Callable[[Source], Bend]] = {
     "a name": in_every_cell(NAME),
     "names": in_every_cell(f"{NAME},{NAME}"),
@@ -182,8 +182,8 @@ def test_no_value_of_a_rejected_row_is_printed(
     written = rejects.read_text()
     assert stat.S_IMODE(rejects.stat().st_mode) == 0o600
     with engine.connect() as connection:
-        kept = " ".join(map(str, connection.scalars(sa.select(sync_refusals.c.value))))
-        reasons = " ".join(connection.scalars(sa.select(sync_refusals.c.reason)))
+        kept = " ".join(map(str, connection.scalars(sa.select(sync_rejections.c.value))))
+        reasons = " ".join(connection.scalars(sa.select(sync_rejections.c.reason)))
     assert NAME in kept
     assert NAME in written
     assert_silent(reasons)
@@ -321,5 +321,5 @@ def test_no_value_is_printed_by_the_nightly_sync(
     register(engine, folder)
     done = CliRunner().invoke(nightly.main)
     assert done.exit_code in (ExitCode.PARTIAL, ExitCode.REFUSED)
-    assert '"refusals": [{' in done.stdout
+    assert '"rejections": [{' in done.stdout
     assert_silent(done.stdout, done.stderr)

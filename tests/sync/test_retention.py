@@ -21,7 +21,7 @@ from roster_service.db.tables import (
     changes,
     refused_requests,
     sync_changes,
-    sync_refusals,
+    sync_rejections,
     sync_runs,
     usage,
 )
@@ -123,7 +123,7 @@ def test_the_rows_of_a_run_go_before_the_run(engine: sa.Engine, copy_export: Cal
         age(engine, old.run, days)
         seen.append(expire(engine))
     assert seen == [{}, {"rejected rows": old.findings.total}, {"changes of records": changed}, {"runs": 1}]
-    assert (count(engine, sync_runs), count(engine, sync_refusals)) == (2, 0)
+    assert (count(engine, sync_runs), count(engine, sync_rejections)) == (2, 0)
 
 
 def test_the_causes_of_rejected_rows_stay_with_the_run(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
@@ -134,7 +134,7 @@ def test_the_causes_of_rejected_rows_stay_with_the_run(engine: sa.Engine, copy_e
     age(engine, old.run, 4)
     assert expire(engine) == {"rejected rows": old.findings.total}
     with engine.connect() as connection:
-        assert set(connection.scalars(sa.select(sync_refusals.c.run_id))) == {new.run}
+        assert set(connection.scalars(sa.select(sync_rejections.c.run_id))) == {new.run}
         assert all(connection.scalars(sa.select(sync_runs.c.causes)))
 
 

@@ -161,7 +161,7 @@ class Sequence:
                 load(self.engine, feed, path, options=options)
             return
         report = load(self.engine, feed, path, options=options)
-        found = Result(report.outcome, {name: _report(count) for name, count in report.counts.items()}, report.refused)
+        found = Result(report.outcome, {name: _report(count) for name, count in report.counts.items()}, report.rejected)
         note(f"{found} {report.message}\n{report.findings}")
         assert found == wanted
         if options.dry_run:
@@ -255,8 +255,8 @@ def _report_events(export: Export, result: Result) -> None:
         for what in ("revived", "tombstoned"):
             if count[what]:
                 event(f"{name} {what}")
-    if result.refused:
-        event("rows refused")
+    if result.rejected:
+        event("rows rejected")
     for name in PARTS:
         if result.outcome != "refused" and export.rows.get(name):
             event(f"{name} in {export.modes[name]} taken")

@@ -39,7 +39,7 @@ def read_preview(visit: Visit) -> PreviewPage:
     dry_run = read_dry_run(visit.settings.home, preview)
     found = dry_run.report or {}
     report = found if found.get("dry_run") else None
-    return PreviewPage(preview, dry_run, report, () if report else found.get("refusals", ()))
+    return PreviewPage(preview, dry_run, report, () if report else found.get("rejections", ()))
 
 
 def load(sent: Submission) -> Outcome:

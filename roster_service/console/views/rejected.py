@@ -86,7 +86,7 @@ def read_rejected(visit: Visit) -> RejectedPage:
             {name: value for name, value in visit.query.items() if name not in ("type", "record", "page")}
         ),
         problem=problem,
-        missing=explain_missing(run.refused, count_rejected_rows(connection, number)),
+        missing=explain_missing(run.rejected, count_rejected_rows(connection, number)),
     )
 
 

@@ -170,7 +170,7 @@ def read_run(visit: Visit) -> RunPage:
         None if before is None else before.run,
         compared,
         stored,
-        explain_missing(run.refused, stored),
+        explain_missing(run.rejected, stored),
         decision,
         is_live=run.outcome == RUNNING or decision.is_under_way,
     )

@@ -38,7 +38,7 @@ from roster_service.db.tables.accounts import (
 )
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 from roster_service.db.tables.deliveries import deliveries, delivery_runs
-from roster_service.db.tables.feeds import exclusions, feeds, quality_counts, sync_changes, sync_refusals, sync_runs
+from roster_service.db.tables.feeds import exclusions, feeds, quality_counts, sync_changes, sync_rejections, sync_runs
 from roster_service.db.tables.roster import (
     LABELLED,
     PART_TABLES,
@@ -107,7 +107,7 @@ __all__ = [
     "roster_state",
     "signing_keys",
     "sync_changes",
-    "sync_refusals",
+    "sync_rejections",
     "sync_runs",
     "usage",
     "user_agents",

@@ -73,8 +73,8 @@ sync_runs = sa.Table(
     sa.Column("notices", CTexts, nullable=False, server_default=sa.text("'{}'")),
     # The files of the format, as `ReadFile` of sync_scripts/engine/report.py has them; none for a run without a report.
     sa.Column("files", JSONB, nullable=False, server_default=sa.text("'[]'")),
-    # The number of rejected rows; sync_refusals has the first of them.
-    sa.Column("refused", sa.Integer, nullable=False, server_default=sa.text("0")),
+    # The number of rejected rows; sync_rejections has the first of them.
+    sa.Column("rejected", sa.Integer, nullable=False, server_default=sa.text("0")),
     # The groups of the root causes of rejected rows, as `Cause` of sync_scripts/reading/rejections.py has them.
     sa.Column("causes", JSONB, nullable=False, server_default=sa.text("'[]'")),
     # Of a held run: what would vanish by school and class, and samples, as sync_scripts/applying/preview.py has them.
@@ -93,8 +93,8 @@ sync_runs = sa.Table(
     sa.Index("ix_sync_runs_running", "feed_id", postgresql_where=sa.text("outcome = 'running'")),
 )
 
-sync_refusals = sa.Table(
-    "sync_refusals",
+sync_rejections = sa.Table(
+    "sync_rejections",
     metadata,
     sa.Column("run_id", sa.ForeignKey("sync_runs.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),

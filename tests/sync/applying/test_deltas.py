@@ -123,7 +123,7 @@ def test_deltas(engine: sa.Engine, springfield: Path, bend: Bend, wanted: dict[s
     before = state(engine)
     bend(springfield)
     report = load(engine, "feed", springfield)
-    assert (report.refused, report.outcome) == (0, "done" if wanted else "unchanged")
+    assert (report.rejected, report.outcome) == (0, "done" if wanted else "unchanged")
     for table in tables.ROSTER_TABLES:
         assert stamped(engine, table, report.stamp) == wanted.get(table, set()), table.name
     after = state(engine)
@@ -212,7 +212,7 @@ def test_what_a_delta_says_of_the_gone(engine: sa.Engine, springfield: Path) -> 
     alone(gone)(springfield)
     report = load(engine, "feed", springfield)
     assert written(report) == {"users": Counts(tombstoned=1)}
-    assert report.counts["enrollments"].refused == 1
+    assert report.counts["enrollments"].rejected == 1
     assert "names a row of users.csv that is marked as gone" in describe(report.findings)
     cell_of("users", "spr-aide-1", "status", "active")(springfield)
     assert written(load(engine, "feed", springfield)) == {"users": Counts(revived=1)}
@@ -232,7 +232,7 @@ def test_a_delta_into_an_empty_roster(engine: sa.Engine, springfield: Path) -> N
     """Nothing is there for its rows to name."""
     alone(only("enrollments", "spr-enr-01"), only("orgs", "spr-district"))(springfield)
     report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
-    assert (report.counts["orgs"].added, report.counts["enrollments"].refused) == (1, 1)
+    assert (report.counts["orgs"].added, report.counts["enrollments"].rejected) == (1, 1)
     assert set(snapshot(engine, tables.enrollments)) == set()
 
 
@@ -270,7 +270,7 @@ def test_a_circle_through_a_rejected_row(engine: sa.Engine, springfield: Path) -
         cell_of("orgs", "spr-high", "type", "x"),
     )(springfield)
     report = load(engine, "feed", springfield)
-    assert report.counts["orgs"].refused == 2
+    assert report.counts["orgs"].rejected == 2
     assert (report.outcome, state(engine)) == ("unchanged", before)
 
 

@@ -123,7 +123,7 @@ def test_an_export_without_a_district_gets_one(
     case.bend(folder)
     report = load(engine, FEED, folder, family=case.family)
     assert REPORTED in report.notices
-    assert report.refused == 0
+    assert report.rejected == 0
     found = snapshot(engine, orgs)
     assert read_parents(engine) == {**case.parents, DISTRICT: None}
     assert {row["district_id"] for row in found.values()} == {DISTRICT}
@@ -171,7 +171,7 @@ def test_the_orgs_of_rejected_rows_stay_below_it(engine: sa.Engine, springfield:
     before = state(engine)
     cell_of("orgs", "spr-high", "name", "")(springfield)
     report = load(engine, FEED, springfield)
-    assert (report.outcome, report.refused) == ("unchanged", 1)
+    assert (report.outcome, report.rejected) == ("unchanged", 1)
     assert state(engine) == before
 
 

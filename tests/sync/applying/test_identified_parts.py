@@ -212,7 +212,7 @@ def test_rows_of_parts(engine: sa.Engine, shelbyville: Path, bend: Bend, wanted:
     assert load(engine, "feed", shelbyville).outcome == "unchanged"
 
 
-# Rows of a delta that are refused, and why; what is stored stays as it is.
+# Rows of a delta that are rejected, and why; what is stored stays as it is.
 REFUSED: dict[str, tuple[Bend, list[str]]] = {
     "a bad cell": (
         alone(only("roles", "shv-role-09"), cell_of("roles", "shv-role-09", "role", "x")),
@@ -222,7 +222,7 @@ REFUSED: dict[str, tuple[Bend, list[str]]] = {
         alone(only("roles"), new_role(roleType="primary")),
         ["roles.csv, line 2, column roleType: is a second primary role of the user at this org (found 'primary')"],
     ),
-    "a primary role beside one that stays so because its row is refused": (
+    "a primary role beside one that stays so because its row is rejected": (
         alone(
             only("roles", "shv-role-07", "shv-role-08"),
             cell_of("roles", "shv-role-07", "roleType", "secondary"),
@@ -235,7 +235,7 @@ REFUSED: dict[str, tuple[Bend, list[str]]] = {
         alone(only("roles", "shv-role-09"), cell_of("roles", "shv-role-09", "userProfileSourcedId", "shv-profile-1")),
         ["roles.csv, line 2, column userProfileSourcedId: is the profile of another user (found 'shv-profile-1')"],
     ),
-    "a profile that stays another user's because its row is refused": (
+    "a profile that stays another user's because its row is rejected": (
         alone(
             only("roles", "shv-role-09"),
             only("userProfiles", "shv-profile-2"),
@@ -273,7 +273,7 @@ def test_rejected_rows_leave_stored_records_as_they_are(
 
 
 def test_other_rows_of_a_user_count_beside_a_rejected_row(engine: sa.Engine, shelbyville: Path) -> None:
-    """In bulk: of three roles one is refused, one gone, and one stays."""
+    """In bulk: of three roles one is rejected, one gone, and one stays."""
     load_first(engine, "feed", shelbyville)
     both(without_rows("roles", "shv-role-05"), cell_of("roles", "shv-role-08", "role", "x"))(shelbyville)
     assert written(load(engine, "feed", shelbyville)) == {"users": Counts(changed=1)}
@@ -444,7 +444,7 @@ def test_a_rejected_row_with_an_unknown_id_leaves_its_user_as_it_is(
     cell_of("roles", "shv-role-15", "role", "x")(shelbyville)
     for _ in range(2):
         report = load(without_row_ids, "feed", shelbyville)
-        assert (report.outcome, report.refused, state(without_row_ids)) == ("unchanged", 1, before)
+        assert (report.outcome, report.rejected, state(without_row_ids)) == ("unchanged", 1, before)
         assert row_ids(without_row_ids) == {None, *(f"shv-role-{number:02}" for number in range(1, 15))}
     (shelbyville / "roles.csv").write_bytes(kept)
     assert load(without_row_ids, "feed", shelbyville).outcome == "unchanged"

@@ -76,7 +76,9 @@ TWICE: dict[str, Bend] = {
     "the same id": repeat_row("demographics", sex="male"),
     "once gone": repeat_row("enrollments", status="tobedeleted"),
     "once refused": repeat_row("enrollments", role="nobody"),
-    "beside a refused row": both(repeat_row("enrollments", endDate="2027-01-01"), cell("users", 3, "enabledUser", "x")),
+    "beside a rejected row": both(
+        repeat_row("enrollments", endDate="2027-01-01"), cell("users", 3, "enabledUser", "x")
+    ),
     "in files of which others speak": repeat_row("classes", title="Another"),
 }
 

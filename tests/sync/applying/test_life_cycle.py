@@ -273,7 +273,7 @@ def test_every_run_is_a_row(engine: sa.Engine, springfield: Path) -> None:
     rows = list(snapshot(engine, tables.sync_runs).values())
     assert [row["outcome"] for row in rows] == ["done", "unchanged"]
     assert rows[0]["counts"]["academicSessions"] == {
-        "added": 7, "changed": 0, "revived": 0, "tombstoned": 0, "unchanged": 0, "refused": 0, "purged": 0,
+        "added": 7, "changed": 0, "revived": 0, "tombstoned": 0, "unchanged": 0, "rejected": 0, "purged": 0,
     }  # fmt: skip
     assert (rows[0]["format"], rows[0]["source"]) == ("oneroster 1.1", str(springfield))
     assert rows[0]["started_at"] <= rows[0]["stamp"] <= rows[0]["finished_at"]

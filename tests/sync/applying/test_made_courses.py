@@ -76,7 +76,7 @@ def test_exported_courses_replace_made_ones(engine: sa.Engine, springfield: Path
     load(engine, "feed", springfield)
     for name, data in good.items():
         (springfield / name).write_bytes(data)
-    assert load(engine, "feed", springfield, options=ALLOW).refused == 0
+    assert load(engine, "feed", springfield, options=ALLOW).rejected == 0
     assert not any(key.startswith("feed:") for key in list_active(engine))
 
 

@@ -13,7 +13,7 @@ from roster_service.db.tables import (
     ROSTER_TABLES,
     feeds,
     sync_changes,
-    sync_refusals,
+    sync_rejections,
     sync_runs,
 )
 from roster_service.errors import CommandError
@@ -92,7 +92,7 @@ def test_at_once_nothing_stays_of_the_records(engine: sa.Engine, loaded: Path) -
     assert report.purged["users"] == find_latest_run(engine).counts["users"]["purged"] == 15
     assert read_state(engine).deletions_since == read_state(engine).as_of == report.stamp
     with engine.connect() as connection:
-        for table in (sync_refusals, sync_changes):
+        for table in (sync_rejections, sync_changes):
             assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
 
 

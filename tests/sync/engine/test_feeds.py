@@ -35,7 +35,7 @@ def test_an_id_of_another_feed_is_refused(engine: sa.Engine, springfield: Path, 
     report = load(engine, "shelbyville", shelbyville)
     words = "orgs.csv, line 6, column sourcedId: belongs to the feed springfield (found 'spr-high')"
     assert describe(report.findings) == words
-    assert report.counts["orgs"] == Counts(added=4, refused=1)
+    assert report.counts["orgs"] == Counts(added=4, rejected=1)
     assert snapshot(engine, tables.orgs)["spr-high"] == before
 
 

@@ -137,7 +137,7 @@ def test_a_held_run_changes_nothing(engine: sa.Engine, held: int, tmp_path: Path
     assert (row["outcome"], row["stamp"]) == ("held", None)
     assert row["message"] == "1 of 6 demographics would vanish, more than 10%"
     assert row["counts"]["demographics"] == {
-        "added": 0, "changed": 0, "revived": 0, "tombstoned": 1, "unchanged": 5, "refused": 0, "purged": 0,
+        "added": 0, "changed": 0, "revived": 0, "tombstoned": 1, "unchanged": 5, "rejected": 0, "purged": 0,
     }  # fmt: skip
     assert Path(row["kept_export"]).read_bytes() == (tmp_path / "night.zip").read_bytes()
     assert {user["status"] for user in snapshot(engine, users).values()} == {"active"}

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
-from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
+from roster_service.db.tables import feeds, sync_rejections, sync_runs, users
 from roster_service.feeds.run_history import STEPS
 from sync_scripts.engine.exit_codes import CODES, MEANINGS, ExitCode
 from sync_scripts.engine.runs import hold_lock
@@ -51,7 +51,7 @@ def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
         "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "refused", "notices",
-        "files", "preview", "written_at", "revision", "causes", "refusals", "dry_run",
+        "files", "preview", "written_at", "revision", "causes", "rejections", "dry_run",
     ]  # fmt: skip
     assert (first["outcome"], first["revision"]) == ("done", 1)
     assert first["stamp"].endswith("Z")
@@ -69,7 +69,7 @@ def test_refused(springfield: Path) -> None:
     assert result.stderr.startswith("refused for 1 reason; nothing was changed\nmanifest.csv, line 19, column property")
     reported = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert (reported["outcome"], reported["total"]) == ("refused", 1)
-    first = reported["refusals"][0]
+    first = reported["rejections"][0]
     assert {**first, "reason": ""} == {
         "file": "manifest.csv", "line": 19, "column": "propertyName", "reason": "",
     }  # fmt: skip
@@ -104,12 +104,12 @@ def test_some_rows_are_rejected(
     assert [row["line"] for row in written] == [str(line) for line in range(2, 19)]
     assert written[0].keys() == set(REJECTS_HEADER)
     assert written[-1]["value"] == "p" * 79 + "…"
-    stored = list(snapshot(engine, sync_refusals).values())
+    stored = list(snapshot(engine, sync_rejections).values())
     assert [(row["line"], row["header"], row["value"]) for row in stored] == [
         (int(row["line"]), row["column"], row["value"]) for row in written
     ]
     [row] = snapshot(engine, sync_runs).values()
-    assert (row["outcome"], row["refused"]) == ("partial", 17)
+    assert (row["outcome"], row["rejected"]) == ("partial", 17)
 
 
 @pytest.mark.usefixtures("settings")

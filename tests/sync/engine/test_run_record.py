@@ -124,7 +124,7 @@ def test_a_refused_run_says_why(engine: sa.Engine, springfield: Path) -> None:
     with pytest.raises(RefusedExportError):
         load(engine, "feed", springfield)
     [run] = read_runs(engine)
-    assert (run.outcome, run.message, run.refused) == (
+    assert (run.outcome, run.message, run.rejected) == (
         "refused",
         "orgs.csv, column sourcedId: 1 row, in line 6: stands in this file a second time",
         1,

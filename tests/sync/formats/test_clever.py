@@ -1,4 +1,4 @@
-"""Clever CSV: what its files say in OneRoster, and where they are refused."""
+"""Clever CSV: what its files say in OneRoster, and where they are refused or rejected."""
 
 from __future__ import annotations
 

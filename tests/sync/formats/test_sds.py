@@ -1,4 +1,4 @@
-"""School Data Sync CSV: what its files say in OneRoster, and where they are refused."""
+"""School Data Sync CSV: what its files say in OneRoster, and where they are refused or rejected."""
 
 from __future__ import annotations
 

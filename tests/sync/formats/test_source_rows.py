@@ -285,8 +285,8 @@ def test_no_record_is_made_of_a_rejected_row(
     lend_engine(monkeypatch, engine)
     done = CliRunner().invoke(source.main, ["--feed", source.feed, "--json", "--allow-mass-delete", str(folder)])
     reported = json.loads(done.stdout)
-    assert (done.exit_code, reported["refused"]) == (ExitCode.PARTIAL, len(case.places))
-    assert [f"{it['file']}, line {it['line']}, column {it['column']}" for it in reported["refusals"]] == case.places
+    assert (done.exit_code, reported["rejected"]) == (ExitCode.PARTIAL, len(case.places))
+    assert [f"{it['file']}, line {it['line']}, column {it['column']}" for it in reported["rejections"]] == case.places
     records = read_records(engine, source.feed)
     assert whole.keys() - records.keys() == case.lost
     assert records.keys() <= whole.keys()
@@ -305,7 +305,7 @@ def test_the_record_of_a_rejected_row_keeps_its_last_good_state(
     for _ in range(2):
         allowed = Options(allow_mass_delete=True)
         report = load(engine, source.feed, folder, family=source.family, options=allowed)
-        assert (report.outcome, report.refused > 0) == ("unchanged", True)
+        assert (report.outcome, report.rejected > 0) == ("unchanged", True)
         assert state(engine) == before
 
 
@@ -339,7 +339,7 @@ def test_every_bad_cell_of_every_file_is_named(
     named = {(it.line, it.column) for it in report.findings.first if it.file == file.file_name}
     required = {cell.header for cell in file.cells if cell.required}
     assert named == {(last - 1, header) for header in required} | {(last, header) for header in read}
-    assert report.refused == 2
+    assert report.rejected == 2
 
 
 def add_column(file: str, header: str) -> Bend:
@@ -356,10 +356,10 @@ def add_column(file: str, header: str) -> Bend:
 def test_the_first_rows_of_a_person_that_are_left_make_a_new_record(
     engine: sa.Engine, copy_export: Callable[[str], Path]
 ) -> None:
-    """And none of it comes from the refused row."""
+    """And none of it comes from the rejected row."""
     folder = copy_export("shelbyville-clever")
     both(cell("students", 5, "Hispanic_Latino", "Q"), cell("students", 6, "Hispanic_Latino", "Y"))(folder)
-    assert load(engine, "shelby", folder, family=CLEVER).refused == 1
+    assert load(engine, "shelby", folder, family=CLEVER).rejected == 1
     assert snapshot(engine, tables.demographics)["shelby:student:3"]["hispanic_or_latino_ethnicity"] is True
 
 
@@ -370,13 +370,13 @@ def test_a_mended_row_is_loaded(engine: sa.Engine, copy_export: Callable[[str], 
     load(engine, "shelby", folder, family=CLEVER)
     (folder / "students.csv").write_bytes(students)
     report = load(engine, "shelby", folder, family=CLEVER)
-    assert (report.counts["users"].added, report.counts["demographics"].added, report.refused) == (1, 1, 0)
+    assert (report.counts["users"].added, report.counts["demographics"].added, report.rejected) == (1, 1, 0)
     assert snapshot(engine, tables.demographics)["shelby:student:2"]["hispanic_or_latino_ethnicity"] is True
 
 
 @dataclass(frozen=True)
 class Beside:
-    """On a loaded roster, a refused row whose record stands, and another row that names it: the record that this one
+    """On a loaded roster, a rejected row whose record stands, and another row that names it: the record that this one
     makes, and a part of what it says."""
 
     source: str
@@ -450,7 +450,7 @@ def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(
     load(engine, source.feed, folder, family=source.family)
     case.bend(folder)
     report = load(engine, source.feed, folder, family=source.family)
-    assert (report.outcome, report.refused) == ("done", 1)
+    assert (report.outcome, report.rejected) == ("done", 1)
     assert snapshot(engine, case.table)[case.key].items() >= case.said.items()
 
 
@@ -487,7 +487,7 @@ def test_a_record_that_cannot_be_made_is_reported(engine: sa.Engine, copy_export
     assert reported.reason.startswith(
         "a record that is made of its rows is rejected: sourcedId must be an id of at most"
     )
-    assert report.refused == report.counts["enrollments"].refused == 1
+    assert report.rejected == report.counts["enrollments"].rejected == 1
 
 
 def test_rows_of_a_file_whose_records_cannot_be_made_count(
@@ -497,4 +497,4 @@ def test_rows_of_a_file_whose_records_cannot_be_made_count(
     folder = copy_export("northhaven-sds")
     without_file("classes.csv")(folder)
     report = load(engine, "northhaven", folder, family=SDS, options=Options(allow_mass_delete=True))
-    assert (report.refused, report.counts["enrollments"].refused) == (5, 5)
+    assert (report.rejected, report.counts["enrollments"].rejected) == (5, 5)

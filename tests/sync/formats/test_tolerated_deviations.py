@@ -453,7 +453,7 @@ def test_a_row_of_another_length_is_rejected_alone(engine: sa.Engine, springfiel
 
     raw("users.csv", cut)(springfield)
     report = load(engine, "springfield", springfield)
-    assert (report.outcome, report.refused) == ("unchanged", 1)
+    assert (report.outcome, report.rejected) == ("unchanged", 1)
     [rejection] = report.findings.first
     assert (rejection.file, rejection.sourced_id) == ("users.csv", "spr-aide-1")
     assert rejection.reason.startswith("the row has ")

@@ -249,7 +249,7 @@ def test_many_are_shown_by_their_causes_and_all_are_counted(engine: sa.Engine, s
         "enrollments.csv, column role: 17 rows, first in line 2: must be one of administrator, aide, proctor, student, "
         "teacher",
     ]
-    assert report.refused == 38
+    assert report.rejected == 38
 
 
 def test_findings_come_in_the_order_of_the_files(shared_engine: sa.Engine, springfield: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rows that are refused one by one: what falls with them, what stands, and what is loaded beside them."""
+"""Rows that are rejected one by one: what falls with them, what stands, and what is loaded beside them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_rows_that_name_a_rejected_row_are_rejected_too(engine: sa.Engine, sprin
     assert "spr-class/stats@1" not in snapshot(engine, tables.classes)
     assert len(enrollments) > 1
     assert not enrollments & set(snapshot(engine, tables.enrollments))
-    assert report.counts["enrollments"].refused == len(enrollments)
+    assert report.counts["enrollments"].rejected == len(enrollments)
     assert "names a row of classes.csv that is rejected (found 'spr-class/stats@1')" in describe(report.findings)
-    assert report.refused == report.findings.total == 2 + len(enrollments)
+    assert report.rejected == report.findings.total == 2 + len(enrollments)
     assert load(engine, "feed", springfield).outcome == "unchanged"
 
 
-# On a loaded roster: nothing of these moves, for the record behind the refused row stands.
+# On a loaded roster: nothing of these moves, for the record behind the rejected row stands.
 RETAINED: dict[str, Bend] = {
     "a flag of a user with a class, an agent and demographics": cell_of("users", "spr-student-1", "enabledUser", "x"),
     "the name of a school": cell_of("orgs", "spr-high", "name", ""),
@@ -54,7 +54,7 @@ def test_the_record_of_a_rejected_row_is_retained(engine: sa.Engine, springfield
     before = state(engine)
     bend(springfield)
     report = load(engine, "feed", springfield)
-    assert (report.outcome, report.refused, report.findings.total) == ("unchanged", 1, 1)
+    assert (report.outcome, report.rejected, report.findings.total) == ("unchanged", 1, 1)
     assert state(engine) == before
 
 
@@ -71,7 +71,7 @@ def test_a_user_keeps_the_parts_of_a_rejected_row(engine: sa.Engine, shelbyville
     before = state(engine)
     bend(shelbyville)
     report = load(engine, "feed", shelbyville)
-    assert (report.outcome, report.counts["users"].refused > 0) == ("unchanged", True)
+    assert (report.outcome, report.counts["users"].rejected > 0) == ("unchanged", True)
     assert state(engine) == before
 
 
@@ -84,12 +84,12 @@ def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(engine: sa.Engi
         cell_of("classes", "spr-class-math3-a", "schoolSourcedId", "nothing"),
     )(springfield)
     report = load(engine, "feed", springfield)
-    assert (report.counts["orgs"].refused, report.counts["classes"].refused, report.refused) == (1, 1, 2)
+    assert (report.counts["orgs"].rejected, report.counts["classes"].rejected, report.rejected) == (1, 1, 2)
     assert state(engine) == before
 
 
 def test_other_rows_are_loaded(engine: sa.Engine, springfield: Path) -> None:
-    """Beside a refused row: one changed, one gone, one new; one gone that the refused row names."""
+    """Beside a rejected row: one changed, one gone, one new; one gone that the rejected row names."""
     load_first(engine, "feed", springfield)
     both(
         cell_of("users", "spr-student-1", "enabledUser", "x"),
@@ -100,7 +100,7 @@ def test_other_rows_are_loaded(engine: sa.Engine, springfield: Path) -> None:
     report = load(engine, "feed", springfield)
     counts = report.counts
     assert (counts["users"].changed, counts["demographics"].tombstoned, counts["orgs"].added) == (1, 1, 1)
-    assert (counts["users"].refused, counts["users"].unchanged) == (1, 14)
+    assert (counts["users"].rejected, counts["users"].unchanged) == (1, 14)
 
 
 def test_a_mended_row_is_loaded(engine: sa.Engine, springfield: Path) -> None:
@@ -110,11 +110,11 @@ def test_a_mended_row_is_loaded(engine: sa.Engine, springfield: Path) -> None:
     assert (first.counts["users"].added, first.counts["enrollments"].added) == (14, 16)
     (springfield / "users.csv").write_bytes(good)
     second = load(engine, "feed", springfield)
-    assert (second.counts["users"].added, second.counts["enrollments"].added, second.refused) == (1, 1, 0)
+    assert (second.counts["users"].added, second.counts["enrollments"].added, second.rejected) == (1, 1, 0)
 
 
 def test_a_tombstone_is_no_good_state(engine: sa.Engine, springfield: Path) -> None:
-    """What names the refused row of a record that is gone falls too."""
+    """What names the rejected row of a record that is gone falls too."""
     load_first(engine, "feed", springfield)
     good = {name: (springfield / name).read_bytes() for name in ("demographics.csv", "enrollments.csv", "users.csv")}
     both(
@@ -128,7 +128,7 @@ def test_a_tombstone_is_no_good_state(engine: sa.Engine, springfield: Path) -> N
     cell_of("users", "spr-student-5", "enabledUser", "x")(springfield)
     report = load(engine, "feed", springfield)
     assert report.outcome == "unchanged"
-    assert report.counts["demographics"].refused == 1
+    assert report.counts["demographics"].rejected == 1
     assert snapshot(engine, tables.users)["spr-student-5"]["status"] == "tobedeleted"
 
 
@@ -142,7 +142,7 @@ def test_the_enrollments_of_a_leaver_end_with_the_leaver(engine: sa.Engine, spri
     enrollments = ids_of_class(springfield, "spr-student-5")
     without_rows("users", "spr-student-5")(springfield)
     report = load(engine, "feed", springfield)
-    assert report.counts["enrollments"].refused == report.counts["enrollments"].tombstoned == len(enrollments) > 0
+    assert report.counts["enrollments"].rejected == report.counts["enrollments"].tombstoned == len(enrollments) > 0
     assert list_deleted(engine, tables.enrollments) == enrollments
     assert list_deleted(engine, tables.users) == list_deleted(engine, tables.demographics) == {"spr-student-5"}
     assert load(engine, "feed", springfield).outcome == "unchanged"
@@ -159,7 +159,7 @@ def test_the_demographics_of_a_leaver_end_without_their_file(engine: sa.Engine, 
         without_file("demographics.csv"),
     )(springfield)
     report = load(engine, "feed", springfield)
-    assert (report.refused, report.counts["demographics"].tombstoned) == (0, 1)
+    assert (report.rejected, report.counts["demographics"].tombstoned) == (0, 1)
     assert list_deleted(engine, tables.demographics) == {"spr-student-5"}
 
 
@@ -185,8 +185,8 @@ def test_the_enrollments_of_a_class_without_its_course_are_rejected_with_it(
     enrollments = ids_of_class(springfield, "spr-class/stats@1")
     without_rows("courses", "spr-course-stats")(springfield)
     report = load(engine, "feed", springfield)
-    refused = {name: count.refused for name, count in report.counts.items() if count.refused}
-    assert refused == {"classes": 1, "enrollments": len(enrollments)}
+    rejected = {name: count.rejected for name, count in report.counts.items() if count.rejected}
+    assert rejected == {"classes": 1, "enrollments": len(enrollments)}
     assert [(it.file, it.consequences) for it in report.findings.causes] == [("classes.csv", len(enrollments))]
     assert list_deleted(engine, tables.enrollments) == enrollments
     empty_roster(engine)
@@ -198,7 +198,7 @@ def test_a_space_before_an_id_is_no_part_of_it(engine: sa.Engine, springfield: P
     before = state(engine)
     cell_of("demographics", "spr-student-1", "sourcedId", " spr-student-1")(springfield)
     report = load(engine, "feed", springfield)
-    assert (report.outcome, report.refused) == ("unchanged", 0)
+    assert (report.outcome, report.rejected) == ("unchanged", 0)
     assert state(engine) == before
 
 
@@ -215,11 +215,11 @@ def test_root_causes_come_before_their_consequences(engine: sa.Engine, springfie
     causes = {(it.file, it.column, it.rows): it.consequences for it in report.findings.causes}
     assert causes[("courses.csv", "title", 1)] == 1 + len(of_class)
     assert causes[("users.csv", "enabledUser", 1)] == len(of_user - of_class)
-    assert [it.is_consequence for it in report.findings.first] == [False] * 2 + [True] * (report.refused - 2)
+    assert [it.is_consequence for it in report.findings.first] == [False] * 2 + [True] * (report.rejected - 2)
     assert {it.sourced_id for it in report.findings.first if it.file == "enrollments.csv"} == of_class | of_user
     with engine.connect() as connection:
         run = connection.execute(sa.select(tables.sync_runs)).one()
-        stored = connection.execute(sa.select(tables.sync_refusals).order_by(tables.sync_refusals.c.number)).all()
+        stored = connection.execute(sa.select(tables.sync_rejections).order_by(tables.sync_rejections.c.number)).all()
     assert run.causes == [cause.to_json() for cause in report.findings.causes]
     for row, found in zip(stored, report.findings.first, strict=True):
         assert (row.file, row.line, row.sourced_id) == (found.file, found.line, found.sourced_id)

@@ -88,7 +88,7 @@ def test_a_rejected_row_is_rejected_again(engine: sa.Engine, springfield: Path) 
     without_rows("users", "spr-student-5")(springfield)
     first = load(engine, "feed", springfield)
     again = load(engine, "feed", springfield)
-    assert first.refused == again.refused > 0
+    assert first.rejected == again.rejected > 0
     assert str(first.findings) == str(again.findings)
 
 
@@ -167,7 +167,7 @@ def test_of_a_file_that_a_known_export_leaves_out_nothing_is_reported(engine: sa
 UNKNOWN: dict[str, Bend] = {
     "another byte": raw("users.csv", lambda data: data.replace(b"\n", b"\r\n")),
     "another mode": rows_of("manifest", lambda rows: [it.__setitem__(1, "delta") for it in rows if "users" in it[0]]),
-    "a row that is refused": cell_of("users", "spr-student-1", "enabledUser", "x"),
+    "a row that is rejected": cell_of("users", "spr-student-1", "enabledUser", "x"),
 }
 
 

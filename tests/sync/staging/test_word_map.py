@@ -48,7 +48,7 @@ def test_mapped_words_are_read_as_their_meanings_and_reported(feed: sa.Engine, s
         cell_of("orgs", "spr-high", "type", "secondary school"),
     )(springfield)
     report = load(feed, FEED, springfield)
-    assert (report.outcome, report.refused, state(feed)) == ("unchanged", 0, before)
+    assert (report.outcome, report.rejected, state(feed)) == ("unchanged", 0, before)
     reported = [it for it in report.notices if MAPPED_WORD.taken in it]
     places = ["orgs.csv, column type", "users.csv, column role", "users.csv, column grades"]
     assert [it.partition(":")[0] for it in reported] == places
@@ -88,7 +88,7 @@ def test_words_of_other_formats_are_mapped_too(engine: sa.Engine, copy_clever: P
         connection.execute(sa.insert(tables.feeds).values(name=FEED, format="clever", words=words))
     cell("students", 2, "Gender", "Girl")(copy_clever)
     report = load(engine, FEED, copy_clever, family=CLEVER)
-    assert (report.outcome, report.refused) == ("done", 0)
+    assert (report.outcome, report.rejected) == ("done", 0)
 
 
 @pytest.fixture

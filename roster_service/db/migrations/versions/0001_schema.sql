@@ -41,7 +41,7 @@ CREATE TABLE sync_runs (
     counts jsonb NOT NULL,
     seconds jsonb NOT NULL,
     message text COLLATE "C",
-    refused integer NOT NULL DEFAULT 0,
+    rejected integer NOT NULL DEFAULT 0,
     kept_export text COLLATE "C",
     notices text[] NOT NULL COLLATE "C" DEFAULT '{}',
     kept_digest bytea,
@@ -62,7 +62,7 @@ CREATE TABLE sync_runs (
 CREATE INDEX ix_sync_runs_feed_id ON sync_runs (feed_id);
 CREATE INDEX ix_sync_runs_running ON sync_runs (feed_id) WHERE (outcome = 'running');
 
-CREATE TABLE sync_refusals (
+CREATE TABLE sync_rejections (
     run_id bigint NOT NULL,
     number integer NOT NULL,
     file text NOT NULL COLLATE "C",
@@ -74,8 +74,8 @@ CREATE TABLE sync_refusals (
     cause integer,
     is_consequence boolean NOT NULL DEFAULT false,
     records jsonb NOT NULL DEFAULT '[]',
-    CONSTRAINT pk_sync_refusals PRIMARY KEY (run_id, number),
-    CONSTRAINT fk_sync_refusals_run_id FOREIGN KEY (run_id) REFERENCES sync_runs(id) ON DELETE CASCADE
+    CONSTRAINT pk_sync_rejections PRIMARY KEY (run_id, number),
+    CONSTRAINT fk_sync_rejections_run_id FOREIGN KEY (run_id) REFERENCES sync_runs(id) ON DELETE CASCADE
 );
 
 CREATE TABLE sync_changes (
