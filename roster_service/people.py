@@ -47,7 +47,7 @@ from roster_service.feeds.exclusions import (
 from roster_service.feeds.export_previews import drop_previews_with
 from roster_service.feeds.feed_states import list_feed_ids
 from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_text
-from roster_service.feeds.publication import publish
+from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import delete_person_values
 from roster_service.feeds.sync_lock import Say, say_later, take_sync_lock
 from roster_service.roster.references import list_owners, list_references_to

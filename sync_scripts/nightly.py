@@ -28,7 +28,6 @@ from roster_service.settings import Settings
 from roster_service.warm_up import warm_up
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.deliver import deliver_files
-from sync_scripts.engine.credential_ends import announce_ends
 from sync_scripts.engine.exit_codes import (
     HELP,
     ExitCode,
@@ -39,7 +38,7 @@ from sync_scripts.engine.exit_codes import (
     print_fault,
 )
 from sync_scripts.engine.loader_command import WAIT
-from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
+from sync_scripts.engine.nightly_feeds import NightlySync, announce_ends, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
 from sync_scripts.notifications.channels import list_channels
 from sync_scripts.purge import purge

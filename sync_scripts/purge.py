@@ -22,7 +22,7 @@ from roster_service.db.tables import (
     feeds,
     orgs,
 )
-from roster_service.feeds.publication import publish
+from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to
@@ -31,10 +31,10 @@ from roster_service.roster.upgrades import open_roster_engine
 from roster_service.roster.visible_orgs import end_grants, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
-from sync_scripts.applying.purge_order import PURGE_ORDER, delete_from
+from sync_scripts.applying.writes import PURGE_ORDER, delete_from
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.loader_command import WAIT
-from sync_scripts.engine.output import survive_lost_output
+from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.runs import LockedError, hold_lock, record_purge
 from sync_scripts.retention import delete_expired, delete_old_orderings, make_interval
 from sync_scripts.staging.retained import TO_BE_DELETED

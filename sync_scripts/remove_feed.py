@@ -12,7 +12,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.loader_command import WAIT, read_actor
-from sync_scripts.engine.output import survive_lost_output
+from sync_scripts.engine.progress import survive_lost_output
 
 
 @click.command(epilog=HELP)

@@ -28,9 +28,8 @@ from roster_service.cli.terminal import (
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
 from roster_service.feeds.feed_conditions import list_conditions
-from roster_service.feeds.feed_states import FeedState, find_feed
+from roster_service.feeds.feed_states import FeedState, Pause, find_feed, find_today
 from roster_service.feeds.feeds import FORMATS, Feed, describe_remains, pause_feed, remove_feed, resume_feed
-from roster_service.feeds.pauses import Pause, find_today
 
 # The value of `--marker` and `--words` that removes it.
 NONE = "none"

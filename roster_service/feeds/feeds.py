@@ -23,13 +23,16 @@ from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import (
     FeedState,
+    Pause,
     find_feed,
+    find_today,
+    make_pause,
     read_added_feed,
     read_feed_settings,
     require_feed_name,
+    store_pause,
 )
 from roster_service.feeds.held_runs import HELD
-from roster_service.feeds.pauses import Pause, find_today, make_pause, store_pause
 from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, find_rejected_percent
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script

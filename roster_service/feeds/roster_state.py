@@ -1,4 +1,4 @@
-"""The state of the roster: its revision and its stamps, and the response headers that show them."""
+"""The state of the roster: its revision and its stamps, the response headers that show them, and its publication."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from roster_service.db import tables
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
 from roster_service.feeds.sync_lock import try_sync_lock
+from roster_service.roster.label_check import require_right_labels
+from roster_service.roster.visible_orgs import refresh_vendors_of
 
 # The bounds of the random number that is added to the revision of a restored roster. It is larger than the number of
 # syncs since the backup can be, and random, so that two restores of one backup get different revisions.
@@ -165,3 +167,29 @@ def make_state_headers(state: RosterState) -> Mapping[str, str]:
         AS_OF: format_instant(state.as_of),
         DELETIONS_SINCE: format_instant(state.deletions_since),
     }
+
+
+def publish(
+    connection: sa.Connection,
+    feed_ids: Collection[int],
+    *,
+    new_orgs: Collection[str] = (),
+    as_of: datetime | None = None,
+    deletions_since: datetime | None = None,
+) -> int:
+    """Publishes the records of these feeds, as this transaction has changed them, as the next revision, and returns
+    that revision: checks the labels of what has changed, and updates the visible orgs and labels and the state of the
+    vendors that see the feeds.
+
+    `new_orgs`: the ids of the orgs that the transaction has added: those that were there before move the floor of a
+    vendor that sees other ones of them now. `as_of`, `deletions_since`: as for `advance_state`.
+
+    Raises WrongLabelsError. Call it as the last step of the transaction, because other announcements and changes of
+    grants wait for its end.
+    """
+    if as_of is not None:
+        for feed_id in feed_ids:
+            require_right_labels(connection, feed_id, as_of)
+    revision = advance_state(connection, feed_ids, as_of, deletions_since)
+    refresh_vendors_of(connection, feed_ids, new_orgs)
+    return revision

@@ -15,7 +15,7 @@ from roster_service.db.instants import format_instant
 from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import WHOLE, feeds, sync_runs, visible_feeds
-from roster_service.feeds.pauses import find_today, make_pause
+from roster_service.feeds.feed_states import find_today, make_pause
 from roster_service.feeds.roster_state import RosterState
 from roster_service.feeds.run_outcomes import OUTCOMES
 

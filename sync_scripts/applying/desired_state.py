@@ -17,11 +17,14 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.roster.references import OWNERS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
-from sync_scripts.applying.current_records import select_current
-from sync_scripts.applying.enrollment_roles import add_enrollment_roles
-from sync_scripts.applying.feed_district import FeedDistrict
-from sync_scripts.applying.identified_parts import Rows, find_own_file, select_identified_parts
-from sync_scripts.applying.org_tree import store_districts, store_parents
+from sync_scripts.applying.org_tree import FeedDistrict, store_districts, store_parents
+from sync_scripts.applying.parts import (
+    Rows,
+    add_enrollment_roles,
+    find_own_file,
+    select_current,
+    select_identified_parts,
+)
 from sync_scripts.formats.model import METADATA, Format, Part, Staged, StagedFile
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, store_ids

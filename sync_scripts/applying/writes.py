@@ -1,4 +1,4 @@
-"""Writes the differences between the desired and the stored roster.
+"""Writes to the tables of the roster: the differences of a run, deletions, missing indexes and planner statistics.
 
 All writes of a run have the same stamp. A record that the export no longer has keeps its data and its parts and is
 marked `tobedeleted`.
@@ -11,14 +11,109 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.schema import CreateIndex
 
-from roster_service.db.tables import CText
-from roster_service.roster.references import OWNERS
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, CText, CTexts, departures, visibility_labels
+from roster_service.roster.references import OWNERS, list_owners
 from sync_scripts.applying.changes import ADDED, CHANGE, KEY, Difference
 from sync_scripts.applying.desired_state import DesiredState
-from sync_scripts.applying.indexes import has_key
 from sync_scripts.applying.labels import RunLabels
+from sync_scripts.formats.model import Format
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED
+
+PURGE_ORDER = ROSTER_TABLES[::-1]
+
+
+def delete_from(connection: sa.Connection, table: sa.Table, condition: sa.ColumnElement[bool]) -> int:
+    """Deletes the records of a table for which the condition holds, with their parts. Returns their number."""
+    for owner in list_owners(table):
+        connection.execute(sa.delete(owner.table).where(owner.in_(sa.select(table.c.sourced_id).where(condition))))
+    return connection.execute(sa.delete(table).where(condition)).rowcount
+
+
+def delete_records(connection: sa.Connection, feed_id: int) -> None:
+    """Deletes all records of a feed with their parts, departures and labels. No record of another feed refers to
+    them."""
+    for table in PURGE_ORDER:
+        delete_from(connection, table, table.c.feed_id == feed_id)
+    for table in (departures, visibility_labels):
+        connection.execute(sa.delete(table).where(table.c.feed_id == feed_id))
+
+
+# maintenance_work_mem for the sort of one index, until the transaction ends.
+SORT_MEMORY = "256MB"
+TABLES = (*ROSTER_TABLES, *PART_TABLES)
+_NAMES = [str(name) for table in TABLES for name in (table.primary_key.name, *(index.name for index in table.indexes))]
+
+
+def has_key(connection: sa.Connection, table: sa.Table) -> bool:
+    """Whether the index of the table's primary key exists. Only the first load runs without it."""
+    return connection.scalar(sa.select(sa.func.to_regclass(sa.literal(table.primary_key.name, CText)))) is not None
+
+
+def lacks_indexes(connection: sa.Connection) -> bool:
+    """Whether a table of the roster lacks an index. The load that makes it must be the only one."""
+    name = sa.func.unnest(sa.literal(_NAMES, CTexts)).column_valued("name")
+    return connection.scalar(sa.select(name).where(sa.func.to_regclass(name).is_(None)).limit(1)) is not None
+
+
+def make_missing_indexes(connection: sa.Connection, tables: Iterable[sa.Table]) -> None:
+    """Makes the declared indexes that the tables lack. Readers can read the tables meanwhile; no other run may write to
+    them, because both would wait for each other."""
+    if not lacks_indexes(connection):
+        return
+    connection.execute(sa.select(sa.func.set_config(sa.literal("maintenance_work_mem"), sa.literal(SORT_MEMORY), True)))
+    inspector = sa.inspect(connection)
+    for table in tables:
+        if not has_key(connection, table):
+            _make_key(connection, table)
+        existing = {index["name"] for index in inspector.get_indexes(table.name)}
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            if index.name not in existing:
+                connection.execute(CreateIndex(index))
+
+
+def _make_key(connection: sa.Connection, table: sa.Table) -> None:
+    """Makes the primary key as a unique index: a constraint would lock readers out until the transaction ends."""
+    quote = connection.dialect.identifier_preparer
+    columns = ", ".join(map(quote.format_column, table.primary_key))
+    connection.exec_driver_sql(
+        f"CREATE UNIQUE INDEX {quote.quote(str(table.primary_key.name))} ON {quote.format_table(table)} ({columns})"
+    )
+
+
+# A run analyzes a table itself, without waiting for autovacuum, if it wrote at least this part of all its records.
+ANALYZED_PERCENT = 5
+# The records of each table, of all feeds, as the last ANALYZE or autovacuum has counted them; -1: none of them has.
+_SIZES = sa.text(
+    "SELECT relname, CAST(reltuples AS bigint) FROM pg_class "
+    "WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind = 'r'"
+)
+
+
+def list_outdated(connection: sa.Connection, differences: Iterable[Difference], form: Format) -> list[sa.Table]:
+    """The tables of which the differences write so much that their statistics are out of date, with their tables of
+    parts."""
+    sizes: dict[str, int] = {row.relname: row.reltuples for row in connection.execute(_SIZES)}
+    written = [
+        difference.table
+        for difference in differences
+        if difference.counts.any and _is_outdated(difference, max(sizes[difference.table.name], 1))
+    ]
+    return [*written, *(part.table for part in form.parts if part.owner in written)]
+
+
+def _is_outdated(difference: Difference, size: int) -> bool:
+    return (difference.counts.written + difference.counts.tombstoned) * 100 >= ANALYZED_PERCENT * size
+
+
+def analyze(connection: sa.Connection, tables: Iterable[sa.Table]) -> None:
+    """Makes new statistics of these tables."""
+    for table in tables:
+        # SKIP_LOCKED: a load of another feed that has analyzed the table keeps its lock until it ends.
+        connection.exec_driver_sql(
+            f"ANALYZE (SKIP_LOCKED) {connection.dialect.identifier_preparer.format_table(table)}"
+        )
 
 
 def write_differences(

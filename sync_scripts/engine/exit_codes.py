@@ -20,7 +20,7 @@ from roster_service.errors import (
 )
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_outcomes import MISSING, STALE
-from sync_scripts.engine.output import survive_lost_output
+from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import describe_cause
 from sync_scripts.engine.runs import LockedError

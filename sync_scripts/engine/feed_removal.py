@@ -17,7 +17,7 @@ from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
 from roster_service.feeds.held_runs import drop_export
-from roster_service.feeds.publication import publish
+from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES, delete_run_values
 from roster_service.feeds.run_outcomes import DONE
 from roster_service.roster.visible_orgs import end_grants, list_feed_grants
@@ -26,8 +26,7 @@ from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import Difference, compare_with_nothing
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import make_preview
-from sync_scripts.applying.purge_order import delete_records
-from sync_scripts.applying.writes import write_differences
+from sync_scripts.applying.writes import delete_records, write_differences
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import record_errors, translate_database_errors
 from sync_scripts.engine.runs import begin_run, end_run, hold_lock, supersede, take_stamp

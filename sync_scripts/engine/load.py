@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from psycopg2.errors import DeadlockDetected, UniqueViolation
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.feeds.feed_states import require_feed_name
+from roster_service.feeds.feed_states import find_today, require_feed_name, require_no_pause
 from roster_service.feeds.held_runs import HELD, drop_export
-from roster_service.feeds.pauses import find_today, require_no_pause
-from sync_scripts.applying.indexes import lacks_indexes
+from sync_scripts.applying.writes import lacks_indexes
 from sync_scripts.engine.options import DEFAULTS, LoadRequest, Options
+from sync_scripts.engine.progress import Stopwatch
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import (
     HeldExport,
@@ -27,7 +27,6 @@ from sync_scripts.engine.run_record import (
 )
 from sync_scripts.engine.runs import hold_lock, show_steps
 from sync_scripts.engine.steps import begin, run_steps
-from sync_scripts.engine.stopwatch import Stopwatch
 from sync_scripts.reading.completeness import refuse_changed, require_export, take_snapshot
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family

@@ -14,15 +14,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.accounts.credentials import list_credentials
 from roster_service.change_log.actors import find_system_user
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
-from roster_service.feeds.feed_states import FeedState
-from roster_service.feeds.pauses import Pause, find_today, make_pause
+from roster_service.feeds.feed_states import FeedState, Pause, find_today, make_pause
 from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_percent
 from roster_service.feeds.sync_lock import try_sync_lock
 from roster_service.settings import Settings
-from sync_scripts.applying.indexes import TABLES, make_missing_indexes
+from sync_scripts.applying.writes import TABLES, make_missing_indexes
 from sync_scripts.engine.exit_codes import (
     ExitCode,
     choose_error_code,
@@ -209,3 +209,16 @@ def send(sync: NightlySync, announcement: Announcement) -> None:
     for failure in announce(sync.settings, announcement):
         event: dict[str, Any] = {"step": "announce", **announcement.subject_names, "message": failure}
         sync.notify({**event, "exit": ExitCode.LOADED})
+
+
+def announce_ends(sync: NightlySync, day: date) -> int:
+    """Announces the credentials of which something is to be said on a day, in UTC. Returns their number."""
+    if not sync.settings.credential_days:
+        return 0
+    with sync.engine.connect() as connection:
+        found = list_credentials(connection)
+    announced = [(item.vendor, item.announce(day, sync.settings.credential_days)) for item in found]
+    for vendor, words in announced:
+        if words is not None:
+            send(sync, Announcement(AnnouncementKind.CREDENTIAL, None, words, vendor=vendor))
+    return sum(words is not None for _, words in announced)

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.settings import Settings
+from sync_scripts.engine.progress import Observer
 from sync_scripts.engine.run_record import Approval
-from sync_scripts.engine.stopwatch import Observer
 from sync_scripts.reading.registry import Family
 
 

@@ -1,21 +1,30 @@
-"""The report of a run: as a value, as JSON, and as a table for a terminal."""
+"""The report of a run: its counts and notices, as a value, as JSON, and as a table for a terminal."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import sqlalchemy as sa
 from rich.table import Table as Grid
 
-from roster_service.feeds.run_history import ReadFile
+from roster_service.db import tables
+from roster_service.db.tables import ROSTER_TABLES
+from roster_service.feeds.run_history import TYPES, ReadFile
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL
-from sync_scripts.applying.changes import Counts
+from sync_scripts.applying.changes import Counts, Difference
+from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import Preview
+from sync_scripts.checking.checks import CheckResult
 from sync_scripts.engine.runs import PURGED
+from sync_scripts.formats.ids import DISTRICT
+from sync_scripts.formats.model import METADATA, Format, Staged
+from sync_scripts.reading.manifest import ABSENT, BULK, DELTA, Contents
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
+from sync_scripts.staging.retained import ACTIVE
 
 
 @dataclass(frozen=True)
@@ -114,3 +123,104 @@ class Report:
         for name, count in self.counts.items():
             grid.add_row(name, *(f"{getattr(count, field):,}" for field in fields))
         return grid
+
+
+def count_changes(differences: list[Difference], result: CheckResult, form: Format) -> dict[str, Counts]:
+    """The counts per type. Rejected rows of parts count with the type of the records that own the parts."""
+    counts = {difference.table: difference.counts for difference in differences}
+    for name, rejected in result.rejected.items():
+        table = _find_counting_table(form, name)
+        if rejected:
+            count = counts.get(table, Counts())
+            counts[table] = dataclasses.replace(count, rejected=count.rejected + rejected)
+    return {TYPES[table.name]: count for table, count in counts.items()}
+
+
+def _find_counting_table(form: Format, name: str) -> sa.Table:
+    """The roster table with whose records the rejected rows of a file count."""
+    file = form.find_file(name)
+    if file.table is not None:
+        return file.table
+    return next(part.owner for part in form.parts if name in part.files) if file.subject is None else file.subject.table
+
+
+def count_stored(connection: sa.Connection, form: Format, contents: Contents, feed_id: int) -> dict[str, Counts]:
+    """The counts per type of an export that the feed has loaded before: all its active records are unchanged."""
+    counts = {}
+    for table in _list_covered_tables(form, contents):
+        own = sa.select(sa.func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
+        counts[TYPES[table.name]] = Counts(unchanged=connection.scalar(own) or 0)
+    return counts
+
+
+def list_files(
+    form: Format, contents: Contents, rows: Mapping[str, int], rejected: Mapping[str, int]
+) -> tuple[ReadFile, ...]:
+    """Returns the files of the format, as the export has them. `rows`: the number of rows by the names of the files
+    that the run has read; `rejected`: those of them that it rejected."""
+    modes = {file.name: DELTA if file.name in contents.deltas else BULK for file in contents.files}
+    return tuple(
+        ReadFile(
+            file.file_name,
+            modes.get(file.name, ABSENT),
+            rows.get(file.name),
+            rejected.get(file.name, 0) if file.name in rows else None,
+        )
+        for file in form.files
+    )
+
+
+def _list_covered_tables(form: Format, contents: Contents) -> list[sa.Table]:
+    """The roster tables whose records an export describes."""
+    names = {file.name for file in (*contents.files, *contents.silent)}
+    converted = {converted.file.name for converted in form.converted if names.issuperset(converted.files)}
+    covered = {file.table for file in form.all_files if file.name in names | converted}
+    return [table for table in ROSTER_TABLES if table in covered]
+
+
+def list_notices(
+    connection: sa.Connection, form: Format, staged: Staged, desired: DesiredState, feed_id: int
+) -> Iterator[str]:
+    """The notices about absent files, dropped metadata, users without a role, and districts that another feed has too,
+    as sentences for the report."""
+    for file in form.files:
+        if file.table is not None and file.name not in staged:
+            kept = sa.select(sa.func.count()).where(file.table.c.feed_id == feed_id, file.table.c.status == ACTIVE)
+            if count := connection.scalar(kept):
+                yield f"{file.file_name} is absent; {count} records of earlier exports stay as they are"
+    for staged_file in staged.values():
+        if staged_file.metadata_keys and (staged_file.file.table is None or METADATA not in staged_file.file.table.c):
+            yield f"{staged_file.file.file_name}: its metadata columns have no place in the roster and are not kept"
+    roles, users = desired.parts[tables.user_roles], desired.parts[tables.user_roles].owners.subquery()
+    nowhere = (
+        sa.select(sa.func.count())
+        .select_from(users)
+        .where(~sa.exists().where(roles.rows.c.user_id == users.c.sourced_id))
+    )
+    if count := connection.scalar(nowhere):
+        yield f"users.csv: {count} users have no role anywhere, so no vendor sees them"
+
+    yield from _list_twin_districts(connection, desired, feed_id)
+
+
+def _list_twin_districts(connection: sa.Connection, desired: DesiredState, feed_id: int) -> Iterator[str]:
+    """The notices about districts that another feed has too, under another id: a grant of one opens nothing of the
+    other."""
+    if tables.orgs not in desired.records:
+        return
+    own, other = desired.records[tables.orgs].subquery(), tables.orgs
+    same = (own.c.name == other.c.name, own.c.identifier.is_not_distinct_from(other.c.identifier))
+    theirs = (other.c.feed_id != feed_id, other.c.status == ACTIVE, other.c.type == DISTRICT, own.c.type == DISTRICT)
+    rows = sa.select(own.c.sourced_id, other.c.sourced_id.label("twin"), tables.feeds.c.name.label("feed"))
+    found = rows.where(*same, *theirs, own.c.sourced_id != other.c.sourced_id, tables.feeds.c.id == other.c.feed_id)
+    for row in connection.execute(found.order_by(own.c.sourced_id, tables.feeds.c.name)):
+        yield (
+            f"the feed {row.feed} has a district with the same name and identifier, {row.twin}, beside "
+            f"{row.sourced_id} of this export: grant vendors the one that they shall read, or both"
+        )
+
+
+def list_left_out(count: int) -> Iterator[str]:
+    """The notice about people whom the run leaves out, if there are some."""
+    if count:
+        yield f"people who were erased or hidden, and whom the run leaves out: {count} (`roster person list`)"

@@ -30,7 +30,7 @@ from roster_service.feeds.sync_lock import (
     try_feed_lock,
 )
 from roster_service.roster.stamps import NOW, make_next_stamp
-from sync_scripts.engine.stopwatch import Observer
+from sync_scripts.engine.progress import Observer
 from sync_scripts.reading.rejections import Findings
 
 # The key in the counts of a type for the records that the purge after the run removed.

@@ -18,27 +18,23 @@ from roster_service.feeds.change_history import CSV_COLUMNS
 from roster_service.feeds.exclusions import ExcludedPeople, read_excluded
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.private_files import write_private_csv
-from roster_service.feeds.publication import publish
+from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_outcomes import DONE, STALE, UNCHANGED
 from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state
-from sync_scripts.applying.feed_district import FeedDistrict, add_district
-from sync_scripts.applying.identified_parts import record_part_rows, refuse_delta_without_ids
-from sync_scripts.applying.indexes import TABLES, make_missing_indexes
+from sync_scripts.applying.org_tree import FeedDistrict, add_district
+from sync_scripts.applying.parts import record_part_rows, refuse_delta_without_ids
 from sync_scripts.applying.preview import make_preview, name_added_records, read_changes
-from sync_scripts.applying.statistics import analyze, list_outdated
-from sync_scripts.applying.writes import write_differences
+from sync_scripts.applying.writes import TABLES, analyze, list_outdated, make_missing_indexes, write_differences
 from sync_scripts.checking.checks import CheckResult, check_files
-from sync_scripts.engine.counts import count_changes, count_stored, list_files
 from sync_scripts.engine.hold_policy import HeldRun, HoldLimits, list_reasons, read_held_run, read_limits
-from sync_scripts.engine.notices import list_left_out, list_notices
 from sync_scripts.engine.options import LoadRequest, Options
-from sync_scripts.engine.report import Report
+from sync_scripts.engine.progress import Stopwatch
+from sync_scripts.engine.report import Report, count_changes, count_stored, list_files, list_left_out, list_notices
 from sync_scripts.engine.run_record import RunRecord
 from sync_scripts.engine.runs import KNOWN, count_same_days, find_or_add_feed, take_stamp
 from sync_scripts.engine.staged_export import StagedExport, add_source_findings, stage_export
-from sync_scripts.engine.stopwatch import Stopwatch
 from sync_scripts.formats.model import Format
 from sync_scripts.formats.tolerated import Notice, Tolerated, list_lines
 from sync_scripts.reading.completeness import find_written_at

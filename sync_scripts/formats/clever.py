@@ -2,20 +2,25 @@
 
 Columns may have any order, and most may be missing. Students and teachers have one row per school (students also one
 per contact), so their ids repeat. The first row of a person gives the person's own data.
+
+For each file of OneRoster, a function `retain_...` yields SELECTs of the ids of the stored records that rejected rows
+may have described. It takes these rows by the name of their file, and the name of the feed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats import clever_people as people
-from sync_scripts.formats import clever_retained as retained
 from sync_scripts.formats import clever_rows as rows
 from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, make_word_kind
+from sync_scripts.formats.clever_people import PEOPLE
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import (
     Cell,
@@ -26,6 +31,7 @@ from sync_scripts.formats.model import (
     Reference,
     Remark,
     RetainedRows,
+    Staged,
     Subject,
     loosen,
     remark_rows,
@@ -41,6 +47,72 @@ from sync_scripts.formats.tolerated import (
     UNKNOWN_RACE,
     US_DAY,
 )
+
+
+def _list_ids(rejected: Staged, feed: str, kind: str, name: str) -> Iterator[sa.Select[Any]]:
+    if name in rejected:
+        yield sa.select(make_id(feed, kind, rejected[name]["sourcedId"]).label("sourcedId"))
+
+
+def retain_orgs(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The schools of rejected schools rows."""
+    yield from _list_ids(rejected, feed, "school", "schools")
+
+
+def retain_classes(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The classes of rejected sections rows."""
+    yield from _list_ids(rejected, feed, "section", "sections")
+
+
+def retain_sessions(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The terms of the classes that the rejected sections rows describe."""
+    terms = tables.class_terms
+    for sections in retain_classes(rejected, feed):
+        yield sa.select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(sections))
+
+
+def retain_courses(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The courses of the classes that the rejected sections rows describe."""
+    stored = tables.classes
+    for sections in retain_classes(rejected, feed):
+        yield sa.select(stored.c.course_id.label("sourcedId")).where(stored.c.sourced_id.in_(sections))
+
+
+def retain_enrollments(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The enrollments of rejected enrollments rows, and the teachers of the classes of rejected sections rows."""
+    if "seats" in rejected:
+        seats = rejected["seats"]
+        yield sa.select(make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"))
+    stored = tables.enrollments
+    for sections in retain_classes(rejected, feed):
+        yield sa.select(stored.c.sourced_id.label("sourcedId")).where(
+            stored.c.class_id.in_(sections), stored.c.role == "teacher"
+        )
+
+
+def retain_users(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The people of rejected rows, and the contacts of rejected students."""
+    for kind, name, *_ in PEOPLE:
+        yield from _list_ids(rejected, feed, kind, name)
+    agents = tables.user_agents
+    for students in _list_ids(rejected, feed, "student", "students"):
+        yield sa.select(agents.c.agent_id.label("sourcedId")).where(agents.c.user_id.in_(students))
+
+
+def retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """All roles of the people of `retain_users`."""
+    stored = tables.user_roles
+    people = list(retain_users(rejected, feed))
+    if people:
+        yield sa.select(stored.c.row_id.label("sourcedId"), stored.c.user_id.label("userSourcedId")).where(
+            stored.c.user_id.in_(sa.union_all(*people))
+        )
+
+
+def retain_demographics(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The demographics of rejected students rows."""
+    yield from _list_ids(rejected, feed, "student", "students")
+
 
 # Clever writes days as M/D/YYYY and accepts YYYY-MM-DD: neither is a deviation here.
 EITHER_DAY = replace(
@@ -215,14 +287,14 @@ CLEVER = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     converted=(
-        _convert_to("orgs", rows.select_orgs, retained.retain_orgs, "schools"),
-        _convert_to("academicSessions", rows.select_sessions, retained.retain_sessions, "sections"),
-        _convert_to("courses", rows.select_courses, retained.retain_courses, "sections"),
-        _convert_to("classes", rows.select_classes, retained.retain_classes, "sections"),
-        _convert_to("users", people.select_users, retained.retain_users, "students", "teachers"),
-        _convert_to("roles", people.select_roles, retained.retain_roles, "students", "teachers"),
-        _convert_to("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
-        _convert_to("demographics", people.select_demographics, retained.retain_demographics, "students"),
+        _convert_to("orgs", rows.select_orgs, retain_orgs, "schools"),
+        _convert_to("academicSessions", rows.select_sessions, retain_sessions, "sections"),
+        _convert_to("courses", rows.select_courses, retain_courses, "sections"),
+        _convert_to("classes", rows.select_classes, retain_classes, "sections"),
+        _convert_to("users", people.select_users, retain_users, "students", "teachers"),
+        _convert_to("roles", people.select_roles, retain_roles, "students", "teachers"),
+        _convert_to("enrollments", rows.select_enrollments, retain_enrollments, "seats", "sections"),
+        _convert_to("demographics", people.select_demographics, retain_demographics, "students"),
     ),
     makes_district=True,
     # Files that later versions of Clever add.

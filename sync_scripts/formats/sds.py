@@ -1,19 +1,24 @@
-"""Microsoft School Data Sync (SDS) v2.1 CSV: the files of an export, and their conversion to OneRoster.
+"""Microsoft School Data Sync (SDS) v2.1 and v2 CSV: the files of an export, and their conversion to OneRoster.
 
 The format is OneRoster with other and fewer headers. Files and headers are those of "SDS V2.1 CSV file format" on
 Microsoft Learn, which requires classes and enrollments only where classes are managed. Columns may have any order.
 Sessions, courses and names are optional there; the conversion adds courses and names where OneRoster requires them.
+
+Version 2 is version 2.1 without `roles.csv`: each row of `users.csv` has the orgs, the role and the grade of its user.
+Files and headers are those of the samples that Microsoft publishes for version 2; the optional files of version 2.1
+are accepted too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster import vocabulary
-from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
 from sync_scripts.formats.cells import (
     DAY,
@@ -28,6 +33,7 @@ from sync_scripts.formats.cells import (
     UNREAD,
     YEAR,
     make_word_kind,
+    to_list,
 )
 from sync_scripts.formats.model import (
     Cell,
@@ -37,6 +43,8 @@ from sync_scripts.formats.model import (
     Format,
     Reference,
     RetainedRows,
+    Staged,
+    StagedFile,
     Subject,
     loosen,
     remark_rows,
@@ -204,19 +212,75 @@ SDS = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     converted=(
-        convert_to("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
+        convert_to("orgs", rows.select_orgs, rows.retain_ids("sds_orgs"), "orgs"),
         convert_to(
-            "academicSessions", rows.select_sessions, retained.retain_ids("sds_academicSessions"), "academicSessions"
+            "academicSessions", rows.select_sessions, rows.retain_ids("sds_academicSessions"), "academicSessions"
         ),
-        convert_to("courses", rows.select_courses, retained.retain_courses, "classes"),
-        convert_to("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
-        convert_to("users", rows.select_users, retained.retain_users, "users", "roles"),
-        convert_to("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
-        convert_to("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
-        convert_to("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
+        convert_to("courses", rows.select_courses, rows.retain_courses, "classes"),
+        convert_to("classes", rows.select_classes, rows.retain_ids("sds_classes"), "classes"),
+        convert_to("users", rows.select_users, rows.retain_users, "users", "roles"),
+        convert_to("roles", rows.select_roles, rows.retain_roles, "users", "roles", "orgs"),
+        convert_to("enrollments", rows.select_enrollments, rows.retain_enrollments, "enrollments", "classes"),
+        convert_to("demographics", rows.select_demographics, rows.retain_ids("sds_demographics"), "demographics"),
     ),
     skipped=frozenset({"userFlags"}),
     remarks=tuple(
         remark_rows(_PREFIX + "users", header, MADE_NAME, rows.lacks(header)) for header in ("givenName", "familyName")
     ),
+)
+
+
+ROLES = SDS.find_file("sds_roles")
+_USERS = SDS.find_file("sds_users")
+USERS = replace(
+    _USERS,
+    cells=(
+        *_USERS.cells,
+        Cell("orgSourcedIds", IDS, required=True, refers=TO_ORG, many=True),
+        Cell("role", TEXT, required=True),
+        Cell("grade", GRADES),
+    ),
+)
+
+
+def _add_roles(staged: Staged) -> Staged:
+    """The staged files, with the rows of users.csv as those of roles.csv of version 2.1: one for each org."""
+    users = staged["sds_users"].alias()
+    orgs = sa.func.unnest(to_list(users["orgSourcedIds"])).table_valued("id").render_derived()
+    cells: dict[str, Any] = {header: sa.null() for header in ROLES.headers}
+    cells |= {
+        "userSourcedId": users["sourcedId"],
+        "orgSourcedId": orgs.c.id,
+        "role": users["role"],
+        "grade": users["grade"],
+    }
+    columns = (cell.label(header) for header, cell in cells.items())
+    made = sa.select(*columns).select_from(users.table.join(orgs, sa.true())).subquery()
+    return {**staged, ROLES.name: StagedFile(ROLES, made, ())}
+
+
+def _retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """All roles of the users in rejected users rows and rejected relationships rows."""
+    users = rejected.get("sds_users")
+    if users is not None:
+        named = sa.select(users["sourcedId"].label(ROLES.key)).subquery()
+        rejected = {**rejected, ROLES.name: StagedFile(ROLES, named, ())}
+    yield from rows.retain_roles(rejected, feed)
+
+
+SDS_V2 = Format(
+    "sds v2",
+    tuple(USERS if file is _USERS else file for file in SDS.files if file is not ROLES),
+    SDS.parts,
+    converted=(
+        *(converted for converted in SDS.converted if ROLES.name not in converted.files),
+        convert_to(
+            "users", lambda staged, feed: rows.select_users(_add_roles(staged), feed), rows.retain_users, "users"
+        ),
+        convert_to(
+            "roles", lambda staged, feed: rows.select_roles(_add_roles(staged), feed), _retain_roles, "users", "orgs"
+        ),
+    ),
+    skipped=SDS.skipped,
+    remarks=SDS.remarks,
 )

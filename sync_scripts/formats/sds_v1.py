@@ -15,7 +15,6 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
 from roster_service.db.tables import CText
-from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
 from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, CellKind, is_blank
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
@@ -392,15 +391,13 @@ SDS_V1 = Format(
     FILES,
     SDS.parts,
     converted=(
-        _convert_to("orgs", rows.select_orgs, _retain_described(retained.retain_ids("sds_orgs")), SCHOOL),
+        _convert_to("orgs", rows.select_orgs, _retain_described(rows.retain_ids("sds_orgs")), SCHOOL),
         _convert_to("academicSessions", rows.select_sessions, _retain_sessions, SECTION),
-        _convert_to("courses", rows.select_courses, _retain_described(retained.retain_courses), SECTION),
-        _convert_to("classes", rows.select_classes, _retain_described(retained.retain_ids("sds_classes")), SECTION),
-        _convert_to("users", rows.select_users, _retain_described(retained.retain_users), STUDENT, TEACHER),
-        _convert_to("roles", rows.select_roles, _retain_described(retained.retain_roles), STUDENT, TEACHER, SCHOOL),
-        _convert_to(
-            "enrollments", rows.select_enrollments, _retain_described(retained.retain_enrollments), SEATS, SECTION
-        ),
+        _convert_to("courses", rows.select_courses, _retain_described(rows.retain_courses), SECTION),
+        _convert_to("classes", rows.select_classes, _retain_described(rows.retain_ids("sds_classes")), SECTION),
+        _convert_to("users", rows.select_users, _retain_described(rows.retain_users), STUDENT, TEACHER),
+        _convert_to("roles", rows.select_roles, _retain_described(rows.retain_roles), STUDENT, TEACHER, SCHOOL),
+        _convert_to("enrollments", rows.select_enrollments, _retain_described(rows.retain_enrollments), SEATS, SECTION),
         _convert_to("demographics", rows.select_demographics, _retain_demographics, STUDENT),
     ),
     makes_district=True,

@@ -11,8 +11,8 @@ from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
 from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.formats.sds import SDS as SDS_CSV
+from sync_scripts.formats.sds import SDS_V2
 from sync_scripts.formats.sds_v1 import SDS_V1
-from sync_scripts.formats.sds_v2 import SDS_V2
 from sync_scripts.formats.tolerated import NO_MANIFEST, Tolerated
 from sync_scripts.reading.lines import LONGEST_LINE
 from sync_scripts.reading.manifest import FILE_NAME as MANIFEST

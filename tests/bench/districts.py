@@ -30,14 +30,14 @@ from roster_service.db.roles import DatabaseRole, find_role, make_role_url
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.feeds.publication import publish
+from roster_service.feeds.roster_state import publish
 from roster_service.roster.upgrades import upgrade
 from roster_service.rostering.endpoints import list_listings
 from roster_service.serving.orderings import Orderings
 from roster_service.serving.reader import Reader
 from roster_service.serving.request import AuthorizedRequest
 from roster_service.serving.warm_up import make_orderings
-from sync_scripts.applying.indexes import make_missing_indexes
+from sync_scripts.applying.writes import make_missing_indexes
 from tests.actors import TESTER
 from tests.serving.conftest import SECRET_KEY, add_vendor, make_request, make_token
 from tests.serving.plain_pages import Question

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roster_service.feeds.pauses import find_today
+from roster_service.feeds.feed_states import find_today
 from tests.cli.conftest import Roster
 
 Answer = Callable[..., Any]

@@ -22,7 +22,7 @@ from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, api_keys, roste
 from roster_service.feeds.sync_lock import SYNC_LOCK
 from roster_service.roster.upgrades import GENERATION, read_revisions
 from sync_scripts import load_oneroster
-from sync_scripts.applying.indexes import make_missing_indexes
+from sync_scripts.applying.writes import make_missing_indexes
 from tests.cli.conftest import Roster, make_environment
 
 Answer = Callable[..., Any]

@@ -17,7 +17,7 @@ from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import visible_orgs
 from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.feeds.publication import publish
+from roster_service.feeds.roster_state import publish
 from tests.actors import TESTER
 from tests.conditions import is_blocked, wait_for
 

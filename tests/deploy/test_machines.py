@@ -21,7 +21,7 @@ from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.throttling.limits import RosteringAllowance
 from roster_service.db.engine import make_engine
 from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.feeds.publication import publish
+from roster_service.feeds.roster_state import publish
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conditions import wait_for

@@ -16,7 +16,7 @@ from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.feeds.publication import publish
+from roster_service.feeds.roster_state import publish
 from roster_service.metrics import READS
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load

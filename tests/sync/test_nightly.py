@@ -18,7 +18,7 @@ import sync_scripts
 from roster_service.db import tables
 from roster_service.feeds.feeds import FORMATS
 from roster_service.feeds.run_history import STEPS
-from sync_scripts.applying.feed_district import FeedDistrict, add_district
+from sync_scripts.applying.org_tree import FeedDistrict, add_district
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.runs import hold_lock
 from sync_scripts.nightly import main

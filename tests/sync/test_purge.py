@@ -26,7 +26,7 @@ from roster_service.db.tables import (
     users,
 )
 from roster_service.roster.references import REFERENCES, list_owners, list_references_to
-from sync_scripts.applying.purge_order import PURGE_ORDER
+from sync_scripts.applying.writes import PURGE_ORDER
 from sync_scripts.engine.load import load
 from sync_scripts.purge import purge
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot

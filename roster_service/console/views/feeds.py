@@ -21,9 +21,8 @@ from roster_service.errors import CommandError
 from roster_service.feeds import feeds
 from roster_service.feeds.export_previews import preview_path, preview_upload
 from roster_service.feeds.feed_conditions import Condition, list_conditions
-from roster_service.feeds.feed_states import FeedState, find_listed_feed
+from roster_service.feeds.feed_states import FeedState, Pause, find_listed_feed, find_today
 from roster_service.feeds.feeds import FORMATS, Feed
-from roster_service.feeds.pauses import Pause, find_today
 from roster_service.feeds.run_history import FinishedRun, Run, list_latest_runs, list_run_page
 from roster_service.feeds.runs import read_load, start_load
 from roster_service.feeds.scripts import Background

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from sync_scripts.applying.changes import Counts
-from sync_scripts.applying.identified_parts import NEEDS_BULK
+from sync_scripts.applying.parts import NEEDS_BULK
 from sync_scripts.engine.load import load
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import every_other

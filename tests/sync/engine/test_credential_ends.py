@@ -13,8 +13,7 @@ from roster_service.accounts import clients, vendors
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
-from sync_scripts.engine.credential_ends import announce_ends
-from sync_scripts.engine.nightly_feeds import NightlySync
+from sync_scripts.engine.nightly_feeds import NightlySync, announce_ends
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from tests.actors import TESTER
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
-from roster_service.feeds.pauses import Pause, store_pause
+from roster_service.feeds.feed_states import Pause, store_pause
 from roster_service.feeds.runs import discard_run
 from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from rich.progress import Progress
 
 from roster_service.feeds.run_history import STEPS
-from sync_scripts.engine import stopwatch
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.progress import Bars, notify_steps, print_line
 
@@ -44,7 +43,7 @@ def test_every_second_belongs_to_a_step(
         read.append(float(len(read)))
         return read[-1]
 
-    monkeypatch.setattr(stopwatch, "monotonic", read_clock)
+    monkeypatch.setattr("sync_scripts.engine.progress.monotonic", read_clock)
     report = load(engine, "feed", springfield, options=options)
     assert sum(report.seconds.values()) == read[-1] - read[0]
 
