@@ -24,6 +24,7 @@ from roster_service.db.tables import (
 )
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES
+from roster_service.feeds.sync_lock import LockedError, hold_lock
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to
 from roster_service.roster.stamps import NOW
@@ -35,7 +36,7 @@ from sync_scripts.applying.writes import PURGE_ORDER, delete_from
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.progress import survive_lost_output
-from sync_scripts.engine.runs import LockedError, hold_lock, record_purge
+from sync_scripts.engine.run_record import record_purge
 from sync_scripts.retention import delete_expired, delete_old_orderings, make_interval
 from sync_scripts.staging.retained import TO_BE_DELETED
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary

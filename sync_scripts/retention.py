@@ -34,7 +34,7 @@ from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.sync_lock import RUNNING
 from roster_service.roster.stamps import NOW
 from roster_service.settings import Settings
-from sync_scripts.engine.runs import KNOWN
+from sync_scripts.engine.run_record import KNOWN
 
 Before = sa.ColumnElement[datetime]
 

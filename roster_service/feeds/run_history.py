@@ -33,7 +33,9 @@ TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, t
 # The fields of other records that have the id of a person.
 REFERRING = ("agents", "userSourcedId")
 # The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
-COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "rejected", "purged")
+# The key in the counts of a type for the records that the purge after the run removed.
+PURGED = "purged"
+COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "rejected", PURGED)
 
 
 @dataclass(frozen=True)

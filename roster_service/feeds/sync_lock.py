@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from roster_service.db.tables import feeds, sync_runs
+from roster_service.errors import RosterServiceError
 
 # Two numbers, as pg_locks shows them: "Rost", "sync".
 SYNC_LOCK = {"class": 0x526F7374, "object": 0x73796E63}
@@ -31,6 +36,8 @@ INTERRUPTED_WORDS = "its process ended before the run; nothing was changed"
 Say = Callable[[str], None]
 # Seconds of waiting before the command says what it waits for.
 PATIENCE_SECONDS = 1.0
+# How often a run looks whether the lock that it waits for is free.
+WAIT_SECONDS = 0.5
 
 _HOLDER = (
     "SELECT a.application_name, a.pid, to_char(coalesce(a.xact_start, a.state_change), 'HH24:MI:SS') AS since "
@@ -47,9 +54,47 @@ _INTERRUPTED = sa.text(
 )
 
 
-def try_feed_lock(connection: sa.Connection, feed_name: str, *, alone: bool) -> bool:
-    """Takes the lock of the feed and a share of the roster's, or all of it (`alone`), until the session ends or
-    `release_feed_lock`. Returns False, and takes none, if another session holds one of them."""
+class LockedError(RosterServiceError):
+    """Another run holds a lock that this one needs."""
+
+
+@contextlib.contextmanager
+def hold_lock(connection: sa.Connection, feed_name: str, *, wait: bool = False, alone: bool = False) -> Iterator[None]:
+    """Holds the lock of a feed and a share of the roster's until the block ends, over all transactions of the
+    connection. `alone`: holds the whole lock of the roster, so that no other feed has a run meanwhile. While another
+    run holds one of them, waits for its end (`wait`), or raises LockedError, which names the other run.
+
+    The locks belong to the database session, so PostgreSQL releases them when the process ends in any way. The holder
+    knows that no other run of the feed is under way, so it marks runs that still have the outcome RUNNING as
+    interrupted.
+    """
+    with connection.begin():
+        name_session(connection, feed_name, None)
+    while not _try_lock(connection, feed_name, alone=alone, wait=wait):
+        time.sleep(WAIT_SECONDS)
+    try:
+        with connection.begin():
+            feed_id = sa.select(feeds.c.id).where(feeds.c.name == feed_name).scalar_subquery()
+            found = sa.update(sync_runs).where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == RUNNING)
+            connection.execute(found.values(outcome=INTERRUPTED, message=INTERRUPTED_WORDS, stamp=None))
+        yield
+    finally:
+        _release_lock(connection)
+
+
+def _try_lock(connection: sa.Connection, feed_name: str, *, alone: bool, wait: bool) -> bool:
+    with connection.begin():
+        if _take_locks(connection, feed_name, alone=alone):
+            return True
+        if not wait:
+            found = _find_holder(connection, _HOLDER_OF_FEED, feed_name) or _find_holder(connection, _HOLDER_OF_ROSTER)
+            holder = _name_holder(found)
+            raise LockedError(f"{holder} is under way; try again when it is done, or wait for it with --wait")
+    return False
+
+
+def _take_locks(connection: sa.Connection, feed_name: str, *, alone: bool) -> bool:
+    """Takes the locks of `hold_lock`. Returns False, and takes none, if another session holds one of them."""
     shared = "" if alone else "_shared"
     if not connection.scalar(sa.text(f"SELECT pg_try_advisory_lock{shared}(:class, :object)"), SYNC_LOCK):
         return False
@@ -60,9 +105,14 @@ def try_feed_lock(connection: sa.Connection, feed_name: str, *, alone: bool) -> 
     return False
 
 
-def release_feed_lock(connection: sa.Connection) -> None:
-    """Releases the locks of the session."""
-    connection.execute(sa.text("SELECT pg_advisory_unlock_all()"))
+def _release_lock(connection: sa.Connection) -> None:
+    try:
+        with connection.begin():
+            connection.execute(sa.text("SELECT pg_advisory_unlock_all()"))
+            connection.execute(sa.text("RESET application_name"))
+    except SQLAlchemyError:
+        # PostgreSQL releases the locks with the session, so close the session.
+        connection.invalidate()
 
 
 def try_sync_lock(connection: sa.Connection, task: str) -> bool:
@@ -77,7 +127,7 @@ def take_sync_lock(connection: sa.Connection, task: str, say: Say) -> None:
     """Takes the lock of the roster until the end of the transaction, and waits for the runs that are under way. `task`:
     as for `try_sync_lock`."""
     if not try_sync_lock(connection, task):
-        holder = name_holder(connection.execute(_HOLDER_OF_ROSTER, SYNC_LOCK).first())
+        holder = _name_holder(_find_holder(connection, _HOLDER_OF_ROSTER))
         with say_later(say, f"waiting for the end of {holder}"):
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
 
@@ -108,22 +158,21 @@ def name_session(connection: sa.Connection, feed_name: str, step: str | None) ->
 def find_step(connection: sa.Connection, feed_name: str) -> str | None:
     """Returns the step of the run of a feed that is under way, as its session is named; None before the first step and
     without a run."""
-    holder = connection.execute(_HOLDER_OF_FEED, {"class": FEED_CLASS, "name": feed_name}).first()
+    holder = _find_holder(connection, _HOLDER_OF_FEED, feed_name)
     if holder is None or not holder.application_name.startswith(SESSION_NAME):
         return None
     step, comma, _ = holder.application_name.removeprefix(SESSION_NAME).partition(", ")
     return step if comma else None
 
 
-def find_lock_holder(connection: sa.Connection, feed_name: str) -> sa.Row[Any] | None:
-    """Returns (`application_name`, `pid`, `since` as HH:MM:SS) of the session that keeps a run of the feed from its
-    locks, or None."""
-    found = connection.execute(_HOLDER_OF_FEED, {"class": FEED_CLASS, "name": feed_name}).first()
-    return found or connection.execute(_HOLDER_OF_ROSTER, SYNC_LOCK).first()
+def _find_holder(connection: sa.Connection, query: sa.TextClause, feed_name: str | None = None) -> sa.Row[Any] | None:
+    """(`application_name`, `pid`, `since` as HH:MM:SS) of another session that holds a lock, or None."""
+    lock = SYNC_LOCK if feed_name is None else {"class": FEED_CLASS, "name": feed_name}
+    return connection.execute(query, lock).first()
 
 
-def name_holder(holder: sa.Row[Any] | None) -> str:
-    """Returns the words for the session of `find_lock_holder`."""
+def _name_holder(holder: sa.Row[Any] | None) -> str:
+    """The words for the session that holds a lock."""
     if holder is None:
         return "another sync"
     kind = "another command" if holder.application_name.startswith(TASK_NAME) else "another sync"

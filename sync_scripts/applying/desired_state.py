@@ -25,7 +25,7 @@ from sync_scripts.applying.parts import (
     select_current,
     select_identified_parts,
 )
-from sync_scripts.formats.model import METADATA, Format, Part, Staged, StagedFile
+from sync_scripts.formats.model import METADATA, Format, Part, StagedFile
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, store_ids
 
@@ -55,10 +55,11 @@ class DesiredState:
 
 
 def make_desired_state(
-    connection: sa.Connection, staged: Staged, form: Format, retention: Retention, district: FeedDistrict
+    connection: sa.Connection, form: Format, retention: Retention, district: FeedDistrict
 ) -> DesiredState:
-    """Makes the desired state from staged files that have passed their checks. `retention`: the retention after the
-    checks; `district`: the district of the feed in this run."""
+    """Makes the desired state from the staged files of `retention`, which have passed their checks. `district`: of the
+    feed in this run."""
+    staged = retention.staged
     placed = district.set_parents(retention.include_retained(staged["orgs"]))
     above = {"parent_id": store_parents(connection, placed), "district_id": store_districts(connection, placed)}
     records: dict[sa.Table, Rows] = {}
@@ -66,13 +67,13 @@ def make_desired_state(
         table = file.file.table
         if table is not None and table not in records:
             computed = above if table is tables.orgs else {}
-            records[table] = _unite_records(table, computed, staged, retention)
+            records[table] = _unite_records(table, computed, retention)
     parts: dict[sa.Table, DesiredPart] = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
             profiles = parts.get(tables.user_profiles)
             parts[part.table] = _make_desired_part(
-                connection, part, staged, retention, None if profiles is None else profiles.rows
+                connection, part, retention, None if profiles is None else profiles.rows
             )
     for desired_part in parts.values():
         analyze_temporary(connection, desired_part.rows)
@@ -80,13 +81,14 @@ def make_desired_state(
 
 
 def _make_desired_part(
-    connection: sa.Connection, part: Part, staged: Staged, retention: Retention, profiles: sa.Table | None
+    connection: sa.Connection, part: Part, retention: Retention, profiles: sa.Table | None
 ) -> DesiredPart:
+    staged = retention.staged
     rows = create_temporary(connection, f"desired_{part.table.name}", copy_columns(part.table.columns))
     own_file = find_own_file(part, staged)
     owners = None
     if own_file is None:
-        owners = _find_owners(connection, part, staged, retention)
+        owners = _find_owners(connection, part, retention)
         views = {name: _select_view(staged[name], part, retention) for name in part.files}
         insert_rows(connection, rows, part.rows(views))
         _keep_parts(connection, part, rows, retention, owners)
@@ -95,15 +97,15 @@ def _make_desired_part(
         views = {name: file if file is own_file else retention.include_retained(file) for name, file in files.items()}
         insert_rows(connection, rows, select_identified_parts(part, own_file, views, retention, profiles))
     if part.table is tables.user_roles:
-        add_enrollment_roles(connection, rows, staged, retention, owners)
-    all_owners = select_current(part.owner, staged, retention) if owners is None else sa.select(owners.c.sourced_id)
+        add_enrollment_roles(connection, rows, retention, owners)
+    all_owners = select_current(part.owner, retention) if owners is None else sa.select(owners.c.sourced_id)
     return DesiredPart(part, rows, all_owners)
 
 
-def _unite_records(table: sa.Table, computed: Mapping[str, sa.Table], staged: Staged, retention: Retention) -> Rows:
+def _unite_records(table: sa.Table, computed: Mapping[str, sa.Table], retention: Retention) -> Rows:
     """The rows of all files with records of the table. In a tree, also the retained records, because their computed
     columns may change with a row above them."""
-    files = [file for file in staged.values() if file.file.table is table]
+    files = [file for file in retention.staged.values() if file.file.table is table]
     rows = [_select_records(file, table, computed) for file in files]
     condition = retention.is_retained(table, table) if computed else None
     if condition is not None:
@@ -120,25 +122,25 @@ def _select_view(file: StagedFile, part: Part, retention: Retention) -> StagedFi
     return file if file.file.table is part.owner else retention.include_retained(file)
 
 
-def _find_owners(connection: sa.Connection, part: Part, staged: Staged, retention: Retention) -> sa.Table | None:
+def _find_owners(connection: sa.Connection, part: Part, retention: Retention) -> sa.Table | None:
     """A temporary table of the ids of the records whose parts may differ; None: the parts of all records may."""
     if part.owner not in retention.absent:
         return None
-    file = next(file for file in staged.values() if file.file.table is part.owner)
+    file = next(file for file in retention.staged.values() if file.file.table is part.owner)
     ids: list[Rows] = [sa.select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
-        enrolled = store_ids(connection, "enrolled_anew", sa.union(*_list_reenrolled(staged, retention)))
-        ids.append(select_current(part.owner, staged, retention, only=("sourced_id", enrolled)))
+        enrolled = store_ids(connection, "enrolled_anew", sa.union(*_list_reenrolled(retention)))
+        ids.append(select_current(part.owner, retention, only=("sourced_id", enrolled)))
     return store_ids(connection, f"owners_{part.table.name}", sa.union(*ids) if len(ids) > 1 else ids[0])
 
 
-def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
+def _list_reenrolled(retention: Retention) -> Iterator[Rows]:
     """The ids of the users with an enrollment that is new, changed, gone or rejected, or in a class that is."""
-    classes = [file["sourcedId"].label("sourced_id") for file in _find_files(tables.classes, staged, retention)]
+    classes = [file["sourcedId"].label("sourced_id") for file in _find_files(tables.classes, retention)]
     moved = sa.union_all(
         *(sa.select(name) for name in classes), sa.select(retention.absent[tables.classes].c.sourced_id)
     ).subquery()
-    for file in _find_files(tables.enrollments, staged, retention):
+    for file in _find_files(tables.enrollments, retention):
         yield sa.select(file["userSourcedId"].label("sourced_id"))
         of_moved = file["classSourcedId"].in_(sa.select(moved.c.sourced_id))
         yield sa.select(file["userSourcedId"].label("sourced_id")).where(of_moved)
@@ -154,9 +156,9 @@ def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
             )
 
 
-def _find_files(table: sa.Table, staged: Staged, retention: Retention) -> Iterator[StagedFile]:
+def _find_files(table: sa.Table, retention: Retention) -> Iterator[StagedFile]:
     """The staged files with records of a table, and their quarantines."""
-    for name, file in staged.items():
+    for name, file in retention.staged.items():
         if file.file.table is table:
             yield file
             if name in retention.rejected:

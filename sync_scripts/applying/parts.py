@@ -21,7 +21,7 @@ from roster_service.db.tables import CText, user_roles, users
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from sync_scripts.formats.model import CsvFile, Format, Part, Staged, StagedFile
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
-from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, TO_BE_DELETED, Retention
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
 
 Rows = sa.Select[Any] | sa.CompoundSelect[Any]
@@ -36,17 +36,13 @@ def find_own_file(part: Part, staged: Staged) -> StagedFile | None:
 # --- before the checks ----------------------------------------------------------------------------------------------
 
 
-def refuse_delta_without_ids(connection: sa.Connection, staged: Staged, feed_id: int, deltas: frozenset[str]) -> None:
+def refuse_delta_without_ids(connection: sa.Connection, retention: Retention) -> None:
     """Raises RefusedExportError for a delta whose rows may be stored roles without ids."""
-    refuse_if(
-        Findings.of(
-            _find_deltas_without_ids(connection, staged, Retention(feed_id, staged, deltas, {}, NOTHING_LEFT_OUT))
-        )
-    )
+    refuse_if(Findings.of(_find_deltas_without_ids(connection, retention)))
 
 
-def _find_deltas_without_ids(connection: sa.Connection, staged: Staged, retention: Retention) -> Iterator[Rejection]:
-    for file in (staged[name] for name in retention.deltas if name in staged):
+def _find_deltas_without_ids(connection: sa.Connection, retention: Retention) -> Iterator[Rejection]:
+    for file in (retention.staged[name] for name in retention.deltas if name in retention.staged):
         if file.file.kept_in is user_roles:
             without_ids = sa.exists().where(retention.is_own_part(file.file, user_roles), user_roles.c.row_id.is_(None))
             if connection.scalar(sa.select(sa.and_(sa.exists().select_from(file.table), without_ids))):
@@ -148,13 +144,13 @@ def _belongs_to_user(part: sa.FromClause, feed_id: int, status: str) -> sa.Colum
 
 
 def select_current(
-    table: sa.Table, staged: Staged, retention: Retention, *names: str, only: tuple[str, sa.Table] | None = None
+    table: sa.Table, retention: Retention, *names: str, only: tuple[str, sa.Table] | None = None
 ) -> Rows:
     """(id, the columns `names`) of every record of the feed that is active after the run: the staged ones, and the
     stored ones that stay active without a staged row. `only`: a column, and the table of the ids to which it is
     limited."""
     found: list[Rows] = []
-    for file in staged.values():
+    for file in retention.staged.values():
         if file.file.table is table:
             cells = {cell.column.name: cell for cell in file.file.cells if cell.column is not None}
             columns = [cells[name].kind.convert(file[cells[name].header]).label(name) for name in names]
@@ -173,7 +169,7 @@ ROLES_OF_ENROLLMENTS: Mapping[str, str] = {"administrator": "siteAdministrator",
 
 
 def add_enrollment_roles(
-    connection: sa.Connection, roles: sa.Table, staged: Staged, retention: Retention, owners: sa.Table | None
+    connection: sa.Connection, roles: sa.Table, retention: Retention, owners: sa.Table | None
 ) -> None:
     """Adds the roles that follow from enrollments to `roles`, the table of the desired roles. A user with an enrollment
     in a class belongs to its school, even if the export gives the user no role there. A guardian's role there does not
@@ -183,7 +179,7 @@ def add_enrollment_roles(
     of the user; for a user without a role it is the role in the class. `owners`: the ids of the users whose roles may
     differ; None: all.
     """
-    missing = _select_missing_roles(connection, roles, staged, retention, owners)
+    missing = _select_missing_roles(connection, roles, retention, owners)
     known = (
         sa.select(roles.c.user_id, sa.func.max(roles.c.ordinal).label("last"))
         .group_by(roles.c.user_id)
@@ -206,14 +202,14 @@ def add_enrollment_roles(
 
 
 def _select_missing_roles(
-    connection: sa.Connection, roles: sa.Table, staged: Staged, retention: Retention, owners: sa.Table | None
+    connection: sa.Connection, roles: sa.Table, retention: Retention, owners: sa.Table | None
 ) -> sa.Subquery:
     """(user, org, role) for enrollments whose user has no role, or only a guardian's, at the school of the enrollment
     or at the school of its class."""
     names = ("user_id", "class_id", "school_id", "role")
     only = None if owners is None else ("user_id", owners)
-    found = select_current(tables.enrollments, staged, retention, *names, only=only)
-    classes = select_current(tables.classes, staged, retention, "school_id").subquery()
+    found = select_current(tables.enrollments, retention, *names, only=only)
+    classes = select_current(tables.classes, retention, "school_id").subquery()
     have = roles.alias()
     is_belonging = have.c.role.not_in(GUARDIAN_ROLES)
     if owners is None:

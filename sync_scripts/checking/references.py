@@ -34,9 +34,9 @@ def leave_out_orphans(connection: sa.Connection, form: Format, retention: Retent
     if retention.deltas:
         return retention
     orphans = dict(retention.orphans)
+    retention = replace(retention, orphans=orphans)
     for table in ROSTER_TABLES:
         # An orphan may need an orphan: the tables come in the order of their references.
-        retention = replace(retention, orphans=orphans)
         needs = list(_list_needs(form, table, retention))
         stored = table.alias()
         stays = retention.is_active_after(table, stored)
@@ -57,7 +57,7 @@ def leave_out_orphans(connection: sa.Connection, form: Format, retention: Retent
             orphans[table] = create_temporary(connection, f"orphans_{table.name}", [sa.Column("sourced_id", CText)])
         connection.execute(orphans[table].insert().from_select(["sourced_id"], found))
         analyze_temporary(connection, orphans[table])
-    return replace(retention, orphans=orphans)
+    return retention
 
 
 def _list_needs(form: Format, table: sa.Table, retention: Retention) -> Iterator[tuple[sa.Column[Any], CsvFile]]:

@@ -20,10 +20,10 @@ from roster_service.errors import (
 )
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_outcomes import MISSING, STALE
+from roster_service.feeds.sync_lock import LockedError
 from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import describe_cause
-from sync_scripts.engine.runs import LockedError
 from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError
 from sync_scripts.reading.rejections import SHOWN, RefusedExportError
 

@@ -20,6 +20,7 @@ from roster_service.feeds.held_runs import drop_export
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES, delete_run_values
 from roster_service.feeds.run_outcomes import DONE
+from roster_service.feeds.sync_lock import hold_lock
 from roster_service.roster.visible_orgs import end_grants, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
@@ -28,8 +29,14 @@ from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import make_preview
 from sync_scripts.applying.writes import delete_records, write_differences
 from sync_scripts.engine.report import Report
-from sync_scripts.engine.run_record import record_errors, translate_database_errors
-from sync_scripts.engine.runs import begin_run, end_run, hold_lock, supersede, take_stamp
+from sync_scripts.engine.run_record import (
+    begin_run,
+    end_run,
+    record_errors,
+    supersede,
+    take_stamp,
+    translate_database_errors,
+)
 from sync_scripts.reading.rejections import NO_FINDINGS
 
 NOTHING = DesiredState({}, {})

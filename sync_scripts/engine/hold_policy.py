@@ -18,7 +18,7 @@ from roster_service.feeds.run_outcomes import DONE, LOADED_OUTCOMES, STALE
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.engine.report import Report
-from sync_scripts.engine.runs import NOT_HELD
+from sync_scripts.engine.run_record import NOT_HELD
 from sync_scripts.reading.manifest import BULK
 
 # So many ids may be those of other people for another reason, such as two students who were taken for each other, and

@@ -1,36 +1,69 @@
 """The engine: loads one export into one feed, in one transaction. Readers see the roster before the run or after it.
 
-If a run fails, only its row in sync_runs remains, which exists from the start of the run. `steps.py` has its steps.
+The steps of a run are digest, stage, check, prepare (the desired state), compare, write, index, analyze, publish. The
+steps before the write only read the roster. If a run fails, only its row in sync_runs remains, which exists from the
+start of the run.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from psycopg2.errors import DeadlockDetected, UniqueViolation
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db.tables import feeds, orgs, user_roles, users
+from roster_service.feeds.change_history import CSV_COLUMNS
 from roster_service.feeds.feed_states import find_today, require_feed_name, require_no_pause
 from roster_service.feeds.held_runs import HELD, drop_export
-from sync_scripts.applying.writes import lacks_indexes
-from sync_scripts.engine.options import DEFAULTS, LoadRequest, Options
-from sync_scripts.engine.progress import Stopwatch
-from sync_scripts.engine.report import Report
+from roster_service.feeds.private_files import write_private_csv
+from roster_service.feeds.roster_state import publish
+from roster_service.feeds.run_outcomes import DONE, STALE, UNCHANGED
+from roster_service.feeds.sync_lock import hold_lock, name_session
+from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare
+from sync_scripts.applying.desired_state import DesiredState, make_desired_state
+from sync_scripts.applying.org_tree import FeedDistrict, add_district
+from sync_scripts.applying.parts import record_part_rows, refuse_delta_without_ids
+from sync_scripts.applying.preview import make_preview, name_added_records, read_changes
+from sync_scripts.applying.writes import (
+    TABLES,
+    analyze,
+    lacks_indexes,
+    list_outdated,
+    make_missing_indexes,
+    write_differences,
+)
+from sync_scripts.checking.checks import CheckResult, check_files
+from sync_scripts.engine.hold_policy import HoldLimits, list_reasons, read_limits
+from sync_scripts.engine.progress import Observer, Stopwatch
+from sync_scripts.engine.report import Report, count_changes, count_stored, list_files, list_left_out, list_notices
+from sync_scripts.engine.run import DEFAULTS, LoadRequest, Options, Run, begin
 from sync_scripts.engine.run_record import (
+    KNOWN,
     HeldExport,
     RunRecord,
+    count_same_days,
     record_end,
     record_hold,
     record_run,
+    take_stamp,
     translate_database_errors,
 )
-from sync_scripts.engine.runs import hold_lock, show_steps
-from sync_scripts.engine.steps import begin, run_steps
-from sync_scripts.reading.completeness import refuse_changed, require_export, take_snapshot
+from sync_scripts.engine.staged_export import StagedExport, add_source_findings, stage_export
+from sync_scripts.formats.tolerated import list_lines
+from sync_scripts.reading.completeness import find_written_at, refuse_changed, require_export, take_snapshot
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
+from sync_scripts.staging.line_hashes import LastLines, store_digest
+from sync_scripts.staging.retained import Retention
+from sync_scripts.staging.row_fingerprints import are_fingerprints_trusted, covers_feed, renew_fingerprints
 from sync_scripts.staging.stage import DamagedFileError, find_damage
+from sync_scripts.staging.temporary import Follow
 
 # How PostgreSQL refuses two runs that add the same ids.
 COLLISIONS = (UniqueViolation, DeadlockDetected)
@@ -88,7 +121,7 @@ def _load_beside_others(connection: sa.Connection, run: LoadRequest, record: Run
 
 def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
     """(the report, the kept exports of older held runs that are no longer needed). `record`: None for a dry run."""
-    watch = Stopwatch(show_steps(connection, run.feed_name, run.options.notify))
+    watch = Stopwatch(_show_steps(connection, run.feed_name, run.options.notify))
     require_export(run.path)
     if run.options.require_complete is not None:
         run.options.require_complete(run.path)
@@ -122,3 +155,206 @@ def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord
         except DamagedFileError as error:
             raise find_damage(contents.package, contents.files, error) from None
     return report, []
+
+
+def _show_steps(connection: sa.Connection, feed_name: str, notify: Observer) -> Observer:
+    """The function for a stopwatch that shows each step in the name of the session, and passes all events on."""
+
+    def observe(event: Mapping[str, Any]) -> None:
+        if event.get("part") == 0.0:
+            name_session(connection, feed_name, event["step"])
+        notify(event)
+
+    return observe
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """What a run knows before it writes: the staged export, the result of its checks, the district of the feed, the
+    desired state, and its differences from the stored roster."""
+
+    staged: StagedExport
+    result: CheckResult
+    district: FeedDistrict
+    desired: DesiredState
+    differences: list[Difference]
+
+
+def run_steps(run: Run) -> tuple[Report, bytes | None]:
+    """Runs the steps. Returns the report, and the digest of the export; None for a skipped export."""
+    with run.watch.step("digest"):
+        if run.is_last_export():
+            return _report_last_export(run), None
+    with run.watch.step("stage") as follow:
+        staged = _stage(run, follow)
+    digest = run.digest(staged)
+    found = _compare(run, staged)
+    report = _hold_excess(run, _report(run, found), found.differences)
+    if run.options.dry_run or report.outcome == HELD:
+        run.keep_changes(found.differences, found.desired)
+        return _preview(run, report, found), digest
+    _store_export(run, staged, None if report.findings else digest)
+    if report.outcome == UNCHANGED:
+        _store_fingerprints(run, found)
+        return report, digest
+    return _apply(run, report, found), digest
+
+
+def _stage(run: Run, follow: Follow) -> StagedExport:
+    connection, form, contents = run.connection, run.form, run.contents
+    # The changed lines alone do not determine converted and made rows, nor what follows from several files beside a
+    # delta, so these runs stage every line.
+    is_plain = not (contents.deltas or form.converted or contents.list_made(form))
+    trusted = run.skips_known and is_plain and are_fingerprints_trusted(connection, run.feed.id)
+    last = LastLines(run.feed.id, trusted, frozenset(run.feed.day_first))
+    return stage_export(connection, run.request.feed_name, contents, form, last, follow, run.excluded)
+
+
+def _compare(run: Run, staged: StagedExport) -> _Comparison:
+    """Compares the staged export with the stored roster."""
+    with run.watch.step("check") as follow:
+        result = _check(run, staged, follow)
+    with run.watch.step("prepare"):
+        district = add_district(run.connection, run.request.feed_name, result.retention)
+        desired = make_desired_state(run.connection, run.form, result.retention, district)
+    with run.watch.step("compare") as follow:
+        differences = compare(run.connection, desired, result.retention, follow)
+    return _Comparison(staged, result, district, desired, differences)
+
+
+def _check(run: Run, staged: StagedExport, follow: Follow) -> CheckResult:
+    """The result of the checks, with the notices of all steps. Raises RefusedExportError as the checks, and for
+    deviations that a strict run does not tolerate."""
+    retention = Retention(
+        feed_id=run.feed.id,
+        feed_name=run.request.feed_name,
+        staged=staged.converted.files,
+        deltas=run.contents.deltas,
+        rejected=staged.converted.rejected,
+        absent=staged.absent,
+        made=run.contents.list_made(run.form),
+    )
+    refuse_delta_without_ids(run.connection, retention)
+    result = check_files(run.connection, run.form, retention, follow)
+    if staged.source is not None:
+        result = add_source_findings(staged.source, result, run.form)
+    notices = (*run.contents.notices, *staged.stage.notices, *staged.normalized.notices, *result.notices)
+    run.refuse_deviations(notices)
+    return dataclasses.replace(result, notices=notices)
+
+
+def _report(run: Run, found: _Comparison) -> Report:
+    staged, result, differences = found.staged, found.result, found.differences
+    files = {**staged.normalized.files, **staged.converted.files}
+    return Report(
+        feed=run.request.feed_name,
+        format=run.form.name,
+        source=run.request.source,
+        outcome=DONE if any(difference.counts.any for difference in differences) else UNCHANGED,
+        counts=count_changes(differences, result, run.form),
+        files=list_files(run.form, run.contents, staged.stage.rows, result.rejected),
+        seconds=run.watch.seconds,
+        findings=result.findings,
+        notices=(
+            *([f"the feed {run.request.feed_name} is new"] if run.is_new else []),
+            *list_left_out(staged.left_out),
+            *list_lines(result.notices),
+            *([] if found.district.notice is None else [str(found.district.notice)]),
+            *list_notices(run.connection, run.form, files, found.desired, run.feed.id),
+        ),
+        dry_run=run.options.dry_run,
+        written_at=find_written_at(run.request.path),
+    )
+
+
+def _report_last_export(run: Run) -> Report:
+    """The report of a skipped export, which equals the export that the feed was last loaded from. It is stale if the
+    feed has had no other one for too many days: not one that a person gives, only the one at the path of the feed."""
+    report = Report(
+        feed=run.request.feed_name,
+        format=run.form.name,
+        source=run.request.source,
+        outcome=UNCHANGED,
+        counts=count_stored(run.connection, run.form, run.contents, run.feed.id),
+        files=list_files(run.form, run.contents, {}, {}),
+        seconds=run.watch.seconds,
+        notices=(*list_lines(run.contents.notices), KNOWN),
+        dry_run=run.options.dry_run,
+        written_at=find_written_at(run.request.path),
+    )
+    is_own = run.feed.path == str(run.request.path) and run.record is not None
+    days = count_same_days(run.connection, run.feed.id) if is_own else 0
+    if not is_own or days < run.options.settings.stale_days:
+        return report
+    return dataclasses.replace(report, outcome=STALE, message=f"the export has been the same for {days} days")
+
+
+def _hold_excess(run: Run, report: Report, differences: list[Difference]) -> Report:
+    """The report with the outcome `held` if the run has to be held."""
+    if run.options.allow_mass_delete:
+        return report
+    limits = read_limits(run.connection, run.feed.id, HoldLimits.of(run.options.settings))
+    reasons = list_reasons(run.connection, run.feed.id, report, run.held, differences, limits)
+    return dataclasses.replace(report, outcome=HELD, message="; ".join(reasons)) if reasons else report
+
+
+def _preview(run: Run, report: Report, found: _Comparison) -> Report:
+    """The report of a held run or a dry run with a preview. Writes the changes to the file of the options."""
+    connection, differences, desired = run.connection, found.differences, found.desired
+    if (file := run.options.changes) is not None:
+        changes = read_changes(connection, differences, desired)
+        write_private_csv(file, CSV_COLUMNS, (line for change in changes for line in change.list_lines()))
+    return dataclasses.replace(
+        report,
+        preview=make_preview(connection, differences, desired, run.feed.id),
+        findings=name_added_records(connection, report.findings, differences),
+    )
+
+
+def _store_export(run: Run, staged: StagedExport, digest: bytes | None) -> None:
+    """Stores what the next run needs to know of this export. `digest`: None if it has to look at the export again."""
+    store_digest(run.connection, run.feed.id, digest)
+    day_first = sorted(staged.normalized.day_first)
+    run.connection.execute(sa.update(feeds).where(feeds.c.id == run.feed.id).values(day_first=day_first))
+
+
+def _apply(run: Run, report: Report, found: _Comparison) -> Report:
+    """Writes the differences. Returns the report with the stamp and the revision."""
+    connection, differences = run.connection, found.differences
+    if run.record is None:
+        raise ValueError("a dry run writes nothing")
+    with run.watch.step("write") as follow:
+        stamp = take_stamp(run.request.engine, run.record.number)
+        run.keep_changes(differences, found.desired)
+        write_differences(connection, follow(differences), found.desired, run.feed.id, stamp)
+        _store_fingerprints(run, found)
+    with run.watch.step("index") as follow:
+        # Those of all tables: then later loads find them, and need not be alone.
+        make_missing_indexes(connection, follow(TABLES))
+    with run.watch.step("analyze") as follow:
+        analyze(connection, follow(list_outdated(connection, differences, run.form)))
+    with run.watch.step("publish"):
+        revision = publish(connection, [run.feed.id], new_orgs=_list_new_orgs(connection, differences), as_of=stamp)
+    return dataclasses.replace(report, stamp=stamp, revision=revision)
+
+
+def _store_fingerprints(run: Run, found: _Comparison) -> None:
+    retention, desired, differences = found.result.retention, found.desired, found.differences
+    trusted = covers_feed(run.connection, retention.staged, run.form, run.feed.id, run.contents.deltas)
+    # The write step stores the fingerprints of new records.
+    known = {
+        difference.table: desired.records[difference.table].subquery("new")
+        for difference in differences
+        if difference.table in desired.records and not difference.all_new
+    }
+    renew_fingerprints(run.connection, known, retention, trusted=trusted)
+    roles = desired.parts[user_roles].rows if users in known else None
+    record_part_rows(run.connection, run.form, roles, retention)
+
+
+def _list_new_orgs(connection: sa.Connection, differences: list[Difference]) -> list[str]:
+    """The ids of the orgs that the run adds."""
+    added = next((each.rows for each in differences if each.table is orgs and each.counts.added), None)
+    if added is None:
+        return []
+    return list(connection.scalars(sa.select(added.c.sourced_id).where(added.c[CHANGE] == ADDED)))

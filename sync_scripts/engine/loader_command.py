@@ -34,9 +34,9 @@ from sync_scripts.engine.exit_codes import (
     name_error,
 )
 from sync_scripts.engine.load import load
-from sync_scripts.engine.options import Options
 from sync_scripts.engine.progress import Notify, notify_steps, show_load_steps, survive_lost_output
 from sync_scripts.engine.report import Report
+from sync_scripts.engine.run import Options
 from sync_scripts.engine.run_record import Approval
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError
 from sync_scripts.reading.manifest import ABSENT

@@ -20,7 +20,7 @@ from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import FeedState, Pause, find_today, make_pause
 from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_percent
-from roster_service.feeds.sync_lock import try_sync_lock
+from roster_service.feeds.sync_lock import LockedError, try_sync_lock
 from roster_service.settings import Settings
 from sync_scripts.applying.writes import TABLES, make_missing_indexes
 from sync_scripts.engine.exit_codes import (
@@ -31,10 +31,9 @@ from sync_scripts.engine.exit_codes import (
     print_fault,
 )
 from sync_scripts.engine.load import load
-from sync_scripts.engine.options import Options
 from sync_scripts.engine.progress import Notify, notify_steps
+from sync_scripts.engine.run import Options
 from sync_scripts.engine.run_record import name_error_outcome, record_run
-from sync_scripts.engine.runs import LockedError
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from sync_scripts.notifications.channels import announce
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError

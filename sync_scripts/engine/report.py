@@ -13,13 +13,12 @@ from rich.table import Table as Grid
 
 from roster_service.db import tables
 from roster_service.db.tables import ROSTER_TABLES
-from roster_service.feeds.run_history import TYPES, ReadFile
+from roster_service.feeds.run_history import PURGED, TYPES, ReadFile
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import Preview
 from sync_scripts.checking.checks import CheckResult
-from sync_scripts.engine.runs import PURGED
 from sync_scripts.formats.ids import DISTRICT
 from sync_scripts.formats.model import METADATA, Format, Staged
 from sync_scripts.reading.manifest import ABSENT, BULK, DELTA, Contents

@@ -1,30 +1,151 @@
-"""The record of a run: its row in sync_runs from start to end, and the kept export of a held run."""
+"""The record of a run: its feed, its row in sync_runs from start to end, and the kept export of a held run."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
-from roster_service.db.tables import feeds
+from roster_service.db.tables import feeds, roster_state, sync_rejections, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
-from roster_service.feeds.feed_states import FeedState, read_added_feed
-from roster_service.feeds.held_runs import drop_export, keep_export, read_outcome
+from roster_service.feeds.feed_states import FeedState, find_feed, read_added_feed
+from roster_service.feeds.held_runs import APPROVED, HELD, close_held, drop_export, keep_export, read_outcome
+from roster_service.feeds.run_history import PURGED
 from roster_service.feeds.run_outcomes import DONE, FAILED, INCOMPLETE, MISSING, REFUSED
+from roster_service.feeds.sync_lock import (
+    INTERRUPTED,
+    RUNNING,
+)
+from roster_service.roster.stamps import NOW, make_next_stamp
 from sync_scripts.engine.report import Report
-from sync_scripts.engine.runs import approve, begin_run, end_run, find_or_add_feed, supersede
 from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError, refuse_changed
 from sync_scripts.reading.registry import Family
-from sync_scripts.reading.rejections import NO_FINDINGS, RefusedExportError
+from sync_scripts.reading.rejections import NO_FINDINGS, Findings, RefusedExportError
 from sync_scripts.staging.line_hashes import digest_export
+
+NOT_HELD = "there is no held run {} of this feed"
+# The notice about an export that a run skips.
+KNOWN = "every file is as it was when it was last loaded"
+# The outcomes of runs that have read no export.
+UNREAD = (RUNNING, INTERRUPTED, MISSING, INCOMPLETE, FAILED)
+
+
+def find_or_add_feed(connection: sa.Connection, name: str, family: str) -> tuple[int, bool]:
+    """(id of the feed, whether it exists only once a run of it is applied). Raises CommandError for a removed feed, and
+    for one of another family of formats."""
+    row = upsert(feeds).values(name=name, format=family, state=FeedState.TRIED)
+    again = row.on_conflict_do_update(
+        index_elements=[feeds.c.name], set_={"format": family}, where=feeds.c.state == FeedState.TRIED
+    )
+    tried: int | None = connection.scalar(again.returning(feeds.c.id))
+    if tried is not None:
+        return tried, True
+    found = find_feed(connection, name)
+    if found.format != family:
+        raise CommandError(f"the feed {name} takes {found.format}, not {family}")
+    return found.id, False
+
+
+def take_stamp(engine: sa.Engine, run: int) -> datetime:
+    """The stamp of a run's changes: now, but later than all announced stamps, even if the clock went back.
+
+    Stored and committed in the row of the run before the run writes any record. So a run that announces a later stamp
+    first knows that changes with this one are to come, and shows no consumer an instant beyond it.
+    """
+    with engine.begin() as connection:
+        # The lock of the roster: without it, a run could announce a later stamp between these statements.
+        connection.execute(sa.select(roster_state.c.revision).with_for_update())
+        stamp = make_next_stamp(connection)
+        connection.execute(sa.update(sync_runs).where(sync_runs.c.id == run).values(stamp=stamp))
+    return stamp
+
+
+def begin_run(connection: sa.Connection, feed_id: int, family: str, source: str, actor: Actor | None = None) -> int:
+    """Adds the row of a run that starts, and returns its number. `family`: the family of formats; the report
+    replaces it by the format itself at the end of the run."""
+    begun: dict[str, Any] = {
+        "started_at": NOW,
+        "outcome": RUNNING,
+        "counts": {},
+        "seconds": {},
+        "actor": actor and actor.name,
+    }
+    row = sa.insert(sync_runs).values(feed_id=feed_id, format=family, source=source, **begun)
+    number: int = connection.execute(row.returning(sync_runs.c.id)).scalar_one()
+    return number
+
+
+def end_run(connection: sa.Connection, number: int, findings: Findings, **values: Any) -> None:
+    """Writes the end of a run and its rejections. `values`: columns of sync_runs. A run that has already ended stays as
+    it is; a run marked as interrupted counts as open, because another run marks it so if its connection died."""
+    open_ended = sync_runs.c.outcome.in_((RUNNING, INTERRUPTED))
+    row = sa.update(sync_runs).where(sync_runs.c.id == number, open_ended)
+    causes = [cause.to_json() for cause in findings.causes]
+    ended = connection.execute(row.values(finished_at=NOW, causes=causes, **values)).rowcount
+    if ended and findings:
+        kept = [rejection.to_row() for rejection in findings.first]
+        connection.execute(
+            sa.insert(sync_rejections),
+            [
+                {"run_id": number, "number": index, "header": row.pop("column"), **row}
+                for index, row in enumerate(kept, 1)
+            ],
+        )
+
+
+def count_same_days(connection: sa.Connection, feed_id: int) -> int:
+    """The number of days since the sync last read an export of the feed that was not the one before."""
+    fresh = sa.select(sa.func.max(sync_runs.c.started_at)).where(
+        sync_runs.c.feed_id == feed_id, sync_runs.c.outcome.not_in(UNREAD), ~sync_runs.c.notices.contains([KNOWN])
+    )
+    return int(connection.scalar(sa.select(sa.func.date_part("day", sa.func.now() - fresh.scalar_subquery()))) or 0)
+
+
+def record_purge(connection: sa.Connection, feed_id: int, purged: Mapping[str, int]) -> None:
+    """Adds the numbers of purged records of a feed, by type, to the counts of its latest run. A held run does not
+    count, because it changed nothing; without another run the numbers are not stored."""
+    latest = (
+        sa.select(sync_runs.c.id, sync_runs.c.counts)
+        .where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome != HELD)
+        .order_by(sync_runs.c.id.desc())
+        .limit(1)
+    )
+    row = connection.execute(latest).one_or_none()
+    if row is None:
+        return
+    counts = dict(row.counts)
+    for name, number in purged.items():
+        count = counts.get(name, {})
+        counts[name] = {**count, PURGED: count.get(PURGED, 0) + number}
+    connection.execute(sa.update(sync_runs).where(sync_runs.c.id == row.id).values(counts=counts))
+
+
+def supersede(connection: sa.Connection, feed_id: int, by: int) -> list[str]:
+    """Discards the held runs of a feed, because the newer run `by` supersedes them. Returns their kept exports."""
+    older = sa.and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
+    return close_held(connection, older, "discarded", f"superseded by run {by}", ends_alert=False)
+
+
+def approve(connection: sa.Connection, feed_id: int, run_id: int) -> list[str]:
+    """Marks a held run as approved. Returns its kept export. Raises CommandError if the run is no longer held or
+    belongs to another feed."""
+    own = sa.and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
+    kept = close_held(connection, own, APPROVED, "approved by an operator")
+    if not kept:
+        raise CommandError(NOT_HELD.format(run_id))
+    return kept
+
 
 # SQLSTATE classes of connections, rights, locks, limits and disks: messages of these classes quote no rows.
 OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")

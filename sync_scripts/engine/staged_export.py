@@ -22,7 +22,7 @@ from sync_scripts.staging.convert import (
 from sync_scripts.staging.exclusions import leave_out, leave_out_findings
 from sync_scripts.staging.line_hashes import LastLines
 from sync_scripts.staging.normalize import NormalizedFiles, find_days_with_slashes, normalize
-from sync_scripts.staging.retained import NOTHING_LEFT_OUT, Absent, Retention
+from sync_scripts.staging.retained import Absent, Retention
 from sync_scripts.staging.row_fingerprints import (
     find_absent,
     find_lines_to_restage,
@@ -76,7 +76,7 @@ def stage_export(
     attempt.commit()
     if not form.converted:
         return StagedExport(stage, normalized, absent, Conversion(normalized.files, {}), left_out=left_out)
-    retention = Retention(last.feed_id, normalized.files, frozenset(), {}, NOTHING_LEFT_OUT, feed_name)
+    retention = Retention(last.feed_id, feed_name, normalized.files)
     source = check_files(connection, form, retention, follow)
     converted = convert(connection, form, source.retention)
     findings = leave_out_findings(source.findings, excluded)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,7 +29,6 @@ ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 # For each roster table whose file is staged with only its new lines: the temporary table of the ids of active records
 # whose lines are gone.
 Absent = Mapping[sa.Table, sa.Table]
-NOTHING_LEFT_OUT: Absent = MappingProxyType({})
 
 
 def is_active(stored: sa.FromClause, feed_id: int) -> sa.ColumnElement[bool]:
@@ -44,12 +42,12 @@ class Retention:
     them, the quarantines by the name of their file, and the records whose lines are gone."""
 
     feed_id: int
-    staged: Staged
-    deltas: frozenset[str]
-    rejected: Mapping[str, StagedFile]
-    absent: Absent
     # Part of the ids of records that the rows of files with a `subject` describe.
-    feed_name: str = ""
+    feed_name: str
+    staged: Staged
+    deltas: frozenset[str] = frozenset()
+    rejected: Mapping[str, StagedFile] = field(default_factory=dict)
+    absent: Absent = field(default_factory=dict)
     # The names of staged files that the export lacks: the run has made their rows, and retains all other records.
     made: frozenset[str] = frozenset()
     # By roster table: a temporary table of the ids of records that would be retained, but need a record that is gone

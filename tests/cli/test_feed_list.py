@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.feeds.sync_lock import hold_lock
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.runs import hold_lock
 from sync_scripts.reading.registry import FAMILIES
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.cli.conftest import Roster

@@ -21,10 +21,10 @@ from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db.tables import changes, feeds, sync_runs
 from roster_service.feeds.runs import read_approval
 from roster_service.feeds.scripts import OUTPUT, name_folder
+from roster_service.feeds.sync_lock import hold_lock
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.run_record import Approval
-from sync_scripts.engine.runs import hold_lock
 from tests.console.conftest import Browser, Console
 from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import cell_of, with_row, without_rows

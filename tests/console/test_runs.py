@@ -15,9 +15,10 @@ import sqlalchemy as sa
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.feeds.change_history import find_changes
 from roster_service.feeds.run_history import STEPS
+from roster_service.feeds.sync_lock import hold_lock, name_session
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.runs import begin_run, hold_lock, name_session
+from sync_scripts.engine.run_record import begin_run
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.console.conftest import Browser, Console
 from tests.sync.export_changes import cell_of, header, with_row, without_rows

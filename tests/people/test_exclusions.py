@@ -20,10 +20,10 @@ from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db import tables
 from roster_service.errors import CommandError, SettingError
 from roster_service.feeds.exclusions import ExclusionKind
+from roster_service.feeds.sync_lock import hold_lock
 from roster_service.people import end_exclusion, exclude_person, sweep
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.runs import hold_lock
 from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster

@@ -18,9 +18,9 @@ import sync_scripts
 from roster_service.db import tables
 from roster_service.feeds.feeds import FORMATS
 from roster_service.feeds.run_history import STEPS
+from roster_service.feeds.sync_lock import hold_lock
 from sync_scripts.applying.org_tree import FeedDistrict, add_district
 from sync_scripts.engine.exit_codes import ExitCode
-from sync_scripts.engine.runs import hold_lock
 from sync_scripts.nightly import main
 from sync_scripts.reading.registry import FAMILIES
 from sync_scripts.staging.retained import Retention
@@ -101,7 +101,7 @@ def test_a_crash_ends_the_run_of_one_feed_and_quotes_no_row(
             raise ValueError(cell)
         return add_district(connection, feed_name, retention)
 
-    monkeypatch.setattr("sync_scripts.engine.steps.add_district", fail)
+    monkeypatch.setattr("sync_scripts.engine.load.add_district", fail)
     code, lines = load_run()
     assert code == ExitCode.FAILED
     ends = {line.get("feed"): line for line in lines if "exit" in line}

@@ -45,10 +45,10 @@ def stop_by_hand(*_arguments: Any, **_options: Any) -> None:
 
 # Where a load breaks off: a function of the program, what it does instead, and how the fault is called.
 FAULTS: dict[str, tuple[str, Callable[..., None], str]] = {
-    "in a step": ("sync_scripts.engine.steps.make_desired_state", raise_with_a_cell, "ValueError"),
-    "in the last step": ("sync_scripts.engine.steps.publish", raise_with_a_cell, "ValueError"),
+    "in a step": ("sync_scripts.engine.load.make_desired_state", raise_with_a_cell, "ValueError"),
+    "in the last step": ("sync_scripts.engine.load.publish", raise_with_a_cell, "ValueError"),
     "while COPY reads": ("sync_scripts.staging.line_hashes.LineHasher.hash", raise_with_a_cell, "ValueError"),
-    "by hand": ("sync_scripts.engine.steps.compare", stop_by_hand, "KeyboardInterrupt"),
+    "by hand": ("sync_scripts.engine.load.compare", stop_by_hand, "KeyboardInterrupt"),
 }
 
 

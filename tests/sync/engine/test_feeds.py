@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.errors import CommandError, DatabaseUnavailableError
+from roster_service.feeds.sync_lock import LockedError, hold_lock
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.runs import LockedError, hold_lock
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, read_state, snapshot, state
@@ -102,7 +102,7 @@ def test_a_database_that_gives_up(engine: sa.Engine, springfield: Path, monkeypa
         return 0
 
     with monkeypatch.context() as patch:
-        patch.setattr("sync_scripts.engine.steps.publish", die)
+        patch.setattr("sync_scripts.engine.load.publish", die)
         with pytest.raises(DatabaseUnavailableError, match="the database gave up"):
             load(engine, "feed", springfield)
     assert (state(engine), read_state(engine)) == (before, roster)

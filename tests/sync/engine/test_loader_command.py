@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from roster_service.db.tables import feeds, sync_rejections, sync_runs, users
 from roster_service.feeds.run_history import STEPS
+from roster_service.feeds.sync_lock import hold_lock
 from sync_scripts.engine.exit_codes import CODES, MEANINGS, ExitCode
-from sync_scripts.engine.runs import hold_lock
 from sync_scripts.load_oneroster import main
 from sync_scripts.reading.rejections import REJECTS_HEADER
 from tests.sync.conftest import snapshot

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from roster_service.db.tables import feeds
+from roster_service.feeds.sync_lock import hold_lock
 from sync_scripts.engine.exit_codes import ExitCode
-from sync_scripts.engine.runs import hold_lock
 from sync_scripts.load_oneroster import main
 from tests.sync.conftest import lend_engine
 from tests.sync.export_changes import cell_of, header

@@ -12,11 +12,10 @@ import sqlalchemy as sa
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError, StorageError
 from roster_service.feeds.run_history import STEPS, ReadFile, Run, find_run, list_runs
-from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING
+from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING, LockedError, hold_lock
 from roster_service.settings import Settings
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.runs import LockedError, hold_lock
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.actors import TESTER
 from tests.sync.conftest import snapshot
@@ -110,7 +109,7 @@ def test_a_run_that_breaks_off_says_why(
     words: str,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sync_scripts.engine.steps.publish", fail)
+        patch.setattr("sync_scripts.engine.load.publish", fail)
         with pytest.raises(error):
             load(engine, "feed", springfield)
     [run] = read_runs(engine)

@@ -20,14 +20,14 @@ from roster_service.db import tables
 from roster_service.db.tables import WHOLE, orgs, sync_runs, users, visible_feeds, visible_orgs
 from roster_service.feeds.feeds import list_feeds
 from roster_service.feeds.roster_state import publish
-from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING, try_sync_lock
+from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING, LockedError, hold_lock, try_sync_lock
 from roster_service.settings import Settings
 from sync_scripts.applying.writes import TABLES, make_missing_indexes
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
 from sync_scripts.engine.report import Report
-from sync_scripts.engine.runs import LockedError, begin_run, end_run, hold_lock, take_stamp
+from sync_scripts.engine.run_record import begin_run, end_run, take_stamp
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import NO_FINDINGS
 from tests.actors import TESTER

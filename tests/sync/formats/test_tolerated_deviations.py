@@ -12,7 +12,7 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.roster import vocabulary
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.runs import KNOWN
+from sync_scripts.engine.run_record import KNOWN
 from sync_scripts.formats import cells
 from sync_scripts.formats.cells import CellKind, make_word_kind
 from sync_scripts.formats.oneroster import SEX_SPELLINGS, VERSIONS

@@ -17,7 +17,7 @@ from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state, vendor_defaults
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.runs import KNOWN
+from sync_scripts.engine.run_record import KNOWN
 from sync_scripts.formats.tolerated import DUPLICATE_ROW
 from sync_scripts.reading.rejections import RefusedExportError
 from sync_scripts.staging import stage as staging
