@@ -88,7 +88,7 @@ class ChangeHistory:
             found = {}
             for change in self.kinds:
                 rows = self._select(table, change, None, None).subquery()
-                found[change] = connection.scalar(sa.select(sa.func.count()).select_from(rows)) or 0
+                found[change] = connection.execute(sa.select(sa.func.count()).select_from(rows)).scalar_one()
             occurring = {change: number for change, number in found.items() if number}
             counts |= {TYPES[table.name]: occurring} if occurring else {}
         return counts

@@ -55,7 +55,7 @@ class RejectedRow:
 def count_rejected_rows(connection: sa.Connection, run: int) -> int:
     """Returns the number of rejected rows of a run that are stored: fewer than were rejected if they were too many, and
     none after their retention."""
-    return connection.scalar(sa.select(sa.func.count()).where(sync_rejections.c.run_id == run)) or 0
+    return connection.execute(sa.select(sa.func.count()).where(sync_rejections.c.run_id == run)).scalar_one()
 
 
 def explain_missing(rejected: int, stored: int) -> str:

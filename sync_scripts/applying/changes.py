@@ -100,7 +100,7 @@ def _list_deletions(connection: sa.Connection, table: sa.Table, ids: sa.Select[A
     """The differences that mark the active records with these ids as deleted, and change nothing else."""
     gone = _make_gone(connection, table)
     tombstoned = connection.execute(gone.insert().from_select(["sourced_id"], ids)).rowcount
-    active = connection.scalar(sa.select(sa.func.count()).where(is_active(table, feed_id))) or 0
+    active = connection.execute(sa.select(sa.func.count()).where(is_active(table, feed_id))).scalar_one()
     nothing = sa.select(table, sa.literal(CHANGED, CText).label(CHANGE)).where(sa.false()).subquery()
     counts = Counts(tombstoned=tombstoned, unchanged=active - tombstoned)
     return Difference(table, nothing, gone, counts, all_new=False)
@@ -111,10 +111,10 @@ def _compare_table(
 ) -> Difference:
     new = desired.records[table].subquery("new")
     stored = sa.select(sa.func.count()).select_from(table).where(table.c.feed_id == retention.feed_id)
-    active = connection.scalar(stored.where(table.c.status == ACTIVE)) or 0
-    if not active and connection.scalar(stored.limit(1)) == 0:
+    active = connection.execute(stored.where(table.c.status == ACTIVE)).scalar_one()
+    if not active and not connection.scalar(stored):
         rows = sa.select(*new.c, sa.literal(ADDED, CText).label(CHANGE)).subquery(f"added_{table.name}")
-        counts = Counts(added=connection.scalar(sa.select(sa.func.count()).select_from(new)) or 0)
+        counts = Counts(added=connection.execute(sa.select(sa.func.count()).select_from(new)).scalar_one())
         return Difference(table, rows, _make_gone(connection, table), counts, all_new=True)
     made = create_temporary(connection, f"changed_{table.name}", [*copy_columns(new.c), sa.Column(CHANGE, CText)])
     gone = _make_gone(connection, table)

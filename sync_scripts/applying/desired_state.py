@@ -111,8 +111,7 @@ def _unite_records(table: sa.Table, computed: Mapping[str, sa.Table], retention:
     if condition is not None:
         columns = {name: table.c[name] for name in rows[0].selected_columns.keys()}  # noqa: SIM118  (no mapping)
         own = {name: _look_up(found, name, table.c.sourced_id) for name, found in computed.items()}
-        retained = {**columns, **own}
-        rows.append(sa.select(*(column.label(name) for name, column in retained.items())).where(condition))
+        rows.append(sa.select(*{**columns, **own}.values()).where(condition))
     return rows[0] if len(rows) == 1 else sa.union_all(*rows)
 
 

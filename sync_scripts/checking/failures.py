@@ -150,7 +150,7 @@ class Failures:
         self, table: sa.Table, file: StagedFile, form: Format, feed_name: str, *, is_consequence: bool
     ) -> Findings:
         chosen = table.c[IS_CONSEQUENCE].is_(is_consequence)
-        total = self._connection.scalar(sa.select(sa.func.count()).select_from(table).where(chosen)) or 0
+        total = self._connection.execute(sa.select(sa.func.count()).select_from(table).where(chosen)).scalar_one()
         named = file.alias()
         cells = list(list_naming_cells(named, form, feed_name))
         found = _select_first(table.select().where(chosen), named, [cell.ids for cell in cells])

@@ -119,7 +119,7 @@ def _compare(connection: sa.Connection, feed: sa.Row[Any], *, at_once: bool) -> 
 
 def _count_records(connection: sa.Connection, feed_id: int) -> dict[str, int]:
     return {
-        TYPES[table.name]: connection.scalar(sa.select(sa.func.count()).where(table.c.feed_id == feed_id)) or 0
+        TYPES[table.name]: connection.execute(sa.select(sa.func.count()).where(table.c.feed_id == feed_id)).scalar_one()
         for table in ROSTER_TABLES
     }
 

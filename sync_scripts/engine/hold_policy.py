@@ -88,7 +88,7 @@ def find_other_ids(connection: sa.Connection, differences: Collection[Difference
             .join(demographics, demographics.c.sourced_id == person.c.sourced_id)
             .where(names, birth.c.birth_date != demographics.c.birth_date)
         )
-        number, same = connection.scalar(other) or 0, counts.unchanged + counts.rewritten
+        number, same = connection.execute(other).scalar_one(), counts.unchanged + counts.rewritten
         if number > FEW and number * 100 > OTHER_PERCENT * same:
             yield (
                 f"{OTHER_IDS}: {number:,} of {same:,} ids are now those of people with another name and another birth "

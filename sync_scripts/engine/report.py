@@ -148,7 +148,7 @@ def count_stored(connection: sa.Connection, form: Format, contents: Contents, fe
     counts = {}
     for table in _list_covered_tables(form, contents):
         own = sa.select(sa.func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
-        counts[TYPES[table.name]] = Counts(unchanged=connection.scalar(own) or 0)
+        counts[TYPES[table.name]] = Counts(unchanged=connection.execute(own).scalar_one())
     return counts
 
 
