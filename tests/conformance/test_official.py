@@ -11,6 +11,7 @@ import pytest
 from roster_service.errors import ErrorProfile
 from tests.contract.client import CORE, DEMOGRAPHICS, ROOTS
 from tests.contract.paths import ENDPOINTS, SINGLES, Endpoint
+from tests.offenders import in_one_test
 
 from .conftest import VERSION, Provider
 from .official import Official
@@ -34,6 +35,7 @@ def list_addresses(provider: Provider, template: str) -> Iterator[str]:
             yield template.format(**{name: quote(one, safe="")})
 
 
+@in_one_test
 @each_path
 def test_every_record_is_of_the_official_schema(official: Official, provider: Provider, endpoint: Endpoint) -> None:
     for address in list_addresses(provider, endpoint.template):
@@ -44,6 +46,7 @@ def test_every_record_is_of_the_official_schema(official: Official, provider: Pr
     assert provider.records[endpoint.template] > 0
 
 
+@in_one_test
 @each_path
 def test_every_error_is_of_the_official_schema_or_of_the_specification(
     official: Official, provider: Provider, endpoint: Endpoint
@@ -68,6 +71,7 @@ def test_every_error_is_of_the_official_schema_or_of_the_specification(
         provider.errors[endpoint.template] += 1
 
 
+@in_one_test
 @each_path
 def test_the_served_document_has_the_official_names(official: Official, provider: Provider, endpoint: Endpoint) -> None:
     wanted, served = official.operations[endpoint.template], provider.client.documents[VERSION].paths[endpoint.template]

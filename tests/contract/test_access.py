@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db.tables import vendor_grants, vendors
+from tests.offenders import in_one_test
 
 from .client import SCOPES, VERSIONS, RosterClient
 from .conftest import Served
@@ -18,6 +19,7 @@ each_version = pytest.mark.parametrize("version", VERSIONS)
 each_row = pytest.mark.parametrize("row", [pytest.param(row, id=row.path) for row in LISTED])
 
 
+@in_one_test
 @each_version
 @each_row
 def test_nothing_of_another_district_is_named_anywhere(client: RosterClient, version: str, row: Row) -> None:
@@ -27,6 +29,7 @@ def test_nothing_of_another_district_is_named_anywhere(client: RosterClient, ver
         assert hidden not in records
 
 
+@in_one_test
 @each_version
 @each_row
 def test_a_record_outside_answers_like_one_that_does_not_exist(client: RosterClient, version: str, row: Row) -> None:
@@ -42,6 +45,7 @@ def test_a_record_outside_answers_like_one_that_does_not_exist(client: RosterCli
             assert sorted(hidden.headers.keys()) == sorted(unknown.headers.keys())
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.path) for row in NESTED if row.shelbyville])
 def test_a_parent_outside_answers_like_one_that_does_not_exist(client: RosterClient, version: str, row: Row) -> None:
@@ -52,6 +56,7 @@ def test_a_parent_outside_answers_like_one_that_does_not_exist(client: RosterCli
         assert answer.total == 0
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_a_vendor_without_grants_is_refused(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     """An empty roster would let a consumer delete everything. What is wrong with the request itself comes first."""
@@ -74,6 +79,7 @@ def test_a_grant_that_opens_nothing_is_answered_with_nothing(make_served: Callab
     assert (answer.json, answer.total) == ({"users": []}, 0)
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(
     ("path", "text"),

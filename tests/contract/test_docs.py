@@ -14,6 +14,7 @@ import pytest
 
 from roster_service.settings import Settings
 from roster_service.web import guides, page_assets
+from tests.offenders import in_one_test
 
 from .client import ROOTS, SCOPES, VERSIONS, RosterClient
 from .conftest import Served
@@ -123,6 +124,7 @@ def test_nothing_of_the_framework_is_in_the_document(client: RosterClient, versi
         assert {tag["name"] for tag in document["tags"]} == used
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_an_operation_documents_its_parameters_scopes_and_refusals(
     client: RosterClient, version: str, endpoint: Endpoint

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.offenders import in_one_test
+
 from .client import ORGS_METADATA, SCOPES, VERSIONS, RosterClient
 from .model import RESOURCES, top_level
 from .paths import ENDPOINTS, Endpoint, each_path
@@ -22,6 +24,7 @@ def test_each_field_can_be_had_alone(client: RosterClient, version: str, path: s
         assert answer.info is None
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_every_path_takes_fields(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     whole = client.call(version, endpoint.address).records
@@ -44,6 +47,7 @@ TAKEN = [
 ]
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(("query", "names"), TAKEN)
 def test_these_fields_come_back(client: RosterClient, version: str, query: str, names: set[str]) -> None:
@@ -69,6 +73,7 @@ UNKNOWN = [
 ]
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("path", ["/users", "/users/spr-student-1"])
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -82,6 +87,7 @@ def test_an_unknown_name_among_known_ones_is_ignored_with_a_warning(
     assert all(set(record) == {"sourcedId", "status"} for record in answer.records)
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("path", ["/users", "/users/spr-student-1"])
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -111,6 +117,7 @@ def test_no_name_is_400(client: RosterClient, version: str, query: str) -> None:
         assert "`fields`" in answer.description
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("path", ["/users", "/users/spr-student-1"])
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.offenders import in_one_test
+
 from .client import VERSIONS, RosterClient
 from .evaluation import select, values_at
 from .model import RESOURCES, filterable, is_shared
@@ -180,6 +182,7 @@ GIVEN = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(("version", "path", "text", "ids"), GIVEN)
 def test_a_filter_gives_these_records(client: RosterClient, version: str, path: str, text: str, ids: list[str]) -> None:
     answer = client.call(version, path, {"filter": text})

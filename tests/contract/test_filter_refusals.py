@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.offenders import in_one_test
+
 from .client import ORGS_METADATA, SCOPES, VERSIONS, RosterClient
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
@@ -78,6 +80,7 @@ REFUSED = [
 ]
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(("path", "text", "column", "said"), REFUSED)
 def test_a_filter_that_is_refused_says_where_and_why(

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
+from tests.offenders import in_one_test
+
 from .client import CORE, FULL, SCOPES, VERSIONS, RosterClient
 from .conftest import Served
 
@@ -46,6 +48,7 @@ def test_whatever_can_change_an_answer_changes_its_tag(client: RosterClient, ver
     assert len({answer.headers["ETag"] for answer in calls}) == len(calls)
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from roster_service.errors import ErrorProfile
 from roster_service.server.late_app import make_refusing_app
 from roster_service.web.health import Need
 from tests.extent import pair
+from tests.offenders import in_one_test
 
 from .client import ROOTS, RosterClient
 from .conftest import Served
@@ -66,6 +67,7 @@ ASKED = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(("method", "path", "host"), ASKED)
 def test_an_invalid_host_is_refused_at_every_path(
     served: Served, client: RosterClient, method: str, path: str, host: str

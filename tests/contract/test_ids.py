@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.offenders import in_one_test
+
 from .client import ROOTS, VERSIONS, RosterClient
 from .paths import NESTED, Endpoint
 
@@ -84,6 +86,7 @@ STRANGE = [
 ]
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("segment", STRANGE)
 def test_a_strange_id_is_an_unknown_record(client: RosterClient, version: str, segment: str) -> None:
@@ -93,6 +96,7 @@ def test_a_strange_id_is_an_unknown_record(client: RosterClient, version: str, s
         assert len(answer.body) < 2000
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("segment", STRANGE)
 def test_a_strange_parent_has_an_empty_collection(client: RosterClient, version: str, segment: str) -> None:
@@ -108,6 +112,7 @@ def test_a_strange_parent_has_an_empty_collection(client: RosterClient, version:
         assert all(link.isascii() and " " not in link for link in answer.links.values())
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in NESTED])
 def test_a_blank_id_is_no_path(client: RosterClient, version: str, endpoint: Endpoint) -> None:

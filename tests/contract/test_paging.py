@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tests.extent import pair
+from tests.offenders import in_one_test
 
 from .client import ROOTS, VERSIONS, RosterClient
 from .expected import LISTED, NESTED, Row
@@ -22,6 +23,7 @@ def query_of(address: str) -> dict[str, str]:
     return dict(pairs)
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("version", "row"),
     [
@@ -39,6 +41,7 @@ def test_following_next_gives_every_record_exactly_once(client: RosterClient, ve
     assert found == row.ids("springfield", version)
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 25, 26, 27])
@@ -74,6 +77,7 @@ WINDOWS = [
 ]
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(("query", "start", "length", "links"), WINDOWS)
 def test_a_page_is_this_window_with_these_links(
@@ -101,6 +105,7 @@ def test_without_records_there_is_one_page(client: RosterClient, version: str) -
         assert int(query_of(answer.links["last"])["offset"]) == 0
 
 
+@in_one_test
 @each_path(COLLECTIONS)
 def test_links_are_absolute_and_lead_back_to_the_same_path(
     client: RosterClient, version: str, endpoint: Endpoint
@@ -180,6 +185,7 @@ NUMBERS = (
 )
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("name", ["limit", "offset"])
 @pytest.mark.parametrize("text", [pytest.param(text, id=ascii(text)) for text in NUMBERS])
@@ -217,6 +223,7 @@ def test_a_repeated_parameter_is_400_even_when_it_says_the_same(client: RosterCl
     assert f"`{name}`" in answer.description
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(
     ("query", "name"),

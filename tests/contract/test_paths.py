@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.offenders import in_one_test
+
 from .client import CORE, DEMOGRAPHICS, FULL, ROOTS, SCOPES, VERSIONS, RosterClient
 from .expected import LISTED, NESTED, Row
 from .paths import COLLECTIONS, ENDPOINTS, SINGLES, Endpoint, each_path
@@ -28,6 +30,7 @@ def test_the_table_has_the_41_paths_and_rows_for_each_collection(client: RosterC
         assert {document.find(row.path) for row in LISTED + NESTED} == {item.template for item in COLLECTIONS}
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_the_answer_has_one_key(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.address)
@@ -38,6 +41,7 @@ def test_the_answer_has_one_key(client: RosterClient, version: str, endpoint: En
     assert not endpoint.single or answer.total == 1
 
 
+@in_one_test
 @each_version
 @each_row(*LISTED, *NESTED)
 def test_a_collection_has_exactly_the_records_of_the_exports(client: RosterClient, version: str, row: Row) -> None:
@@ -48,6 +52,7 @@ def test_a_collection_has_exactly_the_records_of_the_exports(client: RosterClien
         assert answer.total == len(row.ids(vendor, version))
 
 
+@in_one_test
 @pytest.mark.parametrize(("version", "vendor"), [("v1p1", "springfield"), ("v1p2", "elementary")])
 @each_row(*LISTED)
 def test_a_record_is_found_by_its_id_exactly_where_its_collection_has_it(
@@ -75,6 +80,7 @@ def test_an_unknown_record_is_a_404_that_names_it(client: RosterClient, version:
     assert "no-such-record" in answer.description
 
 
+@in_one_test
 @each_path(NESTED_ENDPOINTS)
 def test_an_unknown_parent_has_an_empty_collection(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.unknown)
@@ -82,6 +88,7 @@ def test_an_unknown_parent_has_an_empty_collection(client: RosterClient, version
     assert answer.total == 0
 
 
+@in_one_test
 @each_path(NESTED_ENDPOINTS)
 def test_any_unknown_parent_of_two_is_enough(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     known, unknown = endpoint.address.split("/"), endpoint.unknown.split("/")
@@ -91,6 +98,7 @@ def test_any_unknown_parent_of_two_is_enough(client: RosterClient, version: str,
             assert client.call(version, mixed).json == {endpoint.key: []}
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_without_a_token_it_is_401(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.address, bearer=None)
@@ -98,6 +106,7 @@ def test_without_a_token_it_is_401(client: RosterClient, version: str, endpoint:
     assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_a_token_of_the_other_version_is_400(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.address, bearer=client.token(OTHER[version]))
@@ -106,6 +115,7 @@ def test_a_token_of_the_other_version_is_400(client: RosterClient, version: str,
     assert "v1p2" in answer.description
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_exactly_the_scopes_of_the_path_open_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     """Each of them alone does; all others together do not, and the refusal names what is missing."""
@@ -117,6 +127,7 @@ def test_exactly_the_scopes_of_the_path_open_it(client: RosterClient, version: s
     assert all(f"{version}/{scope}" in answer.description for scope in endpoint.scopes)
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_an_unknown_parameter_is_400_that_names_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.address, "fields=sourcedId&shoeSize=42")
@@ -150,6 +161,7 @@ def test_an_unknown_record_is_called_what_its_path_selects(
     assert (answer.status, answer.description.startswith(f"there is no {kind} with the sourcedId '")) == (404, True)
 
 
+@in_one_test
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 @pytest.mark.parametrize(
     "path", ["", "/", "/v1p0/users", "/v1p3/users", "/v1p2", "/v1p2/users", "/rostering/v1p1/users"]
@@ -170,6 +182,7 @@ def test_a_secret_in_the_url_is_not_in_the_text_of_the_error(client: RosterClien
     assert "with a token of /oauth/token; a token in the URL does not count" in answer.description
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_any_other_method_is_400(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"):
@@ -181,6 +194,7 @@ def test_any_other_method_is_400(client: RosterClient, version: str, endpoint: E
             assert method in answer.description
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_refusals_come_in_order(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     """A request with every fault is refused for the first; mended step by step, for the next, down to the record."""
@@ -204,6 +218,7 @@ def test_refusals_come_in_order(client: RosterClient, version: str, endpoint: En
         assert record.status == 200
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(
     "path",

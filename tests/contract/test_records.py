@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.offenders import in_one_test
 from tests.postgres.loaded import EXPORTS, FEEDS
 
 from .client import ROOTS, SCOPES, VERSIONS, RosterClient
@@ -149,6 +150,7 @@ WORDS = [
 ]
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(
     ("path", "sourced_id", "field", "in_1_1", "in_1_2"), [pytest.param(*row, id=f"{row[1]}-{row[2]}") for row in WORDS]
@@ -203,6 +205,7 @@ ROLES = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(("sourced_id", "in_1_1", "in_1_2"), [pytest.param(*row, id=row[0]) for row in ROLES])
 def test_roles_are_said_in_both_versions(client: RosterClient, sourced_id: str, in_1_1: str, in_1_2: list[str]) -> None:
     (old,) = client.call("v1p1", f"/users/{sourced_id}").records

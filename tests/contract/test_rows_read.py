@@ -33,6 +33,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from tests.conftest import close_app
 from tests.extent import examples
+from tests.offenders import in_one_test
 from tools.generate_district import generate
 
 from .client import RosterClient
@@ -165,6 +166,7 @@ def count_rows(node: Mapping[str, Any], table: str | None = None) -> float:
     return read + sum(count_rows(below, table) for below in node.get("Plans", ()))
 
 
+@in_one_test
 @pytest.mark.parametrize("vendor", ["district", "school"])
 @pytest.mark.parametrize("version", ["v1p1", "v1p2"])
 @pytest.mark.parametrize(("path", "look_up"), REQUESTS, ids=lambda part: part or "")
@@ -190,6 +192,7 @@ def test_a_request_reads_the_rows_of_its_answer(
     assert read <= ROWS_A_REQUEST + ROWS_A_RECORD * records
 
 
+@in_one_test
 @pytest.mark.parametrize("vendor", ["district", "school"])
 @pytest.mark.parametrize("wanted", [None, "status='active'"], ids=["all", "filtered"])
 @pytest.mark.parametrize(

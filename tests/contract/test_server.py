@@ -20,6 +20,7 @@ import pytest
 
 from roster_service.server.gunicorn_app import make_options, start, stop
 from roster_service.settings import Settings
+from tests.offenders import in_one_test
 
 from .client import ROOTS, VERSIONS
 from .conftest import SECRET_KEY, Served
@@ -148,6 +149,7 @@ TIMES = 3
 OWN_HEADERS = {"Date", "X-Request-Id", "RateLimit-Remaining", "RateLimit-Reset"}
 
 
+@in_one_test
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in ENDPOINTS])
 def test_a_trailing_slash_changes_nothing(server: Server, served: Served, version: str, endpoint: Any) -> None:

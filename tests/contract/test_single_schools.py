@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from roster_service.db.tables import LABELLED, vendors
 from roster_service.roster.labels import label_unlabelled
 from roster_service.roster.visible_orgs import refresh_visible_orgs
+from tests.offenders import in_one_test
 
 from .client import FULL, SCOPES, VERSIONS, RosterClient
 from .conftest import Served
@@ -50,6 +51,7 @@ MORE_IN_1_1 = {
 }
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize("path", SEEN)
 def test_each_sees_its_own_school(client: RosterClient, version: str, path: str) -> None:

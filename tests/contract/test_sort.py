@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from tests.offenders import in_one_test
+
 from .client import ORGS_METADATA, SCOPES, STUDENTS_METADATA, VERSIONS, RosterClient
 from .evaluation import sort
 from .model import RESOURCES, is_shared, sortable
@@ -29,12 +31,14 @@ def test_every_field_sorts_as_plain_python_does(client: RosterClient, version: s
             assert answer.info is None
 
 
+@in_one_test
 @each_path(COLLECTIONS)
 def test_every_collection_sorts(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     descending = client.call(version, endpoint.address, "sort=status&orderBy=desc").ids
     assert descending == sorted(client.call(version, endpoint.address).ids, reverse=True)
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(
     ("path", "query", "ids"),
@@ -91,6 +95,7 @@ def test_these_records_come_in_this_order(client: RosterClient, version: str, pa
     assert client.call(version, path, f"{text}&{query}" if text else query).ids == ids.split()
 
 
+@in_one_test
 @each_version
 @pytest.mark.parametrize(
     ("path", "name"),

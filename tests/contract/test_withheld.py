@@ -16,6 +16,7 @@ from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from tests.access_matrix.record_json import HIDDEN_OF_DEMOGRAPHICS, HIDDEN_OF_USERS, list_hidden
 from tests.actors import TESTER
+from tests.offenders import in_one_test
 from tests.vendor.client import PLENTY, Account, VendorClient
 
 from .client import VERSIONS, Answer, RosterClient
@@ -115,6 +116,7 @@ def find_marks(answer: Answer | Any) -> list[bytes]:
     return [mark for mark in MARKS if mark in sent]
 
 
+@in_one_test
 @each_path(ENDPOINTS)
 def test_no_path_shows_a_withheld_value(blind: RosterClient, version: str, endpoint: Endpoint) -> None:
     names = "email,phone,userIds,birthDate,sex,agents,roles,sourcedId"

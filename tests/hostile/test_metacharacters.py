@@ -8,6 +8,7 @@ import pytest
 
 from tests.contract.client import VERSIONS, RosterClient
 from tests.contract.paths import ENDPOINTS
+from tests.offenders import in_one_test
 from tests.vendor.client import Account, VendorClient
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
@@ -40,6 +41,7 @@ TEXTS = (
 each_text = pytest.mark.parametrize("text", TEXTS)
 
 
+@in_one_test
 @each_version
 @each_text
 def test_a_parameter_is_a_text(client: RosterClient, version: str, text: str) -> None:
@@ -55,6 +57,7 @@ def test_a_parameter_is_a_text(client: RosterClient, version: str, text: str) ->
         assert ignored.minor in ("invalid_sort_field", "invalid_selection_field")
 
 
+@in_one_test
 @each_version
 @each_text
 def test_a_value_of_a_filter_is_a_text(client: RosterClient, version: str, text: str) -> None:
@@ -68,6 +71,7 @@ def test_a_value_of_a_filter_is_a_text(client: RosterClient, version: str, text:
         assert client.call(version, "/users", {"filter": f"{name}='{value}'"}).total == 0
 
 
+@in_one_test
 @each_text
 def test_an_id_in_a_path_is_a_text(client: RosterClient, text: str) -> None:
     for endpoint in ENDPOINTS:
@@ -91,6 +95,7 @@ def test_a_header_is_a_text(client: RosterClient, vendor: VendorClient, account:
     assert token.outcome == (401, "invalid-token")
 
 
+@in_one_test
 @each_text
 def test_a_token_request_is_made_of_texts(client: RosterClient, text: str) -> None:
     for name in ("client_id", "client_secret", "grant_type", "scope"):

@@ -16,6 +16,7 @@ from roster_service.logs import LogFormat, LogLevel, configure_logging
 from roster_service.web.request_log import add_request_facts
 from tests.contract.client import ROOTS
 from tests.contract.conftest import Served
+from tests.offenders import in_one_test
 
 PUPIL = "Wolkenstein"
 USERS = f"{ROOTS['v1p1']}/users"
@@ -164,6 +165,7 @@ def test_any_other_request_id_is_replaced(served: Served, given: str) -> None:
 ANYWHERE = ["/", "/docs", "/nowhere", USERS, "/v1/students", "/oauth/token", "/.well-known/jwks.json"]
 
 
+@in_one_test
 @pytest.mark.parametrize("method", ["GET", "POST", "BREW"])
 @pytest.mark.parametrize("path", ANYWHERE)
 def test_every_response_has_a_request_id(served: Served, path: str, method: str) -> None:
