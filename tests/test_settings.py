@@ -11,6 +11,7 @@ import pytest
 
 from roster_service.errors import SettingError
 from roster_service.settings import PREFIX, RENAMED, Settings, hide_passwords
+from tests.offenders import in_one_test
 
 
 def test_without_variables_every_setting_has_its_default() -> None:
@@ -95,6 +96,7 @@ REFUSED = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(("variable", "text"), [pytest.param(*row, id=f"{row[0]}={row[1][:20]}") for row in REFUSED])
 def test_a_value_that_cannot_be_used_is_refused_by_name(variable: str, text: str) -> None:
     with pytest.raises(SettingError, match=variable) as caught:

@@ -17,6 +17,7 @@ from roster_service.auth.scopes import (
     read_scopes,
 )
 from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
+from tests.offenders import in_one_test
 
 LONG = "https://purl.imsglobal.org/spec/or/v1p1/scope/"
 
@@ -38,6 +39,7 @@ def test_these_are_all_scopes_and_each_is_explained() -> None:
     assert {str(name) for name in ScopeName} == set(NAMES)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("version", ["v1p1", "v1p2"])
 def test_every_scope_is_read_in_each_spelling(version: str, name: str) -> None:
@@ -49,6 +51,7 @@ def test_every_scope_is_read_in_each_spelling(version: str, name: str) -> None:
     assert scope.short == f"{version}/{name}"
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "text",
     [

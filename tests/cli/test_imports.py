@@ -9,6 +9,7 @@ import pytest
 
 from roster_service.cli import main
 from roster_service.cli.main import COMMANDS
+from tests.offenders import in_one_test
 
 LOADERS = ("load_oneroster", "load_clever", "load_sds", "purge", "remove_feed", "announce")
 ROOT = "from roster_service.cli import main"
@@ -41,6 +42,7 @@ def test_a_command_imports_what_it_needs(statement: str, needless: set[str]) -> 
     assert not imported & needless
 
 
+@in_one_test
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_is_found_by_its_own_name(name: str) -> None:
     assert main.commands[name].name == name

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 import roster_service.db
 from roster_service.db.sql_objects import FUNCTIONS, POLICY, REMOVED, VARIANTS, apply_objects
 from tests.db.schema_snapshot import SNAPSHOT, read_schema
+from tests.offenders import in_one_test
 
 SQL = Path(roster_service.db.__file__).parent / "sql"
 WRITE = (
@@ -55,6 +56,7 @@ def test_each_function_and_each_policy_has_a_file_of_its_name(engine: sa.Engine)
     assert sorted(policies) == [(file.stem, POLICY) for file in sorted((SQL / "policies").glob("*.sql"))]
 
 
+@in_one_test
 @pytest.mark.parametrize("file", sorted(SQL.rglob("*.sql")), ids=lambda file: str(file.relative_to(SQL)))
 def test_each_file_says_why_and_makes_one_object(file: Path) -> None:
     words = file.read_text()

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from oneroster_filter.command import DATABASES, REFUSED, main
 
+from tests.offenders import in_one_test
+
 USERS = """\
 sourcedId,status,grades,roles,dateLastModified,enabledUser
 u1,active,"09, 10",teacher,2026-11-21T02:00:00.000Z,true
@@ -199,6 +201,7 @@ REFUSALS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize(("arguments", "complaint"), REFUSALS.values(), ids=REFUSALS)
 def test_refuses(arguments: list[str], complaint: str) -> None:
     Path("flags.json").write_text('{"status": "flag"}')

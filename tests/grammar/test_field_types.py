@@ -17,6 +17,8 @@ from marshmallow import Schema, fields
 from oneroster_filter import FieldType, FieldTypes, Kind, UnknownFieldError, check, field_types, parse
 from typing_extensions import TypeAliasType
 
+from tests.offenders import in_one_test
+
 TEXT, FLAG, INSTANT, DAY, TEXTS = map(FieldType, Kind)
 
 
@@ -341,6 +343,7 @@ class Counted(dict[str, FieldType]):
         return super().__contains__(name)
 
 
+@in_one_test
 @pytest.mark.parametrize("lookup", ["find", "path"])
 @pytest.mark.parametrize("names", [10, 1_000, 30_000])
 @pytest.mark.parametrize("first", ["a", "metadata", "metadata.deep"])

@@ -11,6 +11,8 @@ from oneroster_filter import And, Clause, LimitError, Operator, Or, all_of, any_
 from oneroster_filter.dialect import Dialect
 from oneroster_filter.typing import Expr
 
+from tests.offenders import in_one_test
+
 
 def eq(field: str, value: str) -> Clause:
     return Clause(field, Operator.EQUAL, value)
@@ -52,6 +54,7 @@ READ_AS: dict[str, tuple[str, Expr]] = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize(("text", "expr"), READ_AS.values(), ids=READ_AS)
 def test_reads_as(text: str, expr: Expr) -> None:
     assert parse(text, max_clauses=4) == expr

@@ -12,6 +12,8 @@ from oneroster_filter.nodes import Operator
 from oneroster_filter.operators import OPERATORS
 from oneroster_filter.predicate import COMPARISONS
 
+from tests.offenders import in_one_test
+
 TYPES = {
     "text": Kind.TEXT,
     "flag": Kind.FLAG,
@@ -78,6 +80,7 @@ KINDS_OF_ABSENT = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("value", ABSENT.values(), ids=ABSENT)
 @pytest.mark.parametrize("field", KINDS_OF_ABSENT)
 def test_an_absent_value_satisfies_only_not_equal(field: str, value: object) -> None:
@@ -163,6 +166,7 @@ HOLDS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize(("text", "record"), HOLDS.values(), ids=HOLDS)
 def test_holds(text: str, record: dict) -> None:
     assert test(text, record)

@@ -16,6 +16,8 @@ from oneroster_filter.command import main
 from oneroster_filter.refusals import REFUSALS
 from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS
 
+from tests.offenders import in_one_test
+
 from . import LIBRARY
 
 README = (LIBRARY / "README.md").read_text()
@@ -128,6 +130,7 @@ def test_the_tour_shows_every_function_of_every_day(name: str) -> None:
     assert f"{name}(" in "".join(blocks("pycon") + blocks("python"))
 
 
+@in_one_test
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_everything_public_is_there_is_documented_and_says_what_it_is_for(module: str, name: str) -> None:
     thing = getattr(PUBLIC[module], name)

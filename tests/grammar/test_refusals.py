@@ -21,6 +21,8 @@ from oneroster_filter.errors import CARET_WINDOW
 from oneroster_filter.refusals import LONGEST_SHOWN, REFUSALS
 from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS, ClausePart
 
+from tests.offenders import in_one_test
+
 from .refused import EXAMPLES, SYNTAX_EXAMPLES
 from .samples import TYPES
 
@@ -64,6 +66,7 @@ def refused(text: object) -> FilterError:
     return caught.value
 
 
+@in_one_test
 @pytest.mark.parametrize(("part", "row", "text"), SYNTAX, ids=lambda value: repr(value)[:40])
 def test_each_malformed_example_meets_its_own_row(part: ClausePart, row, text: str) -> None:
     error = refused(text)
@@ -75,6 +78,7 @@ def test_each_malformed_example_meets_its_own_row(part: ClausePart, row, text: s
     assert 0 <= error.column <= len(text)
 
 
+@in_one_test
 @pytest.mark.parametrize(("row", "text"), OTHERS, ids=lambda value: repr(value)[:40])
 def test_each_refused_example_meets_its_own_row(row, text: str) -> None:
     error = refused(text)

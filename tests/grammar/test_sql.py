@@ -26,6 +26,8 @@ from sqlalchemy.dialects.mysql.pymysql import MySQLDialect_pymysql
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
+from tests.offenders import in_one_test
+
 from .samples import COLUMNS, ROLES, TYPES, USERS, expressions, typed_clauses
 
 DIALECTS = {"postgresql": PGDialect_psycopg2(), "sqlite": sqlite.dialect(), "mysql": MySQLDialect_pymysql()}
@@ -102,6 +104,7 @@ SPELLED = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("text", SPELLED)
 def test_each_dialect_is_reported(text: str, dialect: str) -> None:

@@ -14,6 +14,8 @@ from roster_service.serving.plan import Notice
 from roster_service.vendor.bodies import FAILURES
 
 # The paths of the specification, in its own order.
+from tests.offenders import in_one_test
+
 SPECIFICATION = """
 /orgs /orgs/{sourcedId} /schools /schools/{sourcedId} /academicSessions /academicSessions/{sourcedId}
 /terms /terms/{sourcedId} /gradingPeriods /gradingPeriods/{sourcedId}
@@ -50,6 +52,7 @@ def test_the_names_of_operations_are_those_of_the_standard() -> None:
     assert sorted(endpoint.name for endpoint in ENDPOINTS) == sorted(OPERATIONS.split())
 
 
+@in_one_test
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)
 def test_shape_and_access_follow_from_the_path(endpoint: Endpoint) -> None:
     """One record where the path ends in `{sourcedId}`; the full scope for everything below a parent."""

@@ -9,6 +9,8 @@ import pytest
 from roster_service.rostering.paths import EncodedIds, IdConverter, read_raw_path
 
 # What was sent -> the path that routing sees (still encoded once), and the path for links.
+from tests.offenders import in_one_test
+
 SENT = [
     pytest.param("/a/b", "/a/b", "/a/b", id="plain"),
     pytest.param("/a/b?c=/d", "/a/b", "/a/b", id="query"),
@@ -38,6 +40,7 @@ def run(environ: dict[str, Any]) -> dict[str, Any]:
     return seen
 
 
+@in_one_test
 @pytest.mark.parametrize("variable", ["RAW_URI", "REQUEST_URI"])
 @pytest.mark.parametrize(("sent", "routed", "shown"), SENT)
 def test_a_segment_keeps_its_own_slashes(variable: str, sent: str, routed: str, shown: str) -> None:

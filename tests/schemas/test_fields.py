@@ -28,6 +28,7 @@ from roster_service.schemas.kinds import (
 from roster_service.schemas.records import Record
 from roster_service.schemas.students import Student
 from roster_service.schemas.versions import VERSIONS
+from tests.offenders import in_one_test
 
 NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
 RECORDS = pytest.mark.parametrize(
@@ -94,6 +95,7 @@ TYPES = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("record", "name", "kind"), [pytest.param(*row, id=f"{row[0].__module__[-4:]}-{row[1]}") for row in TYPES]
 )

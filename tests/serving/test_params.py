@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.serving.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Params, read_params
+from tests.offenders import in_one_test
 
 LIMITS = Limits(default_limit=100, max_limit=1000, filter_length=20)
 NOTHING = Params(limit=100, offset=0, filter=None, sort=None, descending=False, fields=None)
@@ -46,6 +47,7 @@ READ = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(("pairs", "changed"), READ)
 def test_these_pairs_are_these_params(pairs: Pairs, changed: dict[str, object] | Params) -> None:
     expected = changed if isinstance(changed, Params) else Params(**(vars(NOTHING) | changed))  # type: ignore[arg-type]
@@ -81,6 +83,7 @@ REFUSED = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(("pairs", "problem", "said"), REFUSED)
 def test_these_pairs_are_refused(pairs: Pairs, problem: Problem, said: str) -> None:
     with pytest.raises(RefusedRequestError) as caught:

@@ -16,6 +16,7 @@ from roster_service.schemas.records import Record
 from roster_service.serving.params import Params
 from roster_service.serving.path_filters import everything
 from roster_service.serving.plan import Plan, make_plan
+from tests.offenders import in_one_test
 
 NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
 ALL = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
@@ -65,6 +66,7 @@ SORTS = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("record", "name", "taken"),
     [pytest.param(*row, id=f"{row[0].__name__}-{row[1]}") for row in SORTS],
@@ -128,6 +130,7 @@ def describe_everything(record: type[Record], rights: ContentRights, name: str) 
     return [(caught.value.problem, caught.value.description), *((it.problem, it.description) for it in notices)]
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("record", "name"),
     [

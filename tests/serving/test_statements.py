@@ -39,6 +39,7 @@ from roster_service.serving.statements import (
     make_record_json,
     select_ids,
 )
+from tests.offenders import in_one_test
 
 NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
 ALL = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
@@ -136,6 +137,7 @@ def _bare_ors(sql: str) -> int:
     return ors
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "record",
     [record for version in VERSIONS for record in version.records.values()],
@@ -153,6 +155,7 @@ EACH_PATH = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: 
 EACH_VERSION = pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.prefix)
 
 
+@in_one_test
 @EACH_PATH
 @EACH_VERSION
 def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Version) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.types import Text
 from roster_service.roster import vocabulary
 from sync_scripts.formats import cells
 from sync_scripts.formats.cells import CellKind, make_word_kind
+from tests.offenders import in_one_test
 
 REFUSED = object()
 EXT = make_word_kind(vocabulary.ORG_TYPES)
@@ -107,6 +108,7 @@ CASES: list[tuple[CellKind, str, Any]] = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("kind", "text", "stored"), CASES, ids=[f"{text[:30]!r}-{n}" for n, (_, text, _) in enumerate(CASES)]
 )

@@ -21,6 +21,7 @@ from sync_scripts.formats.tolerated import (
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError, list_deviations, open_plain
 from sync_scripts.reading.package import UNREADABLE
 from sync_scripts.reading.repair import RepairedLines, find_faults, find_surplus
+from tests.offenders import in_one_test
 
 COLUMNS = ["a", "b"]
 HEADER = b"a,b\n"
@@ -60,6 +61,7 @@ BAD = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("size", [64, 2**20])
 @pytest.mark.parametrize(("data", "lines"), GOOD.values(), ids=GOOD)
 def test_good_lines_arrive(data: bytes, lines: list[bytes], size: int) -> None:
@@ -114,6 +116,7 @@ def repair(data: bytes, size: int) -> tuple[list[tuple[int, str]], RepairedLines
     return rows, lines
 
 
+@in_one_test
 @pytest.mark.parametrize("size", [8, 2**20])
 @pytest.mark.parametrize(("data", "rows", "repairs"), REPAIRED.values(), ids=REPAIRED)
 def test_the_slow_reading_repairs(

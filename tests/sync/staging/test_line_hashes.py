@@ -16,6 +16,7 @@ from sync_scripts.reading.lines import CleanLines
 from sync_scripts.reading.repair import RepairedLines
 from sync_scripts.staging import line_hashes
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
+from tests.offenders import in_one_test
 
 FORM = VERSIONS["1.1"]
 USERS = FORM.find_file("users")
@@ -129,6 +130,7 @@ CHANGED: dict[str, tuple[list[str], list[int]]] = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
 @pytest.mark.parametrize("size", [500, 10_000])
 @pytest.mark.parametrize(("rows", "places"), CHANGED.values(), ids=CHANGED)
