@@ -77,10 +77,6 @@ def test_a_sort_is_a_field_with_one_value_or_a_notice(record: type[Record], name
     assert [notice.problem for notice in made.notices] == ([] if taken else [Problem.SORT_FIELD])
 
 
-def test_the_direction_stays_when_the_sort_is_ignored() -> None:
-    assert plan(v1p1.Org, sort="nothing", descending=True).shape.descending is True
-
-
 @pytest.mark.parametrize(
     ("names", "chosen", "noticed"),
     [
@@ -98,17 +94,6 @@ def test_fields_are_chosen(names: tuple[str, ...], chosen: tuple[str, ...] | Non
     every = plan(v1p1.Org).shape.fields
     assert made.shape.fields == (every if chosen is None else chosen)
     assert [notice.problem for notice in made.notices] == ([Problem.SELECTION_FIELD] if noticed else [])
-
-
-def test_metadata_is_a_field_where_content_rights_show_it() -> None:
-    seen = ContentRights(
-        Viewer.ONE_VENDOR, guardians=False, metadata=frozenset({MetadataOf.ORGS}), withheld=frozenset()
-    )
-    assert "metadata" in plan(v1p1.Org, seen).shape.fields
-    assert "metadata" not in plan(v1p1.Org, NOTHING).shape.fields
-    assert "metadata" not in plan(v1p1.User, seen).shape.fields
-    assert plan(v1p1.Org, seen, fields=("metadata",)).notices == ()
-    assert plan(v1p1.Org, seen, filter="metadata.city='x'").filter is not None
 
 
 WITHHOLDING = ContentRights(
@@ -148,33 +133,6 @@ def test_a_withheld_name_is_one_that_the_service_never_had(record: type[Record],
     assert [problem for problem, _ in answered] == [Problem.FILTER, Problem.SORT_FIELD, Problem.SELECTION_FIELD]
 
 
-# record, filter -> what the description names.
-REFUSED = [
-    (v1p1.Org, "metadata.city='x'", "metadata.city"),
-    (v1p1.Org, "shoeSize='42'", "shoeSize"),
-    (v1p1.Org, "name=='x'", "operator"),
-    (v1p1.Org, "name='x", "quote"),
-    (v1p1.Org, "name='a' OR name='b' AND name='c'", "2"),
-    (v1p1.User, "enabledUser='maybe'", "enabledUser"),
-    (v1p1.User, "roles.role='x'", "roles.role"),
-    (v1p2.User, "role='x'", "role"),
-    (v1p1.User, "dateLastModified>'x'", "dateLastModified"),
-    (v1p1.User, "grades>'01'", "grades"),
-    (v1p1.User, " ", "empty"),
-]
-
-
-@pytest.mark.parametrize(
-    ("record", "text", "said"), [pytest.param(*row, id=f"{row[0].__name__}-{row[1]}") for row in REFUSED]
-)
-def test_a_filter_is_refused_with_its_place(record: type[Record], text: str, said: str) -> None:
-    with pytest.raises(RefusedRequestError) as caught:
-        plan(record, filter=text)
-    assert caught.value.problem is Problem.FILTER
-    assert said in caught.value.description
-    assert "column" in caught.value.description
-
-
 @pytest.mark.parametrize(
     ("text", "hints"),
     [
@@ -192,16 +150,6 @@ def test_a_lost_plus_is_hinted_at_once(text: str, hints: int) -> None:
 def test_a_filter_keeps_its_shape() -> None:
     assert isinstance(plan(v1p1.Org, filter="name='a' AND type='b'").filter, And)
     assert isinstance(plan(v1p1.Org, filter="name='a' OR type='b'").filter, Or)
-
-
-def test_notices_come_in_order_sort_first() -> None:
-    made = plan(v1p1.Org, sort="height", fields=("shoeSize", "name"))
-    assert [notice.problem for notice in made.notices] == [Problem.SORT_FIELD, Problem.SELECTION_FIELD]
-
-
-def test_a_notice_about_long_names_stays_short() -> None:
-    made = plan(v1p1.Org, sort="x" * 10_000, fields=tuple(f"{'y' * 1000}{number}" for number in range(100)))
-    assert all(len(notice.description) < 1000 for notice in made.notices)
 
 
 def test_plans_of_the_same_request_share_their_shape() -> None:

@@ -96,38 +96,6 @@ def positions_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
     return select_positions(make_ordering_shape(made), driver, make_filter_conditions(made), by_feed=False)
 
 
-def test_all_orgs_are_those_that_are_visible() -> None:
-    sql, bound = compile_sql(matching_of(plan(v1p1.Org)))
-    assert sql.startswith("SELECT orgs.sourced_id FROM orgs WHERE ")
-    assert "FROM visible_orgs AS visible_orgs_1 WHERE visible_orgs_1.vendor_id = %(vendor_id)s" in sql
-    assert set(bound) == {"vendor_id"}
-
-
-@pytest.mark.parametrize(
-    ("text", "sql"),
-    [
-        pytest.param(
-            "name='a' OR identifier='b'",
-            "(orgs.name) = %(param_1)s OR (orgs.identifier) = %(param_2)s",
-            id="or",
-        ),
-        pytest.param(
-            "name='a' AND identifier='b'",
-            "(orgs.name) = %(param_1)s AND (orgs.identifier) = %(param_2)s",
-            id="and",
-        ),
-        pytest.param("name>'a'", '(orgs.name) COLLATE "C" > %(param_1)s', id="order-by-code-point"),
-        pytest.param("name!='a'", "(orgs.name) IS DISTINCT FROM %(param_1)s", id="not-equal-takes-absent-ones"),
-    ],
-)
-def test_a_filter_stands_beside_the_visibility_by_and(text: str, sql: str) -> None:
-    """Each in parentheses of its own, so that the filter can only narrow."""
-    visible = condition(compile_sql(matching_of(plan(v1p1.Org)))[0])
-    filtered, bound = compile_sql(matching_of(plan(v1p1.Org, filter=text)))
-    assert condition(filtered) == f"({visible}) AND ({sql})"
-    assert bound["param_1"] == "a"
-
-
 def _bare_ors(sql: str) -> int:
     """How many ORs stand outside all parentheses."""
     depth = ors = 0
@@ -305,20 +273,6 @@ def test_a_key_of_metadata_is_bound_too() -> None:
     assert "shoe-size" in bound.values()
 
 
-def test_a_text_that_is_looked_for_is_no_pattern() -> None:
-    sql, bound = compile_sql(matching_of(plan(v1p1.Org, filter="name~'100%_/'")))
-    assert "contains_folded(orgs.name, " in sql
-    assert "LIKE" not in sql
-    assert "100%_/" in bound.values()
-
-
-def test_a_page_binds_its_window_and_its_addresses() -> None:
-    sql, bound = compile_sql(page_of(plan(v1p1.Org)))
-    assert "LIMIT CAST(%(page_limit)s AS BIGINT)" in sql
-    assert "OFFSET CAST(%(page_offset)s AS BIGINT)" in sql
-    assert "base_url" in bound
-
-
 @pytest.mark.parametrize(
     ("sort", "order"),
     [
@@ -355,28 +309,11 @@ def test_who_only_counts_has_no_order_made() -> None:
     assert kept == compile_sql(positions_of(plan(v1p1.Org)))[0]
 
 
-def test_a_single_record_is_looked_for_by_its_id() -> None:
-    shape = plan(v1p1.User).shape
-    sql, bound = compile_sql(make_record_statement(shape))
-    assert "users.sourced_id = %(path_sourcedId)s" in sql
-    assert "path_sourcedId" in bound
-
-
 def test_only_the_chosen_fields_are_made() -> None:
     sql, _ = compile_sql(page_of(plan(v1p1.User, ALL, fields=("givenName",))))
     assert '"givenName":' in sql
     assert "familyName" not in sql
     assert "user_agents" not in sql
-
-
-@pytest.mark.parametrize("record", [v1p1.User, v1p2.User], ids=["v1p1", "v1p2"])
-@pytest.mark.parametrize("rights", [NOTHING, ALL], ids=["nothing", "all"])
-def test_guardians_and_metadata_are_in_the_statement_where_content_rights_show_them(
-    record: type[Record], rights: ContentRights
-) -> None:
-    sql, _ = compile_sql(page_of(plan(record, rights)))
-    assert ("NOT IN" in sql) is not rights.guardians
-    assert ('"metadata":' in sql) is (MetadataOf.STUDENTS in rights.metadata)
 
 
 def test_a_statement_without_a_filter_is_made_once() -> None:
