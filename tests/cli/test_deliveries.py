@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from sync_scripts.engine.load import load
 from tests.contract.conftest import add_vendor
 from tests.deliveries.checker import check
 from tests.deliveries.conftest import read_zip
 from tests.deliveries.dropbox import DropBox, use_drop_box
 from tests.deliveries.test_sending import HOST_KEY
-from tests.postgres.loaded import EXPORTS
+from tests.postgres.loaded import EXPORTS, load_first
 
 from .conftest import Roster
 
@@ -28,7 +27,7 @@ PLACE = ("--host", "sftp.example.org", "--user", "us", "--host-key", HOST_KEY)
 @pytest.fixture
 def granted(engine: sa.Engine) -> str:
     """A vendor who sees a school."""
-    load(engine, "springfield", EXPORTS / "springfield-1.1")
+    load_first(engine, "springfield", EXPORTS / "springfield-1.1")
     with engine.begin() as connection:
         client_id, _ = add_vendor(connection, "elementary", [("spr-district", ("spr-elementary",))])
     return client_id

@@ -60,7 +60,7 @@ def test_a_renamed_feed_keeps_its_records_and_runs(answer: Answer, engine: sa.En
 
 
 def test_a_feed_whose_ids_have_its_name_keeps_it(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
-    load(engine, "clever", EXPORTS / "shelbyville-clever", family=FAMILIES["clever"])
+    load_first(engine, "clever", EXPORTS / "shelbyville-clever", family=FAMILIES["clever"])
     done = roster("feed", "rename", "clever", "other")
     assert (done.exit_code, "keeps its name" in done.stderr) == (1, True)
     assert [it["name"] for it in answer("feed", "list")] == ["clever"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.tables import changes, feeds
 from sync_scripts.engine.load import load
 from sync_scripts.engine.report import Report
+from sync_scripts.reading.registry import ONEROSTER, Family
 from tests.postgres.databases import copy_database, drop_databases
 
 EXPORTS = Path(__file__).parent.parent / "exports"
@@ -25,14 +26,14 @@ FEEDS = {"shelbyville": "shelbyville-1.2", "springfield": "springfield-1.1"}
 
 @dataclass(frozen=True)
 class _Loads:
-    """(database, report of the last load) for each list of loads, as (feed, name of the export) in their order, in
-    copies of the empty database `template`."""
+    """(database, report of the last load) for each list of loads, as (family, feed, name of the export) in their order,
+    in copies of the empty database `template`."""
 
     server_url: str
     template: str
-    made: dict[tuple[tuple[str, str], ...], tuple[str, Report]] = field(default_factory=dict)
+    made: dict[tuple[tuple[Family, str, str], ...], tuple[str, Report]] = field(default_factory=dict)
 
-    def copy(self, engine: sa.Engine, *loads: tuple[str, str]) -> Report:
+    def copy(self, engine: sa.Engine, *loads: tuple[Family, str, str]) -> Report:
         """Makes the database of the engine one with these loads."""
         with engine.connect() as connection:
             for table in (feeds, changes):
@@ -45,9 +46,9 @@ class _Loads:
         copy_database(self.server_url, loaded, str(engine.url.database))
         return report
 
-    def _load(self, name: str, loads: tuple[tuple[str, str], ...]) -> tuple[str, Report]:
+    def _load(self, name: str, loads: tuple[tuple[Family, str, str], ...]) -> tuple[str, Report]:
         engine = make_engine(copy_database(self.server_url, self.template, name))
-        reports = [load(engine, feed, EXPORTS / export) for feed, export in loads]
+        reports = [load(engine, feed, EXPORTS / export, family=family) for family, feed, export in loads]
         engine.dispose()
         return name, reports[-1]
 
@@ -65,7 +66,7 @@ def keep_loads(server_url: str, template: str) -> Iterator[None]:
     drop_databases(server_url, *(name for name, _ in loads.made.values()))
 
 
-def load_first(engine: sa.Engine, feed: str, folder: Path) -> Report:
+def load_first(engine: sa.Engine, feed: str, folder: Path, family: Family = ONEROSTER) -> Report:
     """The first load of a small export, as it is, into an empty database; returns its report. The database becomes a
     copy of one into which the export is loaded, so its connections end; its next revision is that of a restored one.
 
@@ -75,10 +76,10 @@ def load_first(engine: sa.Engine, feed: str, folder: Path) -> Report:
     assert names == sorted(path.name for path in (EXPORTS / folder.name).iterdir())
     assert filecmp.cmpfiles(folder, EXPORTS / folder.name, names, shallow=False) == (names, [], [])
     (loads,) = _OPEN
-    return loads.copy(engine, (feed, folder.name))
+    return loads.copy(engine, (family, feed, folder.name))
 
 
-def load_districts(engine: sa.Engine) -> None:
-    """Loads both small exports, as FEEDS names them, in the same way."""
+def load_districts(engine: sa.Engine, feeds: Iterable[str] = FEEDS) -> None:
+    """Loads both small exports, as FEEDS names them, in the same way. `feeds`: the order of the loads."""
     (loads,) = _OPEN
-    loads.copy(engine, *FEEDS.items())
+    loads.copy(engine, *((ONEROSTER, feed, FEEDS[feed]) for feed in feeds))

@@ -17,8 +17,8 @@ from roster_service.roster.references import PERSONS, REFERENCES, Reference, fin
 from roster_service.schemas.kinds import Ref, RefList, RosterField, list_roster_fields
 from roster_service.schemas.versions import V1P2, VERSIONS
 from sync_scripts.applying.change_log import PARTS
-from sync_scripts.engine.load import load
 from sync_scripts.formats import oneroster
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 
 # The ids of what is no record of the roster.
@@ -66,7 +66,7 @@ def test_the_person_of_a_record_is_the_one_whom_it_names() -> None:
 @pytest.fixture
 def connection(engine: sa.Engine) -> Iterator[sa.Connection]:
     """With the roster of a district, in a transaction that ends with the test."""
-    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     with engine.connect() as connection:
         yield connection
 

@@ -27,6 +27,7 @@ from sync_scripts.formats.sds import SDS
 from sync_scripts.formats.sds_v1 import SDS_V1
 from sync_scripts.reading.registry import FAMILIES
 from tests.extent import cases, pair
+from tests.postgres.loaded import load_first
 
 from .conftest import SHELBYVILLE, SPRINGFIELD, lend_engine
 from .export_changes import Bend, both, cell, raw, read_csv, rows_of, with_row
@@ -162,7 +163,7 @@ def planted(
 
     def plant(source: Source, bend: Callable[[Source], Bend]) -> Path:
         folder = copy_export(source.export)
-        assert load(source, folder)[0] == ExitCode.LOADED
+        load_first(engine, "feed", folder, FAMILIES[source.family])
         bend(source)(folder)
         return folder
 

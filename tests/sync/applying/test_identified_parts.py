@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from roster_service.db.engine import make_engine
 from sync_scripts.applying.changes import Counts
 from sync_scripts.applying.parts import NEEDS_BULK
 from sync_scripts.engine.load import load
@@ -312,7 +310,7 @@ def test_what_was_taken_back_does_not_come_back_with_the_user(
 ) -> None:
     """The tombstone keeps its role, which tells who may see it; the user that returns has the roles of then."""
     later = Path(shutil.copytree(shelbyville, tmp_path / "later"))
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     before = parts_of(engine, PRINCIPAL)
     bend(shelbyville)
     assert written(load(engine, "feed", shelbyville)) == {"users": Counts(tombstoned=1)}
@@ -327,7 +325,7 @@ def test_a_role_is_taken_back_from_a_user_that_went_before(
 ) -> None:
     """Three nights: the user goes, its role goes, the user returns."""
     later, last = (Path(shutil.copytree(shelbyville, tmp_path / name)) for name in ("later", "last"))
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     alone(only("users", COUNSELOR), cell_of("users", COUNSELOR, "status", GONE))(shelbyville)
     load(engine, "feed", shelbyville)
     alone(only("roles", "shv-role-15"), cell_of("roles", "shv-role-15", "status", GONE))(later)
@@ -341,7 +339,7 @@ def test_a_role_is_taken_back_from_a_user_that_went_before(
 def test_a_profile_is_taken_back_like_a_role(engine: sa.Engine, shelbyville: Path, tmp_path: Path) -> None:
     """Its user returns in an export in bulk, without userProfiles.csv: nothing is said of profiles there."""
     last = Path(shutil.copytree(shelbyville, tmp_path / "last"))
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     alone(
         only("users", TEACHER),
         only("userProfiles", "shv-profile-3"),
@@ -373,16 +371,14 @@ def test_a_user_that_was_only_away_comes_back_with_its_roles(engine: sa.Engine, 
 
 
 @pytest.fixture
-def without_row_ids(make_database: Callable[[], str], shelbyville: Path) -> Iterator[sa.Engine]:
+def without_row_ids(engine: sa.Engine, shelbyville: Path) -> sa.Engine:
     """A roster whose roles were loaded without the ids of their rows, by an export that is not known any more."""
-    engine = make_engine(make_database())
-    load(engine, "feed", shelbyville)
+    load_first(engine, "feed", shelbyville)
     with engine.begin() as connection:
         connection.execute(sa.update(tables.user_roles).values(row_id=None, taken_back=None))
         connection.execute(sa.update(tables.user_profiles).values(taken_back=None))
         connection.execute(sa.update(tables.feeds).values(last_digest=None))
-    yield engine
-    engine.dispose()
+    return engine
 
 
 def row_ids(engine: sa.Engine) -> set[str | None]:

@@ -187,7 +187,7 @@ CHANGES_1_2: dict[str, tuple[Bend, dict[sa.Table, set[str]]]] = {
 
 
 def check_change(engine: sa.Engine, folder: Path, bend: Bend, wanted: dict[sa.Table, set[str]]) -> None:
-    load(engine, "feed", folder)
+    load_first(engine, "feed", folder)
     before = state(engine)
     bend(folder)
     report = load(engine, "feed", folder)

@@ -25,7 +25,8 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.nightly_feeds import list_nightly_feeds
 from sync_scripts.purge import purge
 from tests.actors import TESTER
-from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, read_state, state
+from tests.postgres.loaded import load_districts
+from tests.sync.conftest import SPRINGFIELD, read_state, state
 from tests.sync.export_changes import cell_of, without_rows
 
 SETTINGS = Settings()
@@ -34,10 +35,8 @@ SETTINGS = Settings()
 @pytest.fixture
 def loaded(engine: sa.Engine, copy_export: Callable[[str], Path]) -> Path:
     """Two loaded feeds, and the export of the first one."""
-    export = copy_export(SPRINGFIELD)
-    load(engine, "springfield", export)
-    load(engine, "shelbyville", copy_export(SHELBYVILLE))
-    return export
+    load_districts(engine, ("springfield", "shelbyville"))
+    return copy_export(SPRINGFIELD)
 
 
 def list_others(engine: sa.Engine) -> dict[Any, Any]:
@@ -61,7 +60,8 @@ def test_the_records_of_a_removed_feed_become_tombstones_in_one_run(engine: sa.E
         assert {(row["status"], row["date_last_modified"]) for row in mine} == {("tobedeleted", report.stamp)}
         assert report.counts[TYPES[table.name]].tombstoned == len(mine)
     assert list_others(engine) == others
-    assert (read_state(engine).revision, read_state(engine).as_of) == (before.revision + 1, report.stamp)
+    assert read_state(engine).revision > before.revision
+    assert read_state(engine).as_of == report.stamp
     run = find_latest_run(engine)
     assert (run.run, run.feed, run.outcome, run.counts["users"]["tombstoned"]) == (
         report.run,

@@ -32,7 +32,7 @@ from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import NO_FINDINGS
 from tests.actors import TESTER
 from tests.conditions import is_blocked, wait_for
-from tests.postgres.loaded import load_first
+from tests.postgres.loaded import load_districts, load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, describe, empty_roster, snapshot
 from tests.sync.export_changes import cell_of, with_row, without_rows
 
@@ -45,8 +45,7 @@ DISTRICTS = {"springfield": "spr-district", "shelbyville": "shv-district"}
 @pytest.fixture
 def loaded(engine: sa.Engine) -> sa.Engine:
     """Both small exports, and vendors that see one feed or both."""
-    for feed, export in FEEDS.items():
-        load(engine, feed, EXPORTS / export)
+    load_districts(engine, FEEDS)
     with engine.begin() as connection:
         for name, granted in {"both": DISTRICTS, **{feed: {feed} for feed in FEEDS}}.items():
             vendors.add_vendor(connection, TESTER, f"{name}@vendors.example", name)
@@ -93,7 +92,7 @@ def test_a_load_goes_on_while_another_feed_is_loaded(
     found = snapshot(loaded, users)
     assert [found[f"{name}-student-1"]["given_name"] for name in ("spr", "shv")] == ["Changed"] * 2
     # Revisions are in the order in which they are announced.
-    assert (outer.revision, inner[0].revision) == (4, 3)
+    assert outer.revision == (inner[0].revision or 0) + 1
 
 
 def test_a_load_says_which_command_needs_the_roster(loaded: sa.Engine, springfield: Path) -> None:

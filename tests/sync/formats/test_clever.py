@@ -15,6 +15,7 @@ from sync_scripts.engine.load import load
 from sync_scripts.formats.tolerated import COURSE_NAMES, DAY_FIRST, EXTRA_COLUMN, HEADER_CASE, OTHER_FILE, Deviation
 from sync_scripts.reading.registry import CLEVER
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, snapshot, state
 from tests.sync.export_changes import (
     Bend,
@@ -50,7 +51,7 @@ def read(engine: sa.Engine, table: Any) -> dict[Any, dict[str, Any]]:
 
 
 def test_loads_and_loads_again(engine: sa.Engine, clever: Path) -> None:
-    report = load(engine, FEED, clever, family=CLEVER)
+    report = load_first(engine, FEED, clever, family=CLEVER)
     assert (report.outcome, report.format) == ("done", "clever")
     before = state(engine)
     assert load(engine, FEED, clever, family=CLEVER).outcome == "unchanged"
@@ -59,13 +60,13 @@ def test_loads_and_loads_again(engine: sa.Engine, clever: Path) -> None:
 
 @pytest.mark.parametrize("file", ["schools", "sections", "enrollments", "staff"])
 def test_the_order_of_rows_says_nothing(engine: sa.Engine, clever: Path, file: str) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     shuffled(file)(clever)
     assert load(engine, FEED, clever, family=CLEVER).outcome == "unchanged"
 
 
 def test_orgs(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     orgs = read(engine, tables.orgs)
     district = f"{FEED}:district"
     assert orgs["district"] == {"name": FEED, "type": "district", "identifier": FEED, "district_id": district}
@@ -80,7 +81,7 @@ def test_orgs(engine: sa.Engine, clever: Path) -> None:
 
 
 def test_sections(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     sessions = {row["title"]: (key, row) for key, row in read(engine, tables.academic_sessions).items()}
     assert {
         title: (str(row["start_date"]), row["school_year"], row["type"]) for title, (_, row) in sessions.items()
@@ -141,7 +142,7 @@ def test_every_section_has_the_course_that_it_names(engine: sa.Engine, clever: P
 
 
 def test_people(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     users = read(engine, tables.users)
     assert set(users) == {
         *(f"student:{number}" for number in range(1, 5)),
@@ -186,7 +187,7 @@ def test_people(engine: sa.Engine, clever: Path) -> None:
 
 
 def test_enrollments(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     enrollments = read(engine, tables.enrollments)
     assert {key: row.get("primary") for key, row in enrollments.items()} == {
         "enrollment:100:1": None,
@@ -204,7 +205,7 @@ def test_enrollments(engine: sa.Engine, clever: Path) -> None:
 
 
 def test_demographics(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     found = read(engine, tables.demographics)
     assert set(found) == {"student:1", "student:2", "student:3"}
     assert {**found["student:1"], "birth_date": str(found["student:1"]["birth_date"])} == {
@@ -231,7 +232,7 @@ def test_an_order_of_days_that_is_not_that_of_clever_is_said(
 
 
 def test_two_districts_with_the_same_numbers(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     before = read(engine, tables.users)
     load(engine, "another", clever, family=CLEVER)
     users = snapshot(engine, tables.users)
@@ -265,7 +266,7 @@ def test_taken(engine: sa.Engine, clever: Path, bend: Bend) -> None:
 
 
 def test_own_columns_become_metadata(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     with_columns = {"schools": tables.orgs, "students": tables.users, "teachers": tables.users}
     # No interface shows these.
     shown_nowhere = ("sections", "enrollments")
@@ -285,7 +286,7 @@ def test_own_columns_become_metadata(engine: sa.Engine, clever: Path) -> None:
 
 
 def test_tolerated_deviations_are_loaded_and_counted(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     header("students", "DOB", "Dob")(clever)
     report = load(engine, FEED, clever, family=CLEVER)
     assert report.outcome == "unchanged"
@@ -299,7 +300,7 @@ def test_tolerated_deviations_are_loaded_and_counted(engine: sa.Engine, clever: 
 def test_other_files_and_columns_are_left_out_and_reported(
     engine: sa.Engine, clever: Path, bend: Bend, deviation: Deviation
 ) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     bend(clever)
     report = load(engine, FEED, clever, family=CLEVER)
     assert report.outcome == "unchanged"
@@ -307,7 +308,7 @@ def test_other_files_and_columns_are_left_out_and_reported(
 
 
 def test_somebody_leaves(engine: sa.Engine, clever: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     without_rows("staff", "20")(clever)
     assert load(engine, FEED, clever, family=CLEVER).counts["users"].tombstoned == 1
 
@@ -335,7 +336,7 @@ def test_refused_as_a_whole(engine: sa.Engine, clever: Path, bend: Bend, words: 
 
 
 def test_a_feed_keeps_its_family(engine: sa.Engine, clever: Path, springfield: Path) -> None:
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     with pytest.raises(CommandError, match="the feed shelby takes clever, not oneroster"):
         load(engine, FEED, springfield)
 
@@ -364,7 +365,7 @@ ROWS: dict[str, tuple[Bend, str]] = {
 @pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
 def test_rows_are_rejected_at_their_lines(engine: sa.Engine, clever: Path, bend: Bend, words: str) -> None:
     """Each once, as it stands in the export; and nobody is gone for it."""
-    load(engine, FEED, clever, family=CLEVER)
+    load_first(engine, FEED, clever, family=CLEVER)
     bend(clever)
     report = load(engine, FEED, clever, family=CLEVER)
     assert words in describe(report.findings)

@@ -227,7 +227,7 @@ ROLES_1_2: dict[str, list[Role]] = {
     ("name", "roles"), [("springfield", ROLES_1_1), ("shelbyville", ROLES_1_2)], ids=["1.1", "1.2"]
 )
 def test_roles(engine: sa.Engine, request: pytest.FixtureRequest, name: str, roles: dict[str, list[Role]]) -> None:
-    load(engine, name, request.getfixturevalue(name))
+    load_first(engine, name, request.getfixturevalue(name))
     assert {user: roles_of(engine, user) for user in roles} == roles
 
 

@@ -12,6 +12,7 @@ from roster_service.db import tables
 from sync_scripts.engine.load import load
 from sync_scripts.reading.registry import SDS
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, snapshot, state
 from tests.sync.export_changes import Bend, both, cell, header, rows_of, shuffled, without_column, without_file
 
@@ -25,7 +26,7 @@ def sds(copy_export: Callable[[str], Path]) -> Path:
 
 
 def test_loads_and_loads_again(engine: sa.Engine, sds: Path) -> None:
-    report = load(engine, FEED, sds, family=SDS)
+    report = load_first(engine, FEED, sds, family=SDS)
     assert (report.outcome, report.format, report.findings.total) == ("done", "sds v2.1", 0)
     before = state(engine)
     for file in ("users", "roles", "enrollments", "relationships"):
@@ -35,7 +36,7 @@ def test_loads_and_loads_again(engine: sa.Engine, sds: Path) -> None:
 
 
 def test_orgs_sessions_and_classes(engine: sa.Engine, sds: Path) -> None:
-    load(engine, FEED, sds, family=SDS)
+    load_first(engine, FEED, sds, family=SDS)
     orgs = {
         key: (row["type"], row["parent_id"], row["district_id"]) for key, row in snapshot(engine, tables.orgs).items()
     }
@@ -56,7 +57,7 @@ def test_orgs_sessions_and_classes(engine: sa.Engine, sds: Path) -> None:
 
 
 def test_people(engine: sa.Engine, sds: Path) -> None:
-    load(engine, FEED, sds, family=SDS)
+    load_first(engine, FEED, sds, family=SDS)
     users = snapshot(engine, tables.users)
     assert {key: (row["given_name"], row["family_name"], row["grades"]) for key, row in users.items()} == {
         "u1": ("Amina", "Diallo", ["09"]),
@@ -84,7 +85,7 @@ def test_people(engine: sa.Engine, sds: Path) -> None:
 
 
 def test_enrollments_and_demographics(engine: sa.Engine, sds: Path) -> None:
-    load(engine, FEED, sds, family=SDS)
+    load_first(engine, FEED, sds, family=SDS)
     enrollments = snapshot(engine, tables.enrollments).values()
     assert sorted((row["class_id"], row["user_id"], row["role"], row["school_id"]) for row in enrollments) == [
         ("c1", "u1", "student", "nh-2"),
@@ -121,7 +122,7 @@ def test_taken(engine: sa.Engine, sds: Path, bend: Bend) -> None:
 
 def test_users_alone(engine: sa.Engine, sds: Path) -> None:
     """SDS needs classes and enrollments only where classes are managed; those of earlier exports stay as they are."""
-    load(engine, FEED, sds, family=SDS)
+    load_first(engine, FEED, sds, family=SDS)
     before = state(engine)
     both(without_file("classes.csv"), without_file("enrollments.csv"))(sds)
     report = load(engine, FEED, sds, family=SDS)
@@ -159,7 +160,7 @@ ROWS: dict[str, tuple[Bend, str]] = {
 
 @pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
 def test_rows_are_rejected_at_their_lines(engine: sa.Engine, sds: Path, bend: Bend, words: str) -> None:
-    load(engine, FEED, sds, family=SDS)
+    load_first(engine, FEED, sds, family=SDS)
     bend(sds)
     report = load(engine, FEED, sds, family=SDS)
     assert words in describe(report.findings)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.registry import SDS
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, snapshot, state
 from tests.sync.export_changes import Bend, both, cell, shuffled, without_column, without_file
 
@@ -39,7 +40,7 @@ def pick(engine: sa.Engine, table: Any, *columns: str) -> dict[str, tuple[Any, .
 @pytest.mark.parametrize(("name", "version"), [(V1, "sds v1"), (V2, "sds v2")])
 def test_loads_and_loads_again(engine: sa.Engine, copy_export: Callable[[str], Path], name: str, version: str) -> None:
     export = copy_export(name)
-    report = load(engine, FEED, export, family=SDS)
+    report = load_first(engine, FEED, export, family=SDS)
     assert (report.outcome, report.format, report.findings.total) == ("done", version, 0)
     before = state(engine)
     for path in export.glob("*.csv"):
@@ -50,7 +51,7 @@ def test_loads_and_loads_again(engine: sa.Engine, copy_export: Callable[[str], P
 
 
 def test_users_of_v2_have_their_roles(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
-    load(engine, FEED, copy_export(V2), family=SDS)
+    load_first(engine, FEED, copy_export(V2), family=SDS)
     assert list_roles(engine) == {
         ("u1", "nh-1"): ("student", "primary"),
         ("u2", "nh-1"): ("student", "primary"),
@@ -69,13 +70,13 @@ def test_users_of_v2_have_their_roles(engine: sa.Engine, copy_export: Callable[[
 
 
 def test_a_feed_may_go_on_in_another_version(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
-    load(engine, FEED, copy_export(V2), family=SDS)
+    load_first(engine, FEED, copy_export(V2), family=SDS)
     report = load(engine, FEED, copy_export("northhaven-sds"), family=SDS, options=Options(allow_mass_delete=True))
     assert (report.format, report.counts["users"].added, report.counts["users"].tombstoned) == ("sds v2.1", 1, 0)
 
 
 def test_schools_sections_and_courses_of_v1(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
-    load(engine, FEED, copy_export(V1), family=SDS)
+    load_first(engine, FEED, copy_export(V1), family=SDS)
     district = f"{FEED}:district"
     assert pick(engine, tables.orgs, "name", "type", "identifier", "parent_id") == {
         district: (FEED, "district", FEED, None),
@@ -97,7 +98,7 @@ def test_schools_sections_and_courses_of_v1(engine: sa.Engine, copy_export: Call
 
 
 def test_people_of_v1(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
-    load(engine, FEED, copy_export(V1), family=SDS)
+    load_first(engine, FEED, copy_export(V1), family=SDS)
     student, other, teacher = (f"{FEED}:{it}" for it in ("student:1", "student:2", "teacher:1"))
     guardian = f"{FEED}:contact:fatou@example.org"
     assert pick(engine, tables.users, "username", "given_name", "middle_name", "identifier", "email", "grades") == {
@@ -159,7 +160,7 @@ def test_a_bad_row_is_rejected_at_its_line_and_no_user_goes(
     engine: sa.Engine, copy_export: Callable[[str], Path], name: str, bend: Bend, words: str
 ) -> None:
     export = copy_export(name)
-    load(engine, FEED, export, family=SDS)
+    load_first(engine, FEED, export, family=SDS)
     before = {table: rows for table, rows in state(engine).items() if table is not tables.enrollments}
     bend(export)
     report = load(engine, FEED, export, family=SDS, options=Options(allow_mass_delete=True))

@@ -23,6 +23,7 @@ from sync_scripts.formats.model import CsvFile
 from sync_scripts.formats.sds import SDS as SDS_CSV
 from sync_scripts.reading.registry import CLEVER, SDS, Family
 from tests.extent import cases, every_other
+from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, empty_roster, lend_engine, snapshot, state
 from tests.sync.export_changes import Bend, both, cell, read_csv, rows_of, with_row, without_file
 
@@ -299,7 +300,7 @@ def test_the_record_of_a_rejected_row_keeps_its_last_good_state(
 ) -> None:
     source = SOURCES[case.source]
     folder = copy_export(source.export)
-    load(engine, source.feed, folder, family=source.family)
+    load_first(engine, source.feed, folder, family=source.family)
     before = state(engine)
     case.bend(folder)
     for _ in range(2):
@@ -447,7 +448,7 @@ def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(
 ) -> None:
     source = SOURCES[case.source]
     folder = copy_export(source.export)
-    load(engine, source.feed, folder, family=source.family)
+    load_first(engine, source.feed, folder, family=source.family)
     case.bend(folder)
     report = load(engine, source.feed, folder, family=source.family)
     assert (report.outcome, report.rejected) == ("done", 1)
@@ -458,7 +459,7 @@ def test_an_id_of_another_feed_is_refused_where_the_export_has_it(
     engine: sa.Engine, copy_export: Callable[[str], Path]
 ) -> None:
     folder = copy_export("northhaven-sds")
-    load(engine, "northhaven", folder, family=SDS)
+    load_first(engine, "northhaven", folder, family=SDS)
     before = state(engine)
     # Without an org of its own, the export would be refused as a whole.
     with_row("orgs", sourcedId="own", name="Own", type="district")(folder)
