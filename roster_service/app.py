@@ -50,8 +50,7 @@ from roster_service.serving.orderings import Orderings
 from roster_service.serving.params import Limits
 from roster_service.serving.reader import Reader
 from roster_service.serving.roster_status import RosterStatusReader
-from roster_service.serving.standby import Standby
-from roster_service.serving.standby_reader import StandbyReader
+from roster_service.serving.standby import Standby, StandbyReader
 from roster_service.settings import Settings
 from roster_service.vendor.views import VendorServices, register_vendor
 from roster_service.web.compression import register_compression

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from roster_service.db.engine import make_reading_engine
 from roster_service.metrics import READS
 from roster_service.serving.orderings import Orderings
-from roster_service.serving.standby import Standby
-from roster_service.serving.standby_reader import StandbyReader
+from roster_service.serving.standby import Standby, StandbyReader
 from tests.extent import examples, long
 from tests.postgres.databases import copy_database
 from tests.postgres.pair import Pair
