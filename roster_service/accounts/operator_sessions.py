@@ -33,6 +33,12 @@ LINK_SECONDS = 48 * 3600
 # The path at which the console takes the link.
 LINK_PATH = "/console/password"
 _SALT = "operator link"
+_KEY = re.compile("[A-Z2-7]{32}", re.ASCII)
+ISSUER = "Roster Service"
+# Clocks may differ by a step of 30 seconds in either direction.
+TOLERATED_STEPS = 1
+# How much older the stored instant of the last request may be: not every request writes it.
+_USE_STEP = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -61,12 +67,6 @@ def read_link(token: str, secret_key: str) -> OperatorLink:
 
 def _make_serializer(secret_key: str) -> URLSafeTimedSerializer:
     return URLSafeTimedSerializer(secret_key, salt=_SALT)
-
-
-_KEY = re.compile("[A-Z2-7]{32}", re.ASCII)
-ISSUER = "Roster Service"
-# Clocks may differ by a step of 30 seconds in either direction.
-TOLERATED_STEPS = 1
 
 
 def make_code_key() -> str:
@@ -114,10 +114,6 @@ def use_code(connection: sa.Connection, email: str, code: str, secret_key: str) 
         return False
     connection.execute(sa.update(operators).where(operators.c.email == email).values(code_step=step))
     return True
-
-
-# How much older the stored instant of the last request may be: not every request writes it.
-_USE_STEP = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,14 @@ from roster_service.errors import Problem, RefusedRequestError
 WINDOW_SECONDS = 300
 # Twice the window, because the clocks of two machines differ: one must not forget a nonce that another would accept.
 KEPT_SECONDS = 2 * WINDOW_SECONDS
+SCHEME = "oauth"
+# To read and sort the parameters costs time before the caller is known. No request may have more.
+MAX_QUERY_FIELDS = 100
+INSECURE = (
+    "the service takes signed requests over https only, and this request came over http; behind a proxy that "
+    "terminates TLS, the operator sets ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
+)
+log = logging.getLogger(__name__)
 
 
 def take_nonce(engine: sa.Engine, client_id: str, timestamp: int, nonce: str) -> bool:
@@ -52,17 +60,6 @@ def take_nonce(engine: sa.Engine, client_id: str, timestamp: int, nonce: str) ->
 def delete_old_nonces(connection: sa.Connection) -> None:
     """Deletes the nonces of timestamps that no machine accepts any more."""
     connection.execute(sa.delete(oauth1_nonces).where(oauth1_nonces.c.stamp < time.time() - KEPT_SECONDS))
-
-
-SCHEME = "oauth"
-# To read and sort the parameters costs time before the caller is known. No request may have more.
-MAX_QUERY_FIELDS = 100
-INSECURE = (
-    "the service takes signed requests over https only, and this request came over http; behind a proxy that "
-    "terminates TLS, the operator sets ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
-)
-
-log = logging.getLogger(__name__)
 
 
 def _sign_sha1(base_string: str, secret: str) -> str:

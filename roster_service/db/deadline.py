@@ -31,6 +31,7 @@ GRACE_SECONDS = 2.0
 EARLY_SECONDS = 1.0
 
 _own = threading.local()
+_SET = sa.text("SELECT set_config('statement_timeout', :timeout, true)")
 
 
 class OverdueError(SQLAlchemyError):
@@ -129,9 +130,6 @@ def wait_for_database(connection: Any) -> None:
         left = end - time.monotonic()
         if left <= 0 or not waiting.poll(None if left == math.inf else math.ceil(left * 1000)):
             raise psycopg2.OperationalError("the database does not answer in time")
-
-
-_SET = sa.text("SELECT set_config('statement_timeout', :timeout, true)")
 
 
 @contextmanager

@@ -26,6 +26,8 @@ EXAMPLE_ROOT = "https://roster.example.org"
 
 # Schema -> field -> value.
 FieldExamples = Mapping[str, Mapping[str, Any]]
+OPENAPI_VERSION = "3.0.3"
+LICENSE = {"name": "MIT", "url": "https://opensource.org/license/mit"}
 
 
 @functools.cache
@@ -57,10 +59,6 @@ def _collect(schema: Schema, records: Sequence[Mapping[str, Any]], found: dict[s
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-OPENAPI_VERSION = "3.0.3"
-LICENSE = {"name": "MIT", "url": "https://opensource.org/license/mit"}
 
 
 class NamedPaths(FlaskPlugin):  # type: ignore[misc]  # flask-smorest has no types

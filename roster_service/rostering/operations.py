@@ -30,6 +30,11 @@ from roster_service.serving.request import AuthorizedRequest
 
 # In bytes: what fits into the header buffers of common proxies beside the other headers.
 LINK_BYTES = 4000
+MAX_QUERY_FIELDS = 100
+COUNT = "X-Total-Count"
+# Parameters with which clients put secrets into a URL. The texts of errors end up in logs.
+_SECRET = re.compile(r"(?i)\b([\w-]*(?:token|secret|password|passwd|api[_-]?key|authorization|bearer))=[^&]*")
+Pairs = Sequence[tuple[str, str]]
 
 
 def make_etag(token: AccessToken, state: RosterState, address: str, total: int) -> str:
@@ -80,14 +85,6 @@ def make_links(
         f'<{address}?{others}limit={limit}&offset={start}{pull[start]}>; rel="{rel}"' for rel, start in offsets.items()
     ]
     return next((text for text in (", ".join(links), links[0]) if len(text) <= LINK_BYTES), "")
-
-
-MAX_QUERY_FIELDS = 100
-COUNT = "X-Total-Count"
-# Parameters with which clients put secrets into a URL. The texts of errors end up in logs.
-_SECRET = re.compile(r"(?i)\b([\w-]*(?:token|secret|password|passwd|api[_-]?key|authorization|bearer))=[^&]*")
-
-Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)

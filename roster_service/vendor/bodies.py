@@ -17,6 +17,28 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.http.request_facts import get_request_facts
 
+ROOT = "/v1"
+# Problem -> (HTTP status, code). The specification defines the first four.
+FAILURES: dict[Problem, tuple[int, str]] = {
+    Problem.API_KEY: (403, "Forbidden"),
+    Problem.NO_TOKEN: (401, "unauthorized"),
+    Problem.BAD_TOKEN: (401, "invalid-token"),
+    Problem.PRIVILEGE: (403, "no-privilege"),
+    Problem.CREDENTIALS: (401, "unauthorized"),
+    Problem.PARAMETER: (400, "bad-request"),
+    Problem.RATE: (429, "rate-limited"),
+    Problem.PULL_ENDED: (410, "pull-ended"),
+    Problem.UNKNOWN_PATH: (404, "not-found"),
+    Problem.METHOD: (405, "method-not-allowed"),
+    Problem.BUSY: (503, "unavailable"),
+    Problem.INTERNAL: (500, "internal"),
+}
+CHALLENGES = {
+    Problem.NO_TOKEN: 'Bearer realm="vendor"',
+    Problem.BAD_TOKEN: 'Bearer realm="vendor", error="invalid_token"',
+    Problem.CREDENTIALS: 'Bearer realm="vendor"',
+}
+
 
 def read_body(schema: Schema) -> dict[str, Any]:
     """Returns the body of the current request, as the schema loads it.
@@ -81,30 +103,6 @@ def _describe_key(name: str, reasons: Any, schema: Schema) -> str:
         index, [first, *_] = next(iter(reasons.items()))
         return f"the key `{name}`, item {index}: {first}"
     return f"the key `{name}`: {reasons[0]}"
-
-
-ROOT = "/v1"
-
-# Problem -> (HTTP status, code). The specification defines the first four.
-FAILURES: dict[Problem, tuple[int, str]] = {
-    Problem.API_KEY: (403, "Forbidden"),
-    Problem.NO_TOKEN: (401, "unauthorized"),
-    Problem.BAD_TOKEN: (401, "invalid-token"),
-    Problem.PRIVILEGE: (403, "no-privilege"),
-    Problem.CREDENTIALS: (401, "unauthorized"),
-    Problem.PARAMETER: (400, "bad-request"),
-    Problem.RATE: (429, "rate-limited"),
-    Problem.PULL_ENDED: (410, "pull-ended"),
-    Problem.UNKNOWN_PATH: (404, "not-found"),
-    Problem.METHOD: (405, "method-not-allowed"),
-    Problem.BUSY: (503, "unavailable"),
-    Problem.INTERNAL: (500, "internal"),
-}
-CHALLENGES = {
-    Problem.NO_TOKEN: 'Bearer realm="vendor"',
-    Problem.BAD_TOKEN: 'Bearer realm="vendor", error="invalid_token"',
-    Problem.CREDENTIALS: 'Bearer realm="vendor"',
-}
 
 
 def is_vendor(path: str) -> bool:

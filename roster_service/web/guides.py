@@ -38,6 +38,39 @@ ADDRESSES: Mapping[str, str] = {
     **{f"openapi_{version.prefix}": f"{version.root}/openapi.json" for version in VERSIONS},
     "openapi_vendor": "/v1/openapi.json",
 }
+# The root of the addresses in the Markdown files. A guide has the address of its installation instead.
+WRITTEN_ROOT = "http://127.0.0.1:8000"
+# What the Markdown files say of settings, with the defaults. A guide has the values of its installation instead.
+PHRASES = (
+    "{default_limit:,} by default, at most {max_limit:,}",
+    "limit={page_size}",
+    "&quot;limit&quot;: {page_size}",
+    "A token lasts {token_seconds:,} seconds",
+    "{token_client_per_minute:,} tokens a minute of a client",
+    "{token_address_per_minute:,} requests a minute of an address",
+    "until {pull_minutes:,} minutes after its last page",
+    "it stays readable for {retention_days:,} days",
+    "the operator of the installation; the contact is {contact}",
+)
+# The folder of a checkout, and that of an installation.
+WRITTEN_CONTACT = "in <code>info</code> of the OpenAPI documents, if the operator has set one"
+FOLDERS = (Path(__file__).parents[2] / "docs", Path(sys.prefix) / "share" / "roster-service" / "docs")
+# Name in the address -> (title, path of the document).
+DOCUMENTS = {
+    **{version.prefix: (version.title, f"{version.root}/openapi.json") for version in reversed(VERSIONS)},
+    "vendor": ("Vendor interface", "/v1/openapi.json"),
+}
+REFERENCE = "/docs/reference"
+REFERENCES = ", ".join(f'<a href="{REFERENCE}/{name}">{title}</a>' for name, (title, _) in DOCUMENTS.items())
+INDEX = f"""<h1>Documentation</h1>
+<p>This service gives roster data to programs: by OneRoster 1.1 and 1.2, and by an interface of two paths for vendors
+who need the students of a district alone.</p>
+<ul>
+<li><a href="/docs/guide">Guide</a>: the first calls, tokens, scopes, paging, filters, deltas, limits, errors</li>
+<li>Reference, to read and to try: {REFERENCES}</li>
+<li><a href="/docs/conformance">Conformance</a>: the requirements of OneRoster, with the test of each</li>
+</ul>
+"""
 
 
 def prefers_html() -> bool:
@@ -63,25 +96,6 @@ def register_start_page(app: Flask, console: str | None) -> None:
         return make_page(title, BODY.format(title=title, text=text) + link, 200)
 
     app.add_url_rule("/", endpoint="root", view_func=show_start, methods=["GET"])
-
-
-# The root of the addresses in the Markdown files. A guide has the address of its installation instead.
-WRITTEN_ROOT = "http://127.0.0.1:8000"
-# What the Markdown files say of settings, with the defaults. A guide has the values of its installation instead.
-PHRASES = (
-    "{default_limit:,} by default, at most {max_limit:,}",
-    "limit={page_size}",
-    "&quot;limit&quot;: {page_size}",
-    "A token lasts {token_seconds:,} seconds",
-    "{token_client_per_minute:,} tokens a minute of a client",
-    "{token_address_per_minute:,} requests a minute of an address",
-    "until {pull_minutes:,} minutes after its last page",
-    "it stays readable for {retention_days:,} days",
-    "the operator of the installation; the contact is {contact}",
-)
-# The folder of a checkout, and that of an installation.
-WRITTEN_CONTACT = "in <code>info</code> of the OpenAPI documents, if the operator has set one"
-FOLDERS = (Path(__file__).parents[2] / "docs", Path(sys.prefix) / "share" / "roster-service" / "docs")
 
 
 @dataclass(frozen=True)
@@ -170,14 +184,6 @@ def _make_scrollable(html: str) -> str:
     )
 
 
-# Name in the address -> (title, path of the document).
-DOCUMENTS = {
-    **{version.prefix: (version.title, f"{version.root}/openapi.json") for version in reversed(VERSIONS)},
-    "vendor": ("Vendor interface", "/v1/openapi.json"),
-}
-REFERENCE = "/docs/reference"
-
-
 def register_docs(app: Flask, settings: Settings) -> None:
     """Registers the pages and the files that they load. `settings`: of the installation; guides have its values."""
 
@@ -225,15 +231,3 @@ def _make_choice(name: str, shown: str) -> str:
     current = ' aria-current="page"' if name == shown else ""
     as_json = f'<a href="{document}" aria-label="{title} as JSON">JSON</a>'
     return f'<li><a href="{REFERENCE}/{name}"{current}>{title}</a> ({as_json})</li>'
-
-
-REFERENCES = ", ".join(f'<a href="{REFERENCE}/{name}">{title}</a>' for name, (title, _) in DOCUMENTS.items())
-INDEX = f"""<h1>Documentation</h1>
-<p>This service gives roster data to programs: by OneRoster 1.1 and 1.2, and by an interface of two paths for vendors
-who need the students of a district alone.</p>
-<ul>
-<li><a href="/docs/guide">Guide</a>: the first calls, tokens, scopes, paging, filters, deltas, limits, errors</li>
-<li>Reference, to read and to try: {REFERENCES}</li>
-<li><a href="/docs/conformance">Conformance</a>: the requirements of OneRoster, with the test of each</li>
-</ul>
-"""

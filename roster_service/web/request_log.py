@@ -27,6 +27,7 @@ _KEY_PREFIX = re.compile(r"key-[0-9a-f]{8}(?=-)")
 _CLIENT_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CONSUMER = re.compile(r'\boauth_consumer_key="([^"]*)"')
 _CLIENT_CLAIM = re.compile(r'"client_id"\s*:\s*"([^"]*)"')
+log = logging.getLogger(__name__)
 
 
 def add_entry(access_log: AccessLog, facts: RequestFacts, status: int, size: int) -> None:
@@ -93,9 +94,6 @@ _FINDERS: Mapping[str, Callable[[str], str | None]] = {
     "bearer": _find_client_claim,
     "oauth": _find_consumer,
 }
-
-
-log = logging.getLogger(__name__)
 
 
 def log_request(own: RequestFacts, status: int, size: int, seconds: float, *, is_slow: bool) -> None:

@@ -21,6 +21,10 @@ from oneroster_filter import fold_tree, parse
 from roster_service.db.tables import HASH_BYTES, CTexts, vendor_grants, vendors
 from roster_service.errors import Problem
 
+# The ids whose hashes a worker keeps: 90 MB with ids of 36 characters.
+KEPT_HASHES = 500_000
+_PURPOSE = b"roster access log"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -106,11 +110,6 @@ class GrantedDistricts:
             columns = (vendors.c.grant_version, granted)
             row = connection.execute(sa.select(*columns).where(vendors.c.id == vendor_id)).one_or_none()
         return None if row is None else (row.grant_version, tuple(row.districts))
-
-
-# The ids whose hashes a worker keeps: 90 MB with ids of 36 characters.
-KEPT_HASHES = 500_000
-_PURPOSE = b"roster access log"
 
 
 class PersonHasher:

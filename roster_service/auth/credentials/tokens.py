@@ -35,6 +35,17 @@ from roster_service.roster.withheld import WithheldField
 TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: the `typ` of an access token)
 # The clocks of two machines may differ by this much.
 LEEWAY_SECONDS = 60
+# The function runs as the owner of the tables, because the role that serves requests cannot read accounts. If all
+# claims of the token still hold, it sets the settings that the policies read, for the rest of the transaction.
+_ADMIT = sa.text(
+    "SELECT admit_client("
+    ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians, "
+    "CAST(:slots AS integer))"
+).bindparams(*(sa.bindparam(name, type_=sa.Text) for name in ("client", "visibility_key", "key_id")))
+# An entry takes less than a kilobyte.
+KEPT_TOKENS = 4096
+PERMISSION_TOKEN_TYPE = "pjwt+jwt"  # noqa: S105  (a type)
+PERMISSION_TOKEN_SECONDS = 86_400
 
 
 @dataclass(frozen=True)
@@ -173,19 +184,6 @@ def make_access_token_audience(issuer: str) -> str:
     return f"{issuer}/ims/oneroster"
 
 
-# The function runs as the owner of the tables, because the role that serves requests cannot read accounts. If all
-# claims of the token still hold, it sets the settings that the policies read, for the rest of the transaction.
-_ADMIT = sa.text(
-    "SELECT admit_client("
-    ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians, "
-    "CAST(:slots AS integer))"
-).bindparams(*(sa.bindparam(name, type_=sa.Text) for name in ("client", "visibility_key", "key_id")))
-
-
-# An entry takes less than a kilobyte.
-KEPT_TOKENS = 4096
-
-
 class TokenReader:
     """Verifies the access tokens of one issuer, with a cache. Threads may share it."""
 
@@ -207,10 +205,6 @@ class TokenReader:
         with self._lock:
             self._verified[digest] = claims
         return claims
-
-
-PERMISSION_TOKEN_TYPE = "pjwt+jwt"  # noqa: S105  (a type)
-PERMISSION_TOKEN_SECONDS = 86_400
 
 
 def make_permission_token(holder: KeyHolder, keys: KeyRing, *, issuer: str) -> tuple[str, datetime]:
