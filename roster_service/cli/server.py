@@ -290,7 +290,7 @@ class RunSignals:
             self._server.send_signal(signal.SIGHUP)
 
 
-APPLICATION = "roster_service.server.console_entry:open_console()"
+APPLICATION = "roster_service.server.entry:open_console()"
 
 
 @click.command("console")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from flask import Flask
 
+from roster_service.app import create_console
 from roster_service.db.deadline import end_waits_at_the_deadline
 from roster_service.db.embedded_server import open_database
 from roster_service.errors import RosterServiceError
@@ -38,3 +39,8 @@ def open_application(make: Callable[[Settings, str], Flask]) -> LateApp:
         sys.stderr.write(f"roster: {error}\n")
         sys.exit(4)
     return app
+
+
+def open_console() -> LateApp:
+    """Returns the application of this worker in a process with the console alone, which `roster console` starts."""
+    return open_application(create_console)
