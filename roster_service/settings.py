@@ -61,11 +61,21 @@ def read_contact(text: str) -> str:
     return text
 
 
+def read_address(*schemes: str) -> Callable[[str], str]:
+    """Returns a reader of addresses with one of these schemes."""
+    beginnings = tuple(f"{scheme}://" for scheme in schemes)
+
+    def read(text: str) -> str:
+        if not text.startswith(beginnings):
+            raise ValueError(f"must begin with {' or '.join(beginnings)}")
+        return text
+
+    return read
+
+
 def read_base_url(text: str) -> str:
     """Accepts an http or https address; returns it without a trailing slash."""
-    if not text.startswith(("http://", "https://")):
-        raise ValueError("must begin with http:// or https://")
-    return text.rstrip("/")
+    return read_address("http", "https")(text).rstrip("/")
 
 
 def read_issuer(text: str) -> str:
@@ -74,20 +84,6 @@ def read_issuer(text: str) -> str:
     if any(f"/{word}/" in f"{text}/" for word in ("common", "organizations", "consumers")):
         raise ValueError("must be of your own tenant, by its id")
     return read_base_url(text)
-
-
-def read_mail_server(text: str) -> str:
-    """Accepts the address of a mail server."""
-    if not text.startswith(("smtp://", "smtps://")):
-        raise ValueError("must begin with smtp:// or smtps://")
-    return text
-
-
-def read_rate_storage(text: str) -> str:
-    """Accepts the address of a Redis server."""
-    if not text.startswith(("redis://", "rediss://")):
-        raise ValueError("must begin with redis:// or rediss://")
-    return text
 
 
 def read_count(least: int, most: int) -> Callable[[str], int]:
@@ -276,7 +272,7 @@ class Settings:
     )
     rate_storage_url: str | None = declare_setting(
         None,
-        read_rate_storage,
+        read_address("redis", "rediss"),
         "where requests of vendors are counted, `redis://host`, for many machines; none: the database",
         hide_passwords,
     )
@@ -334,7 +330,7 @@ class Settings:
     sync_jobs: int = declare_setting(1, read_count(1, 64), "how many feeds a nightly sync loads at the same time")
     smtp_url: str | None = declare_setting(
         None,
-        read_mail_server,
+        read_address("smtp", "smtps"),
         "mail server for announcements of the sync, `smtp://user:password@host:587` or `smtps://...`; none: no mails",
         hide_passwords,
     )
