@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,7 +22,7 @@ from sync_scripts.formats import clever_people as people
 from sync_scripts.formats import clever_rows as rows
 from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, make_word_kind
 from sync_scripts.formats.clever_people import PEOPLE
-from sync_scripts.formats.ids import make_id
+from sync_scripts.formats.ids import describe_made, make_id
 from sync_scripts.formats.model import (
     Cell,
     ConvertedFile,
@@ -33,6 +34,8 @@ from sync_scripts.formats.model import (
     RetainedRows,
     Staged,
     Subject,
+    declare_source,
+    list_cells,
     loosen,
     remark_rows,
 )
@@ -133,43 +136,14 @@ TO_TEACHER = Reference("teachers")
 SCHOOL = Cell("School_id", ID, required=True, refers=TO_SCHOOL)
 
 
-def _make_file(
-    name: str,
-    subject: Subject,
-    *cells: Cell,
-    key: str,
-    unique: bool = True,
-    required: bool = True,
-    written_as: str | None = None,
-) -> CsvFile:
-    return CsvFile(
-        name,
-        cells,
-        None,
-        required,
-        ordered=False,
-        own_prefix="ext.",
-        key=key,
-        unique=unique,
-        written_as=written_as,
-        subject=subject,
-    )
-
-
-def _describe_records(table: sa.Table, kind: str) -> Subject:
-    """Records whose ids come from this kind and the key of a row."""
-    return Subject(table, lambda feed, key: make_id(feed, kind, key))
-
-
-def _list_unread(*headers: str) -> tuple[Cell, ...]:
-    return tuple(Cell(header, UNREAD) for header in headers)
+_declare = partial(declare_source, own_prefix="ext.")
 
 
 def _make_staff_file(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile:
     """The file `staff.csv`, or `admins.csv`, which `staff.csv` has replaced."""
-    return _make_file(
+    return _declare(
         name,
-        _describe_records(tables.users, kind),
+        describe_made(tables.users, kind),
         SCHOOL,
         Cell(key, ID, required=True),
         Cell(email, NAME),
@@ -177,7 +151,7 @@ def _make_staff_file(name: str, kind: str, email: str, title: str, *, key: str) 
         Cell("Last_name", NAME, required=True),
         Cell("Username", NAME),
         Cell("Password", SECRET),
-        *_list_unread(title, "Department", "Role"),
+        *list_cells(UNREAD, title, "Department", "Role"),
         key=key,
         unique=False,
         required=False,
@@ -185,19 +159,19 @@ def _make_staff_file(name: str, kind: str, email: str, title: str, *, key: str) 
 
 
 FILES = (
-    _make_file(
+    _declare(
         "schools",
-        _describe_records(tables.orgs, "school"),
+        describe_made(tables.orgs, "school"),
         Cell("School_id", ID, required=True),
         Cell("School_name", TEXT, required=True),
         Cell("School_number", NAME),
-        *_list_unread("State_id", "Nces_id", "Low_grade", "High_grade", "Principal", "Principal_email"),
-        *_list_unread("School_address", "School_city", "School_state", "School_zip", "School_phone"),
+        *list_cells(UNREAD, "State_id", "Nces_id", "Low_grade", "High_grade", "Principal", "Principal_email"),
+        *list_cells(UNREAD, "School_address", "School_city", "School_state", "School_zip", "School_phone"),
         key="School_id",
     ),
-    _make_file(
+    _declare(
         "students",
-        _describe_records(tables.users, "student"),
+        describe_made(tables.users, "student"),
         SCHOOL,
         Cell("Student_id", ID, required=True),
         Cell("Student_number", NAME),
@@ -209,58 +183,49 @@ FILES = (
         Cell("DOB", EITHER_DAY),
         Cell("Race", TEXT),
         Cell("Hispanic_Latino", YES_NO),
-        Cell("Student_email", NAME),
-        Cell("Username", NAME),
+        *list_cells(NAME, "Student_email", "Username"),
         Cell("Password", SECRET),
         Cell("Contact_sis_id", ID),
         Cell("Contact_name", NAME),
-        Cell("Contact_relationship", TEXT),
-        Cell("Contact_phone", TEXT),
+        *list_cells(TEXT, "Contact_relationship", "Contact_phone"),
         Cell("Contact_email", NAME),
-        *_list_unread(
-            "State_id", "Contact_type", "Contact_phone_type", "Graduation_year", "Home_language", "Ell_status"
-        ),
-        *_list_unread("Frl_status", "IEP_status", "Student_street", "Student_city", "Student_state", "Student_zip"),
-        *_list_unread("Unweighted_gpa", "Weighted_gpa"),
+        *list_cells(UNREAD, "State_id", "Contact_type", "Contact_phone_type", "Graduation_year", "Home_language"),
+        *list_cells(UNREAD, "Ell_status", "Frl_status", "IEP_status", "Student_street", "Student_city"),
+        *list_cells(UNREAD, "Student_state", "Student_zip", "Unweighted_gpa", "Weighted_gpa"),
         key="Student_id",
         unique=False,
     ),
-    _make_file(
+    _declare(
         "teachers",
-        _describe_records(tables.users, "teacher"),
+        describe_made(tables.users, "teacher"),
         SCHOOL,
         Cell("Teacher_id", ID, required=True),
-        Cell("Teacher_number", NAME),
-        Cell("Teacher_email", NAME),
+        *list_cells(NAME, "Teacher_number", "Teacher_email"),
         Cell("First_name", TEXT, required=True),
         Cell("Middle_name", TEXT),
         Cell("Last_name", NAME, required=True),
         Cell("Username", NAME),
         Cell("Password", SECRET),
-        *_list_unread("State_teacher_id", "Title"),
+        *list_cells(UNREAD, "State_teacher_id", "Title"),
         key="Teacher_id",
         unique=False,
     ),
-    _make_file(
+    _declare(
         "sections",
-        _describe_records(tables.classes, "section"),
+        describe_made(tables.classes, "section"),
         SCHOOL,
         Cell("Section_id", ID, required=True),
         *(Cell(header, ID, required=number == 0, refers=TO_TEACHER) for number, header in enumerate(rows.TEACHERS)),
-        Cell("Name", TEXT),
-        Cell("Section_number", TEXT),
+        *list_cells(TEXT, "Name", "Section_number"),
         Cell("Grade", GRADE),
-        Cell("Course_name", TEXT),
-        Cell("Course_number", TEXT),
-        Cell("Period", TEXTS),
-        Cell("Subject", TEXTS),
+        *list_cells(TEXT, "Course_name", "Course_number"),
+        *list_cells(TEXTS, "Period", "Subject"),
         Cell("Term_name", TEXT),
-        Cell("Term_start", EITHER_DAY),
-        Cell("Term_end", EITHER_DAY),
-        *_list_unread("Course_description"),
+        *list_cells(EITHER_DAY, "Term_start", "Term_end"),
+        *list_cells(UNREAD, "Course_description"),
         key="Section_id",
     ),
-    _make_file(
+    _declare(
         "seats",
         Subject(tables.enrollments),
         SCHOOL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from roster_service.db.tables import CText
+from sync_scripts.formats.model import Subject
 
 # The org type, and the kind in the id of a district that stands for a feed.
 DISTRICT = "district"
@@ -30,6 +31,11 @@ def make_id(feed_name: str, kind: str, *cells: sa.ColumnElement[str]) -> sa.Colu
         escaped = sa.func.replace(sa.func.replace(cell, "%", "%25", type_=CText), ":", "%3A", type_=CText)
         made = made.concat(":").concat(escaped)
     return made
+
+
+def describe_made(table: sa.Table, kind: str) -> Subject:
+    """The subject of rows whose records have ids that are made from this kind and the key of a row."""
+    return Subject(table, lambda feed, key: make_id(feed, kind, key))
 
 
 def make_course_id(

@@ -94,8 +94,7 @@ class CsvFile:
     """A file of an export: its columns in their order, and the roster table that stores its rows as records.
 
     Every export must have a `required` file, with at least one row. Where an optional file is absent, the sync retains
-    its records as they are. In an `ordered` file the columns must have the declared order; in any other file they may
-    have any order, and columns without required cells may be missing. The headers of an exporter's own columns begin
+    its records as they are. The headers of an exporter's own columns begin
     with `own_prefix`; these columns become metadata. `key` is the header of the ids of the rows. Where the ids are not
     `unique`, several rows may describe the same record, and each of them adds something. The table `kept_in` stores
     the rows of a file whose rows are parts of records, each with its id."""
@@ -104,7 +103,6 @@ class CsvFile:
     cells: tuple[Cell, ...]
     table: sa.Table | None = None
     required: bool = True
-    ordered: bool = True
     own_prefix: str = METADATA_PREFIX
     key: str = KEY
     unique: bool = True
@@ -117,6 +115,12 @@ class CsvFile:
     @property
     def file_name(self) -> str:
         return f"{self.written_as or self.name}.csv"
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the columns must have the declared order, as OneRoster demands; in any other file they may have any
+        order, and columns without required cells may be missing."""
+        return self.subject is None
 
     @property
     def is_plain(self) -> bool:
@@ -145,6 +149,34 @@ class CsvFile:
             if cell.header == header:
                 return cell
         raise KeyError(header)
+
+
+def list_cells(kind: CellKind, *headers: str) -> tuple[Cell, ...]:
+    """Optional cells of one kind that fill no column directly."""
+    return tuple(Cell(header, kind) for header in headers)
+
+
+def declare_source(
+    name: str,
+    subject: Subject,
+    *cells: Cell,
+    key: str,
+    unique: bool = True,
+    required: bool = True,
+    own_prefix: str = METADATA_PREFIX,
+    written_as: str | None = None,
+) -> CsvFile:
+    """A file that the sync converts into others. The arguments are the fields of `CsvFile`."""
+    return CsvFile(
+        name,
+        cells,
+        required=required,
+        own_prefix=own_prefix,
+        key=key,
+        unique=unique,
+        written_as=written_as,
+        subject=subject,
+    )
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ from sync_scripts.formats.model import (
     Staged,
     StagedFile,
     Subject,
+    declare_source,
+    list_cells,
     loosen,
     remark_rows,
 )
@@ -77,25 +79,16 @@ TO_SESSION = _refer_to("academicSessions")
 SOURCED_ID = Cell("sourcedId", ID, required=True)
 
 
-def _make_file(
+def _declare(
     name: str, subject: Subject, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True
 ) -> CsvFile:
     """A file of the export. A prefix tells its name among the staged files from the name of the OneRoster file."""
-    return CsvFile(
-        _PREFIX + name,
-        cells,
-        None,
-        required,
-        ordered=False,
-        key=key,
-        unique=unique,
-        written_as=name,
-        subject=subject,
-    )
+    full = _PREFIX + name
+    return declare_source(full, subject, *cells, key=key, unique=unique, required=required, written_as=name)
 
 
 FILES = (
-    _make_file(
+    _declare(
         "orgs",
         _describe_records(tables.orgs),
         SOURCED_ID,
@@ -103,7 +96,7 @@ FILES = (
         Cell("type", ORG_TYPE, required=True),
         Cell("parentSourcedId", ID, refers=_refer_to("orgs", tree=True)),
     ),
-    _make_file(
+    _declare(
         "users",
         _describe_records(tables.users),
         SOURCED_ID,
@@ -113,10 +106,9 @@ FILES = (
         Cell("password", SECRET),
         Cell("activeDirectoryMatchId", UNREAD),
         Cell("email", NAME),
-        Cell("phone", TEXT),
-        Cell("sms", TEXT),
+        *list_cells(TEXT, "phone", "sms"),
     ),
-    _make_file(
+    _declare(
         "roles",
         Subject(tables.users),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
@@ -125,12 +117,11 @@ FILES = (
         Cell("sessionSourcedId", ID, refers=TO_SESSION),
         Cell("grade", GRADES),
         Cell("isPrimary", FLAG),
-        Cell("roleStartDate", DAY),
-        Cell("roleEndDate", DAY),
+        *list_cells(DAY, "roleStartDate", "roleEndDate"),
         key="userSourcedId",
         unique=False,
     ),
-    _make_file(
+    _declare(
         "classes",
         _describe_records(tables.classes),
         SOURCED_ID,
@@ -141,7 +132,7 @@ FILES = (
         Cell("courseSourcedId", ID, refers=_refer_to("courses")),
         required=False,
     ),
-    _make_file(
+    _declare(
         "enrollments",
         Subject(tables.enrollments),
         Cell("classSourcedId", ID, required=True, refers=TO_CLASS),
@@ -151,7 +142,7 @@ FILES = (
         unique=False,
         required=False,
     ),
-    _make_file(
+    _declare(
         "academicSessions",
         _describe_records(tables.academic_sessions),
         SOURCED_ID,
@@ -162,7 +153,7 @@ FILES = (
         Cell("endDate", DAY, required=True),
         required=False,
     ),
-    _make_file(
+    _declare(
         "courses",
         _describe_records(tables.courses),
         SOURCED_ID,
@@ -174,21 +165,18 @@ FILES = (
         Cell("grade", GRADES),
         required=False,
     ),
-    _make_file(
+    _declare(
         "demographics",
         _describe_records(tables.demographics),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("sex", make_word_kind(rows.SEXES)),
         Cell("birthDate", DAY),
-        Cell("birthCity", TEXT),
-        Cell("birthState", TEXT),
-        Cell("birthCountry", TEXT),
-        Cell("ethnicityCodes", TEXTS),
-        Cell("raceCodes", TEXTS),
+        *list_cells(TEXT, "birthCity", "birthState", "birthCountry"),
+        *list_cells(TEXTS, "ethnicityCodes", "raceCodes"),
         key="userSourcedId",
         required=False,
     ),
-    _make_file(
+    _declare(
         "relationships",
         Subject(tables.users),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats import sds_rows as rows
-from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, CellKind, is_blank
+from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, is_blank
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
 from sync_scripts.formats.clever_people import SEXES
 from sync_scripts.formats.clever_rows import (
@@ -25,7 +25,7 @@ from sync_scripts.formats.clever_rows import (
     select_first,
     to_literal,
 )
-from sync_scripts.formats.ids import make_course_id, make_district, make_id
+from sync_scripts.formats.ids import describe_made, make_course_id, make_district, make_id
 from sync_scripts.formats.model import (
     Cell,
     ConvertedFile,
@@ -37,6 +37,8 @@ from sync_scripts.formats.model import (
     Staged,
     StagedFile,
     Subject,
+    declare_source,
+    list_cells,
     loosen,
     remark_rows,
 )
@@ -56,52 +58,34 @@ KEY = "SIS ID"
 PEOPLE = (("student", STUDENT, "Student Number"), ("teacher", TEACHER, "Teacher Number"))
 
 
-def _make_file(
+def _declare(
     name: str, subject: Subject, *cells: Cell, key: str = KEY, unique: bool = True, required: bool = True
 ) -> CsvFile:
-    return CsvFile(
-        name,
-        cells,
-        None,
-        required,
-        ordered=False,
-        key=key,
-        unique=unique,
-        written_as=name.removeprefix("sds1_"),
-        subject=subject,
-    )
-
-
-def _describe(table: sa.Table, kind: str) -> Subject:
-    """Records whose ids come from this kind and the key of a row."""
-    return Subject(table, lambda feed, key: make_id(feed, kind, key))
+    written = name.removeprefix("sds1_")
+    return declare_source(name, subject, *cells, key=key, unique=unique, required=required, written_as=written)
 
 
 def _refer_to(name: str) -> Reference:
     return Reference(name, written_as=name.removeprefix("sds1_"))
 
 
-def _list_cells(kind: CellKind, *headers: str) -> tuple[Cell, ...]:
-    return tuple(Cell(header, kind) for header in headers)
-
-
 def _make_people_file(name: str, kind: str, *cells: Cell) -> CsvFile:
-    return _make_file(
+    return _declare(
         name,
-        _describe(tables.users, kind),
+        describe_made(tables.users, kind),
         Cell(KEY, ID, required=True),
         Cell("School SIS ID", ID, required=True, refers=_refer_to(SCHOOL)),
-        *_list_cells(NAME, "Username", "Last Name", "Secondary Email"),
-        *_list_cells(TEXT, "First Name", "Middle Name"),
+        *list_cells(NAME, "Username", "Last Name", "Secondary Email"),
+        *list_cells(TEXT, "First Name", "Middle Name"),
         Cell("Password", SECRET),
-        *_list_cells(UNREAD, "State ID", "Status"),
+        *list_cells(UNREAD, "State ID", "Status"),
         *cells,
         unique=False,
     )
 
 
 def _make_seats_file(name: str, person: str) -> CsvFile:
-    return _make_file(
+    return _declare(
         name,
         Subject(tables.enrollments),
         Cell("Section SIS ID", ID, required=True, refers=_refer_to(SECTION)),
@@ -113,31 +97,31 @@ def _make_seats_file(name: str, person: str) -> CsvFile:
 
 def _list_places(kind: str) -> tuple[Cell, ...]:
     names = ("Address", "City", "State", "Zip", "Latitude", "Longitude", "Country")
-    return _list_cells(UNREAD, *(f"{kind} {name}" for name in names))
+    return list_cells(UNREAD, *(f"{kind} {name}" for name in names))
 
 
 FILES = (
-    _make_file(
+    _declare(
         SCHOOL,
-        _describe(tables.orgs, "school"),
+        describe_made(tables.orgs, "school"),
         Cell(KEY, ID, required=True),
         Cell("Name", TEXT, required=True),
         Cell("School Number", NAME),
-        *_list_cells(UNREAD, "School NCES_ID", "State ID", "Grade Low", "Grade High", "Principal SIS ID"),
-        *_list_cells(UNREAD, "Principal Name", "Principal Secondary Email", "Address", "City", "State", "Country"),
-        *_list_cells(UNREAD, "Zip", "Phone", "Zone"),
+        *list_cells(UNREAD, "School NCES_ID", "State ID", "Grade Low", "Grade High", "Principal SIS ID"),
+        *list_cells(UNREAD, "Principal Name", "Principal Secondary Email", "Address", "City", "State", "Country"),
+        *list_cells(UNREAD, "Zip", "Phone", "Zone"),
     ),
-    _make_file(
+    _declare(
         SECTION,
-        _describe(tables.classes, "section"),
+        describe_made(tables.classes, "section"),
         Cell(KEY, ID, required=True),
         Cell("School SIS ID", ID, required=True, refers=_refer_to(SCHOOL)),
         Cell("Section Name", TEXT, required=True),
-        *_list_cells(ID, "Term SIS ID", "Course SIS ID"),
-        *_list_cells(EITHER_DAY, "Term StartDate", "Term EndDate"),
-        *_list_cells(TEXT, "Section Number", "Term Name", "Course Name", "Course Number"),
-        *_list_cells(TEXTS, "Course Subject", "Periods"),
-        *_list_cells(UNREAD, "Course Description", "Status"),
+        *list_cells(ID, "Term SIS ID", "Course SIS ID"),
+        *list_cells(EITHER_DAY, "Term StartDate", "Term EndDate"),
+        *list_cells(TEXT, "Section Number", "Term Name", "Course Name", "Course Number"),
+        *list_cells(TEXTS, "Course Subject", "Periods"),
+        *list_cells(UNREAD, "Course Description", "Status"),
     ),
     _make_people_file(
         STUDENT,
@@ -146,16 +130,16 @@ FILES = (
         Cell("Grade", GRADES),
         Cell("Gender", GENDER),
         Cell("Birthdate", EITHER_DAY),
-        *_list_cells(UNREAD, "ELL Status", "FederalRace", "Graduation Year"),
+        *list_cells(UNREAD, "ELL Status", "FederalRace", "Graduation Year"),
         *_list_places("Mailing"),
         *_list_places("Residence"),
     ),
-    _make_people_file(TEACHER, "teacher", Cell("Teacher Number", NAME), *_list_cells(UNREAD, "Title", "Qualification")),
+    _make_people_file(TEACHER, "teacher", Cell("Teacher Number", NAME), *list_cells(UNREAD, "Title", "Qualification")),
     _make_seats_file(SEATS, STUDENT),
     _make_seats_file(ROSTER, TEACHER),
-    _make_file(
+    _declare(
         USER,
-        _describe(tables.users, "contact"),
+        describe_made(tables.users, "contact"),
         Cell("Email", NAME, required=True),
         Cell("First Name", TEXT, required=True),
         Cell("Last Name", NAME, required=True),
@@ -164,7 +148,7 @@ FILES = (
         key="Email",
         required=False,
     ),
-    _make_file(
+    _declare(
         RELATIONS,
         Subject(tables.users),
         Cell(KEY, ID, required=True, refers=_refer_to(STUDENT)),

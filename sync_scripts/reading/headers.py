@@ -111,7 +111,7 @@ def _list_deviations(columns: list[_Column], file: CsvFile) -> Iterator[Notice]:
     ]
     if extra:
         yield Tolerated(file.file_name, EXTRA_COLUMN, found=", ".join(extra))
-    if file.ordered:
+    if file.is_ordered:
         # The standard leaves columns of metadata to the exporter: one may be missing, and stands anywhere.
         standard = [header for header in file.headers if not header.startswith(file.own_prefix)]
         for header in standard:

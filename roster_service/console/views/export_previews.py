@@ -25,12 +25,12 @@ from roster_service.feeds.scripts import Background
 @dataclass(frozen=True)
 class PreviewPage:
     """A preview. `dry_run`: its process; `report`: what the run would do, None if the export would not be loaded or the
-    dry run has not ended; `refusals`: the first reasons of a refused export."""
+    dry run has not ended; `rejections`: the first reasons of a refused export."""
 
     preview: Preview
     dry_run: Background
     report: Mapping[str, Any] | None
-    refusals: Sequence[Mapping[str, Any]]
+    rejections: Sequence[Mapping[str, Any]]
 
 
 def read_preview(visit: Visit) -> PreviewPage:

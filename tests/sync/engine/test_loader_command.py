@@ -50,7 +50,7 @@ def test_a_table_of_counts(springfield: Path) -> None:
 def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
-        "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "refused", "notices",
+        "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "rejected", "notices",
         "files", "preview", "written_at", "revision", "causes", "rejections", "dry_run",
     ]  # fmt: skip
     assert (first["outcome"], first["revision"]) == ("done", 1)
