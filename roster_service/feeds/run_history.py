@@ -32,9 +32,9 @@ STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "an
 TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, table.name) for table in ROSTER_TABLES}
 # The fields of other records that have the id of a person.
 REFERRING = ("agents", "userSourcedId")
-# The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
 # The key in the counts of a type for the records that the purge after the run removed.
 PURGED = "purged"
+# The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
 COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "rejected", PURGED)
 
 

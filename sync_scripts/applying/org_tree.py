@@ -15,7 +15,7 @@ from typing import cast
 import sqlalchemy as sa
 
 from roster_service.db.tables import CText, feeds, orgs
-from sync_scripts.formats.ids import DISTRICT, make_district
+from sync_scripts.formats.conversion import DISTRICT, make_district
 from sync_scripts.formats.model import StagedFile
 from sync_scripts.formats.tolerated import NO_DISTRICT, Notice, Tolerated
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention

@@ -19,7 +19,7 @@ from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import Preview
 from sync_scripts.checking.checks import CheckResult
-from sync_scripts.formats.ids import DISTRICT
+from sync_scripts.formats.conversion import DISTRICT
 from sync_scripts.formats.model import METADATA, Format, Staged
 from sync_scripts.reading.manifest import ABSENT, BULK, DELTA, Contents
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings

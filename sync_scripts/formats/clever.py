@@ -22,7 +22,7 @@ from sync_scripts.formats import clever_people as people
 from sync_scripts.formats import clever_rows as rows
 from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, make_word_kind
 from sync_scripts.formats.clever_people import PEOPLE
-from sync_scripts.formats.ids import describe_made, make_id
+from sync_scripts.formats.conversion import describe_made, lacks_part_of_term, make_id, select_ambiguous_courses
 from sync_scripts.formats.model import (
     Cell,
     ConvertedFile,
@@ -264,10 +264,8 @@ CLEVER = Format(
     makes_district=True,
     # Files that later versions of Clever add.
     remarks=(
-        Remark(
-            "sections", "Course_number", COURSE_NAMES, rows.select_ambiguous_courses("Course_number", "Course_name")
-        ),
-        remark_rows("sections", "Term_name", NO_TERM, rows.lacks_part_of_term),
+        Remark("sections", "Course_number", COURSE_NAMES, select_ambiguous_courses("Course_number", "Course_name")),
+        remark_rows("sections", "Term_name", NO_TERM, lacks_part_of_term("Term_name", "Term_start", "Term_end")),
         *(remark_rows("students", header, NO_CONTACT, people.lacks(header)) for header in people.CONTACT),
         remark_rows("students", "Contact_name", MADE_NAME, people.has_one_name),
         remark_rows("students", "Race", UNKNOWN_RACE, people.has_unknown_race),

@@ -13,8 +13,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.clever_rows import NO_METADATA, select_first, to_literal
-from sync_scripts.formats.ids import make_id
+from sync_scripts.formats.conversion import NO_METADATA, label_cells, make_id, select_first, to_literal, unite
 from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
 
 # The columns of demographics for races, and the words of Clever for each, in lower case.
@@ -54,12 +53,12 @@ CONTACT_ROLES: Mapping[str, tuple[str, ...]] = {
     "parent": ("parent", "mother", "father", "stepmother", "stepfather", "parent/guardian"),
     "relative": ("grandmother", "grandfather", "grandparent", "aunt", "uncle", "brother", "sister", "sibling"),
 }
-# (kind of person, its file, the headers of the id, the e-mail address and the number; None: no number)
+# (kind of person, its file, the headers of the e-mail address and the number; None: no number)
 PEOPLE = (
-    ("student", "students", "Student_id", "Student_email", "Student_number"),
-    ("teacher", "teachers", "Teacher_id", "Teacher_email", "Teacher_number"),
-    ("staff", "staff", "Staff_id", "Staff_email", None),
-    ("admin", "admins", "Staff_id", "Admin_email", None),
+    ("student", "students", "Student_email", "Student_number"),
+    ("teacher", "teachers", "Teacher_email", "Teacher_number"),
+    ("staff", "staff", "Staff_email", None),
+    ("admin", "admins", "Admin_email", None),
 )
 ROLES: Mapping[str, str] = {
     "student": "student",
@@ -128,12 +127,11 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     contacts = _list_contacts(staged, feed)
     selects = [
         _select_people(staged[name], kind, email, number, contacts, feed)
-        for kind, name, _, email, number in PEOPLE
+        for kind, name, email, number in PEOPLE
         if name in staged
     ]
     selects.append(_select_contacts(contacts))
-    rows = sa.union_all(*(sa.select(*statement.subquery().c) for statement in selects)).subquery()
-    return sa.select(*rows.c)
+    return unite(sa.select(*statement.subquery().c) for statement in selects)
 
 
 def _select_people(
@@ -159,7 +157,7 @@ def _select_people(
     if kind == "student":
         agents = _join_agents(contacts, "student", "contact")
         columns["agentSourcedIds"] = sa.select(agents.c.agents).where(agents.c.owner == identifier).scalar_subquery()
-    return select_first(file, *(column.label(header) for header, column in columns.items()))
+    return select_first(file, *label_cells(columns))
 
 
 def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
@@ -183,8 +181,11 @@ def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
         "primaryOrgSourcedId": contacts.c.school,
         METADATA: NO_METADATA,
     }
-    labelled = (column.label(header) for header, column in columns.items())
-    return sa.select(*labelled).ext(distinct_on(contacts.c.contact)).order_by(contacts.c.contact, contacts.c.line)
+    return (
+        sa.select(*label_cells(columns))
+        .ext(distinct_on(contacts.c.contact))
+        .order_by(contacts.c.contact, contacts.c.line)
+    )
 
 
 def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -193,7 +194,7 @@ def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     selects = [
         sa.select(contacts.c.contact.label("user"), contacts.c.school.label("org"), contacts.c.role.label("role"))
     ]
-    for kind, name, _, _, _ in PEOPLE:
+    for kind, name, *_ in PEOPLE:
         if name in staged:
             file = staged[name]
             user, org = make_id(feed, kind, file["sourcedId"]), make_id(feed, "school", file["School_id"])

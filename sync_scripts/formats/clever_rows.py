@@ -6,40 +6,28 @@ unique only within one file of one export; `make_id` makes them unique in the se
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB, distinct_on
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import DAY, is_blank
-from sync_scripts.formats.ids import make_course_id, make_district, make_id
+from sync_scripts.formats.conversion import (
+    NO_METADATA,
+    find_school_year,
+    label_cells,
+    make_course_id,
+    make_district,
+    make_id,
+    to_literal,
+    unite,
+)
 from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
 TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
-FIRST_MONTH_OF_SCHOOL = "07"
 HOMEROOM = "homeroom/advisory"
-# Of a record that no row of its own describes.
-NO_METADATA = sa.cast(sa.null(), JSONB).label(METADATA)
-
-
-def find_school_year(last_day: SQLText) -> SQLText:
-    """The school year of a term with this last day: the year in which it ends."""
-    year, month = sa.func.left(last_day, 4), sa.func.substr(last_day, 6, 2, type_=CText)
-    next_year = sa.func.to_char(sa.func.to_number(year, "9999") + 1, "FM9999")
-    return sa.case((month >= FIRST_MONTH_OF_SCHOOL, next_year), else_=year)
-
-
-def to_literal(value: str) -> sa.ColumnElement[str]:
-    """A constant as SQL text."""
-    return sa.literal(value, CText)
-
-
-def select_first(file: StagedFile, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """The first row of each id of a file."""
-    return sa.select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.line)
 
 
 def _blank_to_null(cell: SQLText) -> SQLText:
@@ -58,7 +46,7 @@ def select_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of orgs.csv: the district and its schools."""
     schools, district = staged["schools"], make_district(feed)
     parent = sa.null().label("parentSourcedId")
-    top = sa.select(*(cell.label(header) for header, cell in district.items()), parent, NO_METADATA)
+    top = sa.select(*label_cells(district), parent, NO_METADATA)
     below = sa.select(
         make_id(feed, "school", schools["School_id"]),
         schools["School_name"],
@@ -67,8 +55,7 @@ def select_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
         district["sourcedId"],
         schools.metadata,
     )
-    rows = sa.union_all(top, below).subquery()
-    return sa.select(*rows.c)
+    return unite((top, below))
 
 
 def _list_terms(staged: Staged, feed: str) -> sa.Subquery:
@@ -91,12 +78,6 @@ def _list_terms(staged: Staged, feed: str) -> sa.Subquery:
         .where(title.is_not(None), *good)
         .subquery()
     )
-
-
-def lacks_part_of_term(sections: StagedFile) -> sa.ColumnElement[bool]:
-    """The condition that a section names a term without its name, or without one of its days."""
-    blank = [is_blank(sections[header]) for header in ("Term_name", "Term_start", "Term_end")]
-    return sa.and_(sa.or_(*blank), sa.not_(sa.and_(*blank)))
 
 
 def select_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -133,18 +114,6 @@ def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
         .ext(distinct_on(identifier))
         .order_by(identifier, sections.line)
     )
-
-
-def select_ambiguous_courses(number: str, name: str) -> Callable[[StagedFile], sa.Select[Any]]:
-    """The rows of sections whose course number has several names. `number`, `name`: headers."""
-
-    def select_rows(sections: StagedFile) -> sa.Select[Any]:
-        others = sections.alias()
-        numbers, names = (sa.func.nullif(sa.func.btrim(others[header]), "") for header in (number, name))
-        several = sa.select(numbers).group_by(numbers).having(sa.func.count(names.distinct()) > 1)
-        return sa.select(sections.line).where(sa.func.btrim(sections[number]).in_(several))
-
-    return select_rows
 
 
 def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:

@@ -35,6 +35,7 @@ from sync_scripts.formats.cells import (
     make_word_kind,
     to_list,
 )
+from sync_scripts.formats.conversion import label_cells
 from sync_scripts.formats.model import (
     Cell,
     ConvertedFile,
@@ -242,8 +243,7 @@ def _add_roles(staged: Staged) -> Staged:
         "role": users["role"],
         "grade": users["grade"],
     }
-    columns = (cell.label(header) for header, cell in cells.items())
-    made = sa.select(*columns).select_from(users.table.join(orgs, sa.true())).subquery()
+    made = sa.select(*label_cells(cells)).select_from(users.table.join(orgs, sa.true())).subquery()
     return {**staged, ROLES.name: StagedFile(ROLES, made, ())}
 
 

@@ -20,7 +20,7 @@ from roster_service.db.tables import CText
 from roster_service.roster import vocabulary
 from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.cells import TEXT, is_blank, to_list
-from sync_scripts.formats.ids import make_id
+from sync_scripts.formats.conversion import make_id, to_literal, unite
 from sync_scripts.formats.model import RetainedRows, Staged, StagedFile
 
 SEXES = vocabulary.SEXES
@@ -47,22 +47,18 @@ ROLES: Mapping[str, str] = {
 }
 
 
-def _to_literal(value: str) -> sa.ColumnElement[str]:
-    return sa.literal(value, CText)
-
-
 def _to_word(word: sa.ColumnElement[str], words: Vocabulary) -> sa.ColumnElement[str]:
     """The word of the vocabulary that matches in any letter case, else an `ext:` word; NULL stays NULL."""
     low = sa.func.lower(word)
-    whens = [(low == known.lower(), _to_literal(known)) for known in words.words]
+    whens = [(low == known.lower(), to_literal(known)) for known in words.words]
     own = sa.func.regexp_replace(word, "[^a-zA-Z0-9._-]", "_", "g", type_=CText)
-    return sa.case((word.is_(None), sa.null()), *whens, else_=_to_literal("ext:").concat(own))
+    return sa.case((word.is_(None), sa.null()), *whens, else_=to_literal("ext:").concat(own))
 
 
 def _to_role(role: sa.ColumnElement[str], words: Vocabulary) -> sa.ColumnElement[str]:
     """The word of the vocabulary for a role of SDS, in any letter case, else an `ext:` word."""
     low = sa.func.lower(role)
-    whens = [(low == sds.lower(), _to_literal(word)) for sds, word in ROLES.items() if word in words.words]
+    whens = [(low == sds.lower(), to_literal(word)) for sds, word in ROLES.items() if word in words.words]
     return sa.case(*whens, else_=_to_word(role, words))
 
 
@@ -121,8 +117,7 @@ def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
         courses = staged["sds_courses"]
         headers = ("sourcedId", "title", "code", "orgSourcedId", "schoolYearSourcedId", "subject", "grade")
         selects.append(sa.select(*(courses[header] for header in headers)))
-    rows = sa.union_all(*selects).subquery()
-    return sa.select(*rows.c)
+    return unite(selects)
 
 
 def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -133,7 +128,7 @@ def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
         classes["title"].label("title"),
         _make_course_id(classes, feed).label("courseSourcedId"),
         classes["code"].label("classCode"),
-        _to_literal("scheduled").label("classType"),
+        to_literal("scheduled").label("classType"),
         classes["orgSourcedId"].label("schoolSourcedId"),
         classes["sessionSourcedIds"].label("termSourcedIds"),
         _find_column(classes, "periods", sa.null()).label("periods"),
@@ -159,7 +154,7 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
         both, agents = both.outerjoin(related, related.c.one == users["sourcedId"]), related.c.agents
     return sa.select(
         users["sourcedId"].label("sourcedId"),
-        _to_literal("true").label("enabledUser"),
+        to_literal("true").label("enabledUser"),
         *(
             sa.func.coalesce(TEXT.convert(users[header]), users["username"]).label(header)
             for header in ("givenName", "familyName")
@@ -178,7 +173,7 @@ def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     # The row of the org may be rejected; the stored org then tells the type.
     stored = sa.select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
     at_school = sa.func.coalesce(sa.func.lower(orgs["type"]), stored, type_=CText) == "school"
-    administrator = sa.case((at_school, _to_literal("siteAdministrator")), else_=_to_literal("districtAdministrator"))
+    administrator = sa.case((at_school, to_literal("siteAdministrator")), else_=to_literal("districtAdministrator"))
     is_administrator = sa.func.lower(roles["role"]) == "administrator"
     role = sa.case((is_administrator, administrator), else_=_to_role(roles["role"], vocabulary.USER_ROLES))
     selects: list[sa.Select[Any]] = [
@@ -194,7 +189,7 @@ def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     if "sds_relationships" in staged:
         relations = staged["sds_relationships"]
         guardian = sa.func.lower(relations["relationshipRole"])
-        known = sa.case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=_to_literal("guardian"))
+        known = sa.case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=to_literal("guardian"))
         selects.append(
             sa.select(
                 relations["relationshipUserSourcedId"],
@@ -202,7 +197,7 @@ def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
                 known,
                 sa.null(),
                 sa.null(),
-                _to_literal("false"),
+                to_literal("false"),
             ).select_from(relations.table.join(roles.table, roles["userSourcedId"] == relations["userSourcedId"]))
         )
     rows = sa.union_all(*selects).subquery()
@@ -257,7 +252,7 @@ def select_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
     people = staged["sds_demographics"]
 
     def has_code(header: str, code: str) -> sa.ColumnElement[Any]:
-        return sa.case((_to_literal(code) == sa.func.any(to_list(people[header])), "true"))
+        return sa.case((to_literal(code) == sa.func.any(to_list(people[header])), "true"))
 
     return sa.select(
         people["userSourcedId"].label("sourcedId"),

@@ -16,16 +16,22 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats import sds_rows as rows
-from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, is_blank
+from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
 from sync_scripts.formats.clever_people import SEXES
-from sync_scripts.formats.clever_rows import (
+from sync_scripts.formats.conversion import (
+    describe_made,
     find_school_year,
+    label_cells,
+    lacks_part_of_term,
+    make_course_id,
+    make_district,
+    make_id,
     select_ambiguous_courses,
     select_first,
     to_literal,
+    unite,
 )
-from sync_scripts.formats.ids import describe_made, make_course_id, make_district, make_id
 from sync_scripts.formats.model import (
     Cell,
     ConvertedFile,
@@ -164,12 +170,12 @@ FILES = (
 
 def _list_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
     schools, district = staged[SCHOOL], make_district(feed)
-    top = sa.select(*(cell.label(header) for header, cell in district.items()), sa.null().label("parentSourcedId"))
+    top = sa.select(*label_cells(district), sa.null().label("parentSourcedId"))
     number = sa.func.coalesce(schools["School Number"], schools[KEY], type_=CText)
     below = sa.select(
         make_id(feed, "school", schools[KEY]), schools["Name"], to_literal("school"), number, district["sourcedId"]
     )
-    return sa.select(*sa.union_all(top, below).subquery().c)
+    return unite((top, below))
 
 
 def _make_term_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
@@ -179,11 +185,6 @@ def _make_term_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
     is_complete = sections["Term Name"].is_not(None) & begin.is_not(None) & end.is_not(None)
     key = sa.func.coalesce(sa.func.md5(sections["Term SIS ID"]), digest, type_=CText)
     return sa.case((is_complete, make_id(feed, "term", key)))
-
-
-def _lacks_part_of_term(sections: StagedFile) -> sa.ColumnElement[bool]:
-    blank = [is_blank(sections[header]) for header in ("Term Name", "Term StartDate", "Term EndDate")]
-    return sa.or_(*blank) & ~sa.and_(*blank)
 
 
 def _list_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -197,8 +198,7 @@ def _list_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
         "startDate": sections["Term StartDate"],
         "endDate": end,
     }
-    labelled = (column.label(header) for header, column in columns.items())
-    terms = sa.select(*labelled).ext(distinct_on(identifier)).where(identifier.is_not(None))
+    terms = sa.select(*label_cells(columns)).ext(distinct_on(identifier)).where(identifier.is_not(None))
     return terms.order_by(identifier, sections.line)
 
 
@@ -220,8 +220,7 @@ def _list_courses(staged: Staged, feed: str) -> sa.Select[Any]:
         "subject": sections["Course Subject"],
         "grade": sa.null(),
     }
-    labelled = (column.label(header) for header, column in columns.items())
-    courses = sa.select(*labelled).ext(distinct_on(identifier)).where(identifier.is_not(None))
+    courses = sa.select(*label_cells(columns)).ext(distinct_on(identifier)).where(identifier.is_not(None))
     return courses.order_by(identifier, sections.line)
 
 
@@ -255,7 +254,7 @@ def _list_users(staged: Staged, feed: str) -> sa.Select[Any]:
                 "phone": sa.null(),
                 "sms": sa.null(),
             }
-            first = select_first(people, *(column.label(header) for header, column in columns.items())).subquery()
+            first = select_first(people, *label_cells(columns)).subquery()
             selects.append(sa.select(*first.c))
     if USER in staged:
         guardians, empty = staged[USER], sa.literal(None, CText)
@@ -264,12 +263,12 @@ def _list_users(staged: Staged, feed: str) -> sa.Select[Any]:
         selects.append(
             sa.select(identifier.label("sourcedId"), *names, guardians["Email"], guardians["Phone"], empty.label("sms"))
         )
-    return sa.select(*sa.union_all(*selects).subquery().c)
+    return unite(selects)
 
 
 def _list_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     empty = sa.literal(None, CText)
-    selects = [
+    return unite(
         sa.select(
             make_id(feed, kind, staged[name][KEY]).label("userSourcedId"),
             make_id(feed, "school", staged[name]["School SIS ID"]).label("orgSourcedId"),
@@ -279,12 +278,11 @@ def _list_roles(staged: Staged, feed: str) -> sa.Select[Any]:
         )
         for kind, name, _ in PEOPLE
         if name in staged
-    ]
-    return sa.select(*sa.union_all(*selects).subquery().c)
+    )
 
 
 def _list_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
-    selects = [
+    return unite(
         sa.select(
             make_id(feed, "section", staged[name]["Section SIS ID"]).label("classSourcedId"),
             make_id(feed, kind, staged[name][KEY]).label("userSourcedId"),
@@ -292,8 +290,7 @@ def _list_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
         )
         for kind, name in (("student", SEATS), ("teacher", ROSTER))
         if name in staged
-    ]
-    return sa.select(*sa.union_all(*selects).subquery().c)
+    )
 
 
 def _list_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -307,7 +304,7 @@ def _list_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
         "birthDate": students["Birthdate"],
     }
     filled = sa.or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
-    return select_first(students, *(cell.label(header) for header, cell in cells.items())).where(filled)
+    return select_first(students, *label_cells(cells)).where(filled)
 
 
 def _list_relationships(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -387,7 +384,7 @@ SDS_V1 = Format(
     makes_district=True,
     remarks=(
         Remark(SECTION, "Course Number", COURSE_NAMES, select_ambiguous_courses("Course Number", "Course Name")),
-        remark_rows(SECTION, "Term Name", NO_TERM, _lacks_part_of_term),
+        remark_rows(SECTION, "Term Name", NO_TERM, lacks_part_of_term("Term Name", "Term StartDate", "Term EndDate")),
         *(
             remark_rows(name, header, MADE_NAME, rows.lacks(header))
             for _, name, _ in PEOPLE

@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.db.tables import CText, courses, orgs
 from sync_scripts.formats.cells import UNREAD, is_blank
-from sync_scripts.formats.ids import make_id
+from sync_scripts.formats.conversion import make_id
 from sync_scripts.formats.model import LINE, METADATA, ConvertedFile, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import NO_COURSES, NO_DISTRICT, NO_PLACE, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings
