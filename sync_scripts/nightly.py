@@ -10,10 +10,9 @@ import dataclasses
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import click
@@ -44,61 +43,84 @@ from sync_scripts.notifications.channels import list_channels
 from sync_scripts.purge import purge
 from sync_scripts.retention import delete_expired, delete_old_orderings
 
+# The work of a step. It returns what its event says as a dict; a step that returns anything else has no event.
+Step = Callable[[], object]
+# A failure of these does not change the exit code: the roster is complete without orderings, counts and deliveries.
+OPTIONAL_STEPS = frozenset({"warm", "quality", "delivery"})
+
 
 def run_nightly(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
     """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
     makes the rows of days of the access log, purges, checks the visibility labels of all records, makes the orderings
     of the new roster, counts the findings of data quality, and sends files to receivers. Returns the worst exit code.
 
-    Passes to `notify` one event per step of a load, and one per feed with its outcome. `wait`: as in `load.Options`.
+    Passes to `notify` one event per step of a load, one per feed with its outcome, and one per step after the loads
+    that did something or failed. `wait`: as in `load.Options`.
     """
     sync = NightlySync(engine, settings, _take_turns(notify), wait=wait)
     codes = load_feeds(sync)
-    codes.append(_guard(partial(_announce_ends, sync), {"step": "credentials"}, notify))
-    codes.append(_guard(partial(_note_channels, engine, settings), {"step": "channels"}, notify))
-    codes.append(_guard(partial(_delete_expired, engine, settings, notify), {"step": "retention"}, notify))
-    codes.append(_guard(partial(_fold_days, engine, notify), {"step": "access log"}, notify))
-    codes.append(_guard(partial(_purge, engine, settings, notify, wait=wait), {"step": "purge"}, notify))
-    codes.append(_guard(partial(_check_labels, engine, notify), {"step": "labels"}, notify))
-    # A failure here does not change the exit code: the roster is complete without these orderings and counts.
-    _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
-    _guard(partial(_store_counts, engine, notify), {"step": "quality"}, notify)
-    # Last: what was not sent is tried again after pauses. Nor does it change the exit code of the sync.
-    _guard(partial(deliver_files, engine, settings, notify), {"step": "delivery"}, notify)
+    for name, work in _list_steps(sync).items():
+        code = _run_step(name, work, notify)
+        if name not in OPTIONAL_STEPS:
+            codes.append(code)
     return find_worst(codes)
 
 
-def _announce_ends(sync: NightlySync) -> ExitCode:
-    announce_ends(sync, datetime.now(UTC).date())
+def _list_steps(sync: NightlySync) -> Mapping[str, Step]:
+    """The steps after the loads, by their names in events."""
+    engine, settings = sync.engine, sync.settings
+    return {
+        "credentials": lambda: announce_ends(sync, datetime.now(UTC).date()),
+        "channels": lambda: _note_channels(engine, settings),
+        "retention": lambda: {"deleted": _delete_expired(engine, settings)},
+        "access log": lambda: {"folded": {"responses": fold_days(engine)}},
+        "purge": lambda: {"purged": purge(engine, settings.retention_days, wait=sync.wait)},
+        "labels": lambda: _check_labels(engine),
+        "warm": lambda: {"warmed": _warm_up(engine, settings)},
+        "quality": lambda: {"counted": {"feeds": store_counts(engine)}},
+        # Last: what was not sent is tried again after pauses.
+        "delivery": lambda: deliver_files(engine, settings, sync.notify),
+    }
+
+
+def _run_step(name: str, work: Step, notify: Notify) -> ExitCode:
+    """Does the work of a step, and returns its exit code. Its result becomes an event for `notify`, and so does an
+    error, so that it does not stop the nightly sync."""
+    try:
+        result = work()
+        if isinstance(result, dict):
+            notify({"step": name, **result, "exit": ExitCode.LOADED})
+    except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other steps)
+        code = choose_error_code(error)
+        notify({"step": name, **describe_error(error), "exit": code})
+        print_fault(error)
+        return code
     return ExitCode.LOADED
 
 
-def _note_channels(engine: sa.Engine, settings: Settings) -> ExitCode:
+def _note_channels(engine: sa.Engine, settings: Settings) -> None:
     """Notes over which channels this sync announces: the console may have other settings."""
     names = [name for name, _ in list_channels(settings)]
     with engine.begin() as connection:
         connection.execute(sa.update(roster_state).values(sync_channels=names))
-    return ExitCode.LOADED
 
 
-def _check_labels(engine: sa.Engine, notify: Notify) -> ExitCode:
+def _delete_expired(engine: sa.Engine, settings: Settings) -> dict[str, int]:
+    deleted = delete_expired(engine, settings)
+    delete_old_orderings(engine)
+    return deleted
+
+
+def _check_labels(engine: sa.Engine) -> dict[str, Any]:
     with engine.connect() as connection:
-        wrong = find_wrong_labels(connection)
-    if wrong:
-        raise WrongLabelsError(wrong)
-    notify({"step": "labels", "exit": ExitCode.LOADED})
-    return ExitCode.LOADED
+        if wrong := find_wrong_labels(connection):
+            raise WrongLabelsError(wrong)
+    return {}
 
 
-def _warm_up(engine: sa.Engine, settings: Settings, notify: Notify) -> ExitCode:
+def _warm_up(engine: sa.Engine, settings: Settings) -> dict[str, int]:
     warmed = warm_up(engine, settings)
-    notify({"step": "warm", "warmed": {"orderings": warmed.kept, "left": warmed.left}, "exit": ExitCode.LOADED})
-    return ExitCode.LOADED
-
-
-def _store_counts(engine: sa.Engine, notify: Notify) -> ExitCode:
-    notify({"step": "quality", "counted": {"feeds": store_counts(engine)}, "exit": ExitCode.LOADED})
-    return ExitCode.LOADED
+    return {"orderings": warmed.kept, "left": warmed.left}
 
 
 def _take_turns(notify: Notify) -> Notify:
@@ -110,41 +132,6 @@ def _take_turns(notify: Notify) -> Notify:
             notify(event)
 
     return notify_alone
-
-
-def _delete_expired(engine: sa.Engine, settings: Settings, notify: Notify) -> ExitCode:
-    deleted = delete_expired(engine, settings)
-    delete_old_orderings(engine)
-    notify({"step": "retention", "deleted": deleted, "exit": ExitCode.LOADED})
-    return ExitCode.LOADED
-
-
-def _fold_days(engine: sa.Engine, notify: Notify) -> ExitCode:
-    notify({"step": "access log", "folded": {"responses": fold_days(engine)}, "exit": ExitCode.LOADED})
-    return ExitCode.LOADED
-
-
-def _purge(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: bool) -> ExitCode:
-    notify(
-        {
-            "step": "purge",
-            "purged": purge(engine, settings.retention_days, wait=wait),
-            "exit": ExitCode.LOADED,
-        }
-    )
-    return ExitCode.LOADED
-
-
-def _guard(work: Callable[[], ExitCode], subject: dict[str, str], notify: Notify) -> ExitCode:
-    """Calls `work` and returns its exit code. An error becomes an event for `notify`, with `subject` in it, and an exit
-    code, so that it does not stop the nightly sync."""
-    try:
-        return work()
-    except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other feeds)
-        code = choose_error_code(error)
-        notify({**subject, **describe_error(error), "exit": code})
-        print_fault(error)
-        return code
 
 
 @contextmanager
