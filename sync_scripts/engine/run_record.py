@@ -37,6 +37,15 @@ from sync_scripts.staging.line_hashes import digest_export
 NOT_HELD = "there is no held run {} of this feed"
 # The notice about an export that a run skips.
 KNOWN = "every file is as it was when it was last loaded"
+# SQLSTATE classes of connections, rights, locks, limits and disks: messages of these classes quote no rows.
+OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")
+# The outcome of a run that an error ends, the first that fits; any other error is a failure.
+OUTCOMES_BY_ERROR: tuple[tuple[type[BaseException], str], ...] = (
+    (MissingExportError, MISSING),
+    (IncompleteExportError, INCOMPLETE),
+    (RefusedExportError, REFUSED),
+    (CommandError, REFUSED),
+)
 # The outcomes of runs that have read no export.
 UNREAD = (RUNNING, INTERRUPTED, MISSING, INCOMPLETE, FAILED)
 
@@ -135,27 +144,6 @@ def supersede(connection: sa.Connection, feed_id: int, by: int) -> list[str]:
     """Discards the held runs of a feed, because the newer run `by` supersedes them. Returns their kept exports."""
     older = sa.and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
     return close_held(connection, older, "discarded", f"superseded by run {by}", ends_alert=False)
-
-
-def approve(connection: sa.Connection, feed_id: int, run_id: int) -> list[str]:
-    """Marks a held run as approved. Returns its kept export. Raises CommandError if the run is no longer held or
-    belongs to another feed."""
-    own = sa.and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
-    kept = close_held(connection, own, APPROVED, "approved by an operator")
-    if not kept:
-        raise CommandError(NOT_HELD.format(run_id))
-    return kept
-
-
-# SQLSTATE classes of connections, rights, locks, limits and disks: messages of these classes quote no rows.
-OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")
-# The outcome of a run that an error ends, the first that fits; any other error is a failure.
-OUTCOMES_BY_ERROR: tuple[tuple[type[BaseException], str], ...] = (
-    (MissingExportError, MISSING),
-    (IncompleteExportError, INCOMPLETE),
-    (RefusedExportError, REFUSED),
-    (CommandError, REFUSED),
-)
 
 
 @dataclass(frozen=True)
@@ -274,11 +262,17 @@ def _add_feed(connection: sa.Connection, actor: Actor, feed_id: int, name: str) 
 
 
 def _approve(connection: sa.Connection, run: RunRecord, report: Report, approval: Approval) -> list[str]:
+    """Marks a held run as approved. Returns its kept export. Raises CommandError if the run is no longer held or
+    belongs to another feed."""
     subject = Subject.of_run(approval.run, report.feed)
     with recorded(
         connection, approval.actor, Verb.SYNC_APPROVE, subject, lambda: read_outcome(connection, approval.run)
     ):
-        return approve(connection, run.feed_id, approval.run)
+        own = sa.and_(sync_runs.c.feed_id == run.feed_id, sync_runs.c.id == approval.run)
+        kept = close_held(connection, own, APPROVED, "approved by an operator")
+        if not kept:
+            raise CommandError(NOT_HELD.format(approval.run))
+        return kept
 
 
 @dataclass(frozen=True)
