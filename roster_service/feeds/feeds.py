@@ -202,7 +202,7 @@ def describe_remains(connection: sa.Connection, name: str, retention_days: int) 
 
 
 def _refuse_named_ids(connection: sa.Connection, feed_id: int, name: str) -> None:
-    """Raises CommandError if ids of records begin with the name of their feed (sync_scripts/formats/conversion.py): under
+    """Raises CommandError if ids of records begin with the name of their feed (`conversion.py` of the formats): under
     another name the next run would mark these records as deleted and add all of them anew."""
     for table in ROSTER_TABLES:
         named = table.c.sourced_id.startswith(f"{name}:", autoescape=True)
