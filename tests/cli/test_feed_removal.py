@@ -26,6 +26,7 @@ from tests.cli.conftest import Roster, make_environment
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 
+pytestmark = pytest.mark.usefixtures("scripts_in_process")
 Answer = Callable[..., Any]
 OTHER = "reading@vendor.example"
 

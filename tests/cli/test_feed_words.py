@@ -13,6 +13,7 @@ from tests.cli.conftest import Roster
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 from tests.sync.export_changes import cell
 
+pytestmark = pytest.mark.usefixtures("scripts_in_process")
 Answer = Callable[..., Any]
 WORDS = "file,column,word,means\nusers,role,pupil,student\n"
 

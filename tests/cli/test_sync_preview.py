@@ -94,6 +94,7 @@ def test_a_held_run_shows_what_would_vanish(
     assert all(it in text for it in ("Springfield High School", "2 of 9", "roster sync approve 2"))
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_all_changes_are_written_to_a_file(roster: Roster, engine: sa.Engine, later: Path, tmp_path: Path) -> None:
     path = tmp_path / "changes.csv"
     done = roster("sync", "preview", str(later), "--feed", "springfield", "--csv", str(path))
@@ -107,6 +108,7 @@ def test_all_changes_are_written_to_a_file(roster: Roster, engine: sa.Engine, la
     assert sorted(csv.reader(applied.splitlines())) == sorted(written)
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_the_preview_of_a_new_feed_adds_no_feed(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     path = str(EXPORTS / SPRINGFIELD)
     refused = roster("sync", "preview", path, "--feed", "new")
@@ -119,6 +121,7 @@ def test_the_preview_of_a_new_feed_adds_no_feed(answer: Answer, roster: Roster, 
     assert (answer("feed", "list"), answer("sync", "list")) == ([], [])
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_a_refused_export_says_why(roster: Roster, engine: sa.Engine, later: Path) -> None:
     header("orgs", "name", "title")(later)
     done = roster("sync", "preview", str(later), "--feed", "springfield")
