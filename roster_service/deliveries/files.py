@@ -1,13 +1,14 @@
 """The files of OneRoster CSV 1.1 and 1.2 as the service writes them: their columns, in the order of the standard.
 
-A column has the value of the field with its name in the JSON of the interface; where the names differ, the tables here
-say so. A test compares the columns with those that the loader of OneRoster reads.
+A column has the value of the field with its name in the records of the interface; where the names differ, the tables
+here say so. A test compares the columns with those that the loader of OneRoster reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
@@ -25,14 +26,12 @@ from roster_service.schemas.versions import (
 
 # Every file begins with these. In bulk, the last two are empty.
 FIRST = ("sourcedId", "status", "dateLastModified")
-MANIFEST, SUFFIX = "manifest.csv", ".csv"
-METADATA, METADATA_PREFIX = "metadata", "metadata."
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column after the first three. `field`: of the JSON record; `refers`: the file of the records that it names by
-    their ids; `many`: whether it is a list."""
+    """A column after the first three. `field`: the path of the field in a record of the interface; `refers`: the file
+    of the records that it names by their ids; `many`: whether it names several."""
 
     header: str
     field: str
@@ -44,23 +43,22 @@ class Column:
 @dataclass(frozen=True)
 class File:
     """A file. `resource`: whose records its rows are; `part`: the field of these records whose items are the rows, None
-    if a record is a row; `owner`: the file that has the record of each row under the same id, None for none."""
+    if a record is a row; `distinct_by`: the fields that tell such an item from the others of its record; `owner`: the
+    file that has the record of each row under the same id, None for none; `school`: the header of the schools by which
+    its rows are counted."""
 
     name: str
     resource: Resource
     columns: tuple[Column, ...]
     part: str | None = None
+    distinct_by: tuple[str, ...] = ()
     owner: str | None = None
+    school: str | None = None
 
     @property
     def headers(self) -> tuple[str, ...]:
         """The headers of the standard."""
         return (*FIRST, *(column.header for column in self.columns))
-
-    @property
-    def refers_to_itself(self) -> bool:
-        """Whether a row names other rows of the file."""
-        return any(column.refers == self.name for column in self.columns)
 
 
 # The file that a column of ids names, and the field, by header. `parentSourcedId` names rows of its own file.
@@ -78,24 +76,18 @@ _REFERENCES: Mapping[str, tuple[str, str | None]] = {
     "agentSourcedIds": ("agents", "users"),
     "userProfileSourcedId": ("userProfile", "userProfiles"),
 }
-_RENAMED = {"preferredGivenName": "preferredFirstName", "preferredFamilyName": "preferredLastName"}
-_LISTS = frozenset({"grades", "subjects", "subjectCodes", "periods"})
 
 
-def _list_columns(name: str, headers: str) -> tuple[Column, ...]:
-    """Returns the columns of the file `name`. `headers`: separated by blanks, a required one with `*` behind it."""
+def _make(name: str, resource: Resource, headers: str, **more: Any) -> File:
+    """Returns a file. `headers`: separated by blanks, a required one with `*` behind it, one with another name than its
+    field with `=` and the field."""
     columns = []
     for text in headers.split():
-        header = text.removesuffix("*")
-        field, refers = _REFERENCES.get(header, (_RENAMED.get(header, header), None))
+        header, _, own_field = text.removesuffix("*").partition("=")
+        field, refers = _REFERENCES.get(header, (own_field or header, None))
         refers = name if header == "parentSourcedId" else refers
-        many = header in _LISTS or header.endswith("Ids")
-        columns.append(Column(header, field, text != header, refers, many))
-    return tuple(columns)
-
-
-def _make(name: str, resource: Resource, headers: str, part: str | None = None, owner: str | None = None) -> File:
-    return File(name, resource, _list_columns(name, headers), part, owner)
+        columns.append(Column(header, field, text.endswith("*"), refers, header.endswith("SourcedIds")))
+    return File(name, resource, tuple(columns), **more)
 
 
 _USER_NAMES = (
@@ -111,11 +103,15 @@ _BEFORE_USERS = (
         CLASSES,
         "title* grades courseSourcedId* classCode classType* location schoolSourcedId* termSourcedIds* subjects "
         "subjectCodes periods",
+        school="schoolSourcedId",
     ),
 )
 _AFTER_USERS = (
     _make(
-        "enrollments", ENROLLMENTS, "classSourcedId* schoolSourcedId* userSourcedId* role* primary beginDate endDate"
+        "enrollments",
+        ENROLLMENTS,
+        "classSourcedId* schoolSourcedId* userSourcedId* role* primary beginDate endDate",
+        school="schoolSourcedId",
     ),
     _make(
         "demographics",
@@ -126,25 +122,29 @@ _AFTER_USERS = (
         owner="users",
     ),
 )
-_USERS_1_1 = _make("users", USERS, f"enabledUser* orgSourcedIds* role* {_USER_NAMES}")
+_USERS_1_1 = _make("users", USERS, f"enabledUser* orgSourcedIds* role* {_USER_NAMES}", school="orgSourcedIds")
 _USERS_1_2 = _make(
     "users",
     USERS,
-    f"enabledUser* {_USER_NAMES} userMasterIdentifier preferredGivenName preferredMiddleName preferredFamilyName "
-    "primaryOrgSourcedId pronouns",
+    f"enabledUser* {_USER_NAMES} userMasterIdentifier preferredGivenName=preferredFirstName preferredMiddleName "
+    "preferredFamilyName=preferredLastName primaryOrgSourcedId pronouns",
 )
 # The parts of users. Profiles come before the roles that name them.
 _PROFILES = _make(
     "userProfiles",
     USERS,
-    "userSourcedId* profileType* vendorId* applicationId description credentialType* username* password",
+    "userSourcedId* profileType* vendorId* applicationId description credentialType=credentials.type* "
+    "username=credentials.username* password",
     part="userProfiles",
+    distinct_by=("profileId",),
 )
 _ROLES = _make(
     "roles",
     USERS,
     "userSourcedId* roleType* role* beginDate endDate orgSourcedId* userProfileSourcedId",
     part="roles",
+    distinct_by=("role", "org"),
+    school="orgSourcedId",
 )
 FILES: Mapping[Version, tuple[File, ...]] = {
     V1P1: (*_BEFORE_USERS, _USERS_1_1, *_AFTER_USERS),

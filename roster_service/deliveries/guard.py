@@ -75,11 +75,14 @@ def _compare(new: Content, old: Content, percent: int, least: int) -> Iterator[s
             if is_excess(before, after, min(people, SAMPLED), kind):
                 lost = 100 * (before - after) / before
                 yield f"{lost:.0f}% of the {kind} would vanish, and others come in their place"
-        for org, number in old.schools.get(kind, {}).items():
+    # 1.2 has the schools of a user in its roles.
+    people_at = old.schools.get("users") or old.schools.get("roles", {})
+    for kind, counted in old.schools.items():
+        for org, number in counted.items():
             left = new.schools.get(kind, {}).get(org, 0)
-            if is_excess(number, left, old.schools.get("users", {}).get(org, 0), kind):
+            if is_excess(number, left, people_at.get(org, 0), kind):
                 yield f"{number - left:,} of {number:,} {kind} at {org} would vanish"
-    schools = [{org for kind in KINDS for org in counted.schools.get(kind, {})} for counted in (old, new)]
+    schools = [set[str]().union(*content.schools.values()) for content in (old, new)]
     gone = schools[0] - schools[1]
     if len(gone) > percent / 100 * len(schools[0]):
         yield f"{len(gone):,} of {len(schools[0]):,} schools would vanish"

@@ -16,7 +16,8 @@ from roster_service.errors import CommandError
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import VERSIONS
 from roster_service.serving.page import escape_root
-from roster_service.serving.record_stream import admit, stream_records
+from roster_service.serving.record_stream import admit, select_records, stream_rows
+from roster_service.serving.statements import make_record_json
 from roster_service.settings import Settings
 
 
@@ -67,12 +68,13 @@ def export_collection(
         token = make_token(connection, client.client_id, version)
     if not is_open(endpoint, token):
         raise CommandError(f"the client {client.name} lacks {' and '.join(endpoint.access.value)}")
-    plan = plan_collection(endpoint, version, token, None)
+    plan = plan_collection(endpoint, version, token)
     root = escape_root(f"{settings.root_url}{version.root}")
     number = 0
     with open_snapshot(owner, settings) as snapshot:
         admit(snapshot, token.admission, token.vendor_id)
-        for _, _, body in stream_records(snapshot, plan, token.vendor_id, root):
+        rows = select_records(snapshot, plan, token.vendor_id, make_record_json(plan.shape), base_url=root)
+        for (body,) in stream_rows(snapshot, rows):
             out.write(body + "\n")
             number += 1
     _record(owner, actor, Verb.EXPORT, Subject(endpoint.resource.plural, endpoint.path, vendor=client.vendor))

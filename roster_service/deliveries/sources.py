@@ -14,7 +14,7 @@ from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.registered_client import find_client
 from roster_service.db.engine import make_snapshot_engine
 from roster_service.db.roles import DatabaseRole, make_role_urls
-from roster_service.db.tables import feeds, oauth_clients
+from roster_service.db.tables import feeds, oauth_clients, visible_feeds
 from roster_service.deliveries.package import Source
 from roster_service.deliveries.presets import PRESETS, Preset
 from roster_service.errors import CommandError, RefusedRequestError
@@ -80,5 +80,7 @@ def make_token(connection: sa.Connection, client_id: str, version: Version) -> A
 
 def make_source(connection: sa.Connection, client_id: str, preset: Preset, settings: Settings) -> Source:
     """Returns the source of a package. Raises CommandError as `make_token`."""
-    names = {row.id: row.name for row in connection.execute(sa.select(feeds.c.id, feeds.c.name))}
-    return Source(preset, make_token(connection, client_id, preset.version), settings.read_secret_key(), names)
+    token = make_token(connection, client_id, preset.version)
+    seen = sa.select(feeds.c.id, feeds.c.name).join(visible_feeds, visible_feeds.c.feed_id == feeds.c.id)
+    rows = connection.execute(seen.where(visible_feeds.c.vendor_id == token.vendor_id))
+    return Source(preset, token, settings.read_secret_key(), {row.id: row.name for row in rows})

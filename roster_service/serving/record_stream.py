@@ -23,7 +23,6 @@ from roster_service.serving.statements import (
     get_key_column,
     make_collection_condition,
     make_filter_condition,
-    make_record_json,
 )
 
 # The rows of one round trip.
@@ -36,17 +35,21 @@ def admit(connection: sa.Connection, admission: Call, vendor_id: int) -> RosterS
     return read_state(connection.execute(STATE_STATEMENT, {"vendor_id": vendor_id}).one())
 
 
-def stream_records(connection: sa.Connection, plan: Plan, vendor_id: int, base_url: str) -> Iterator[Sequence[Any]]:
-    """Yields (id, number of the feed, JSON text) of each record that the plan selects, ordered by id; no departures.
-    The transaction has admitted the caller. `base_url`: of the hrefs, as the inside of a JSON string."""
+def select_records(
+    connection: sa.Connection, plan: Plan, vendor_id: int, *columns: sa.ColumnElement[Any], base_url: str = ""
+) -> sa.Select[Any]:
+    """Returns the SELECT of columns of each record that the plan selects, ordered by id; no departures. The transaction
+    has admitted the caller. `base_url`: of the hrefs, as the inside of a JSON string."""
     bound = {"vendor_id": vendor_id, "base_url": base_url}
     sees_districts = bool(connection.scalar(sa.select(select_whole_districts().exists()), bound))
     driver = choose_driver(plan, sees_districts=sees_districts)
-    key, table = get_key_column(plan.shape), plan.shape.view.record.table
-    rows = (
-        sa.select(key, table.c.feed_id, make_record_json(plan.shape).label("body"))
-        .where(make_collection_condition(plan.shape, driver), make_filter_condition(plan))
-        .order_by(key)
-    )
-    with connection.execute(rows, bound, execution_options={"yield_per": FETCHED_ROWS}) as found:
-        yield from found
+    conditions = make_collection_condition(plan.shape, driver), make_filter_condition(plan)
+    rows = sa.select(*columns).select_from(plan.shape.view.record.table).where(*conditions)
+    return rows.order_by(get_key_column(plan.shape)).params(bound)
+
+
+def stream_rows(connection: sa.Connection, rows: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+    """Yields the rows of a SELECT."""
+    with connection.execute(rows, execution_options={"yield_per": FETCHED_ROWS}) as found:
+        for rows_of_one_trip in found.partitions():
+            yield from rows_of_one_trip

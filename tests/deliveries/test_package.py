@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
-from roster_service.deliveries import package
 from roster_service.deliveries.presets import PRESETS
 from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import ExclusionKind
@@ -192,25 +189,8 @@ def test_rights_that_have_ended_give_no_file(engine: sa.Engine) -> None:
         make(engine, "nobody@vendors.example", V1P1)
 
 
-@pytest.fixture
-def kept_files(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The temporary files of the writer, which stay readable."""
-    made: list[Any] = []
-
-    class Kept(io.BytesIO):
-        def close(self) -> None:
-            pass
-
-    def make_kept() -> Any:
-        made.append(Kept())
-        return made[-1]
-
-    monkeypatch.setattr(package, "TemporaryFile", make_kept)
-    return made
-
-
 def test_a_marker_of_a_person_whom_the_client_does_not_see_is_nowhere(
-    engine: sa.Engine, change: Callable[[str], None], kept_files: list[Any], caplog: pytest.LogCaptureFixture
+    engine: sa.Engine, change: Callable[[str], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Somebody at another school, a guardian without the scope, and a tombstone, with a marker in each text column."""
     caplog.set_level(logging.DEBUG)
@@ -221,7 +201,7 @@ def test_a_marker_of_a_person_whom_the_client_does_not_see_is_nowhere(
         change(f"UPDATE {table} SET {_mark(engine, table)} WHERE {key} IN ({listed})")
     for preset in (V1P1, V1P2):
         made = make(engine, ELEMENTARY, preset, (FULL, DEMOGRAPHICS))
-        _require_absent(made, kept_files, caplog.text, [MARKER, *hidden])
+        _require_absent(made, caplog.text, [MARKER, *hidden])
         assert "spr-student-1" in {row["sourcedId"] for row in made.files["users"]}
 
 
@@ -237,15 +217,15 @@ def _mark(engine: sa.Engine, table: str) -> str:
     return ", ".join(f"{name} = '{MARKER}'" for name in found)
 
 
-def _require_absent(made: Made, kept: list[Any], log: str, markers: list[str]) -> None:
+def _require_absent(made: Made, log: str, markers: list[str]) -> None:
     with zipfile.ZipFile(io.BytesIO(made.content)) as packed:
-        texts = [made.content, *(packed.read(name) for name in packed.namelist()), *(it.getvalue() for it in kept)]
+        texts = [made.content, *(packed.read(name) for name in packed.namelist())]
     for marker in markers:
         assert not any(marker.encode() in it for it in texts)
         assert marker not in log
 
 
-def test_an_erased_person_is_nowhere(make_database: Callable[[], str], kept_files: list[Any]) -> None:
+def test_an_erased_person_is_nowhere(make_database: Callable[[], str]) -> None:
     made = make_engine(make_database())
     load_export(made, "springfield-1.1")
     with made.begin() as connection:
@@ -253,11 +233,5 @@ def test_an_erased_person_is_nowhere(make_database: Callable[[], str], kept_file
         exclude_person(connection, TESTER, ExclusionKind.ERASED, "spr-student-1", Settings(secret_key=SECRET_KEY))
     zipped = make(made, BOTH, V1P2)
     made.dispose()
-    _require_absent(zipped, kept_files, "", ["spr-student-1"])
+    _require_absent(zipped, "", ["spr-student-1"])
     assert check(zipped.content) == []
-
-
-def test_the_temporary_files_have_no_name() -> None:
-    assert package.TemporaryFile is tempfile.TemporaryFile
-    with package.TemporaryFile() as made:
-        assert isinstance(made.name, int)

@@ -264,6 +264,14 @@ def test_a_file_that_would_lose_too_much_waits(world: World, change: str, words:
     assert world.approve().state == "sent"
 
 
+def test_the_roles_at_a_school_are_its_people_in_1_2(world: World) -> None:
+    world.run("UPDATE deliveries SET preset = 'oneroster-1.2'")
+    world.deliver()
+    assert world.approve().state == "sent"
+    world.run("UPDATE users SET status = 'tobedeleted' WHERE sourced_id IN ('spr-student-1', 'spr-student-2')")
+    assert "roles at spr-elementary would vanish" in str(world.deliver().message)
+
+
 def test_an_operator_who_narrows_rights_makes_the_file_wait(world: World) -> None:
     world.deliver()
     world.approve()
