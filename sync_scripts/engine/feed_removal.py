@@ -21,7 +21,7 @@ from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES, delete_run_values
 from roster_service.feeds.run_outcomes import DONE
 from roster_service.feeds.sync_lock import hold_lock
-from roster_service.roster.visible_orgs import end_grants, list_feed_grants
+from roster_service.roster.visible_orgs import FeedGrant, end_grants, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import Difference, compare_with_nothing
@@ -60,7 +60,6 @@ def remove_feed(
     report has a preview. Raises CommandError for an unknown feed, and for a removed one unless `at_once`; LockedError
     while another run of the feed is under way, unless `wait`; DatabaseUnavailableError if the database fails.
     """
-    retention_days = None if at_once else settings.retention_days
     with translate_database_errors(), engine.connect() as connection, hold_lock(connection, name, wait=wait):
         with connection.begin():
             feed = find_listed_feed(connection, name)
@@ -68,9 +67,7 @@ def remove_feed(
                 raise CommandError(f"the feed {name} was removed already; --now deletes its records at once")
         if dry_run:
             with connection.begin():
-                report, differences = _compare(connection, feed, at_once=at_once)
-                grants = list_feed_grants(connection, feed.id)
-                report = report.with_notices(*(grant.describe_end(retention_days) for grant in grants))
+                report, differences, _ = _compare(connection, feed, settings, at_once=at_once)
                 preview = make_preview(connection, differences, NOTHING, feed.id)
                 return dataclasses.replace(report, dry_run=True, preview=preview)
         with engine.begin() as other:
@@ -80,9 +77,7 @@ def remove_feed(
             with recorded(
                 connection, actor, Verb.FEED_REMOVE, subject, lambda: _read_state(connection, name, at_once=at_once)
             ):
-                report, differences = _compare(connection, feed, at_once=at_once)
-                grants = list_feed_grants(connection, feed.id)
-                report = report.with_notices(*(grant.describe_end(retention_days) for grant in grants))
+                report, differences, grants = _compare(connection, feed, settings, at_once=at_once)
                 if any(report.purged.values()) or any(difference.counts.any for difference in differences):
                     report = _write(connection, feed.id, number, report, differences, settings)
                 end_grants(connection, actor, grants if at_once else ())
@@ -103,8 +98,12 @@ def _read_state(connection: sa.Connection, name: str, *, at_once: bool) -> dict[
     return (read_feed_settings(connection, name) or {}) | records
 
 
-def _compare(connection: sa.Connection, feed: sa.Row[Any], *, at_once: bool) -> tuple[Report, list[Difference]]:
-    differences = compare_with_nothing(connection, feed.id)
+def _compare(
+    connection: sa.Connection, feed: sa.Row[Any], settings: Settings, *, at_once: bool
+) -> tuple[Report, list[Difference], list[FeedGrant]]:
+    """(the report of the removal, what it changes, the grants of the districts of the feed)."""
+    differences, grants = compare_with_nothing(connection, feed.id), list_feed_grants(connection, feed.id)
+    retention_days = None if at_once else settings.retention_days
     report = Report(
         feed=feed.name,
         format=feed.format,
@@ -113,8 +112,9 @@ def _compare(connection: sa.Connection, feed: sa.Row[Any], *, at_once: bool) -> 
         counts={TYPES[difference.table.name]: difference.counts for difference in differences},
         seconds={},
         purged=_count_records(connection, feed.id) if at_once else {},
+        notices=tuple(grant.describe_end(retention_days) for grant in grants),
     )
-    return report, differences
+    return report, differences, grants
 
 
 def _count_records(connection: sa.Connection, feed_id: int) -> dict[str, int]:

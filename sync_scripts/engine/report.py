@@ -61,10 +61,6 @@ class Report:
         """The number of rejected rows."""
         return sum(count.rejected for count in self.counts.values())
 
-    def with_notices(self, *notices: str) -> Report:
-        """The report with further notices."""
-        return dataclasses.replace(self, notices=(*self.notices, *notices))
-
     @property
     def is_partial(self) -> bool:
         """Whether the export was loaded, but for rejected rows."""
