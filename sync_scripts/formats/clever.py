@@ -139,20 +139,20 @@ SCHOOL = Cell("School_id", ID, required=True, refers=TO_SCHOOL)
 _declare = partial(declare_source, own_prefix="ext.")
 
 
-def _make_staff_file(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile:
+def _make_staff_file(name: str, kind: str, email: str, title: str) -> CsvFile:
     """The file `staff.csv`, or `admins.csv`, which `staff.csv` has replaced."""
     return _declare(
         name,
         describe_made(tables.users, kind),
         SCHOOL,
-        Cell(key, ID, required=True),
+        Cell("Staff_id", ID, required=True),
         Cell(email, NAME),
         Cell("First_name", TEXT, required=True),
         Cell("Last_name", NAME, required=True),
         Cell("Username", NAME),
         Cell("Password", SECRET),
         *list_cells(UNREAD, title, "Department", "Role"),
-        key=key,
+        key="Staff_id",
         unique=False,
         required=False,
     )
@@ -235,8 +235,8 @@ FILES = (
         unique=False,
         written_as="enrollments",
     ),
-    _make_staff_file("staff", "staff", "Staff_email", "Title", key="Staff_id"),
-    _make_staff_file("admins", "admin", "Admin_email", "Admin_title", key="Staff_id"),
+    _make_staff_file("staff", "staff", "Staff_email", "Title"),
+    _make_staff_file("admins", "admin", "Admin_email", "Admin_title"),
 )
 
 # Clever requires neither a user name nor a term.
