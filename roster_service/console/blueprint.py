@@ -29,7 +29,7 @@ from roster_service.console.filters import FILTERS
 from roster_service.console.frame import add_headers, make_csv, make_json, render_page
 from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
 from roster_service.console.screen import Form, Screen
-from roster_service.console.screens import FORMS, SCREENS
+from roster_service.console.screens import FORMS, SCREENS, find_place, list_menu
 from roster_service.console.visit import Download, Moved, Submission, Tools, Visit, open_reading
 from roster_service.errors import CommandError, TooManyTriesError
 from roster_service.feeds.export_previews import Upload
@@ -208,13 +208,15 @@ def _show_screen(screen: Screen, visit: Visit, status: int, error: str | None) -
 
 def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **values: Any) -> Response:
     may: Callable[[str], bool] = lambda verb: signed_in.role.includes(Verb(verb).least_role)  # noqa: E731
-    menu = [item for item in SCREENS if item.menu is not None and signed_in.role.includes(item.least)]
     given = {"screen": None, "query": {}, "error": None, **values}
+    section, opened = find_place(given["screen"], request.path.removeprefix(ROOT))
     return render_page(
         template,
         status,
         signed_in=signed_in,
-        menu=menu,
+        menu=list_menu(signed_in.role),
+        section=section,
+        opened=opened,
         may=may,
         csrf=ensure_csrf(),
         messages=get_flashed_messages(),

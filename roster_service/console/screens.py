@@ -1,9 +1,11 @@
-"""All screens and forms of the console, in the order of the menu."""
+"""All screens and forms of the console, and the five words of its menu, below which they are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 
+from roster_service.change_log.actors import OperatorRole
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views import (
     access,
@@ -13,6 +15,7 @@ from roster_service.console.views import (
     export_previews,
     feeds,
     files,
+    find,
     grants,
     held,
     operators,
@@ -28,27 +31,38 @@ from roster_service.console.views import (
     vendors,
 )
 
-_VIEWS = (
-    tonight,
-    runs,
-    rejected,
-    held,
-    feeds,
-    export_previews,
-    roster,
-    records,
-    quality,
-    vendors,
-    vendor,
-    grants,
-    clients,
-    files,
-    access,
-    disclosures,
-    changes,
-    people,
-    operators,
-    system,
-)
-SCREENS: Sequence[Screen] = tuple(screen for view in _VIEWS for screen in view.SCREENS)
-FORMS: Sequence[Form] = tuple(form for view in _VIEWS for form in view.FORMS)
+# The views by the word of the menu that has them. The first screen of a word with a name of its own in the menu is
+# that to which the word leads; the others with a name stand beside it.
+SECTIONS: Mapping[str, Sequence[ModuleType]] = {
+    "Tonight": (tonight, runs, rejected, held, feeds, export_previews, find),
+    "Roster": (roster, records, quality),
+    "Vendors": (vendors, vendor, grants, clients, files, access),
+    "Privacy": (disclosures, people),
+    "Settings": (system, operators, changes),
+}
+_OF_SECTION: Mapping[str, Sequence[Screen]] = {
+    word: tuple(screen for view in views for screen in view.SCREENS) for word, views in SECTIONS.items()
+}
+SCREENS: Sequence[Screen] = tuple(screen for screens in _OF_SECTION.values() for screen in screens)
+FORMS: Sequence[Form] = tuple(form for views in SECTIONS.values() for view in views for form in view.FORMS)
+
+
+def list_menu(role: OperatorRole) -> Mapping[str, Sequence[Screen]]:
+    """Returns the screens of the menu that a role may use, by the word that has them."""
+    return {
+        word: [screen for screen in screens if screen.menu is not None and role.includes(screen.least)]
+        for word, screens in _OF_SECTION.items()
+    }
+
+
+def find_place(shown: Screen | None, path: str) -> tuple[str, Screen | None]:
+    """Returns (the word of the menu, the screen of the menu) that a page belongs to. `shown`: its screen, None if it
+    has none, such as a page of credentials; `path`: its own, below the root of the console."""
+    listed = [screen for screen in SCREENS if screen.menu is not None and f"{path}/".startswith(f"{screen.path}/")]
+    opened = max(listed, key=lambda screen: len(screen.path), default=None)
+    if opened is not None and not opened.path and path:
+        opened = None
+    for word, screens in _OF_SECTION.items():
+        if (shown or opened) in screens:
+            return word, opened if opened in screens else None
+    return next(iter(SECTIONS)), None

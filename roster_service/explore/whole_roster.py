@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
+from roster_service.explore.references import LABELS
 from roster_service.explore.roster_facets import FACETS, make_facet_conditions
 from roster_service.explore.roster_search import make_search_condition
 from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
@@ -119,6 +120,23 @@ def find_records(connection: sa.Connection, wanted: Wanted, limits: Limits) -> F
         counts={} if is_more else _count_facets(connection, table, some),
         notices=plan.notices,
     )
+
+
+def find_named(
+    connection: sa.Connection, resource: Resource, version: Version, typed: str, facets: Mapping[str, str], most: int
+) -> tuple[Sequence[FoundRecord], bool]:
+    """Returns (the active records that a typed text names, whether there are more than these), in the order of their
+    names. Of more than `MOST_COUNTED` records, those of that number which PostgreSQL finds first."""
+    record = version.records[resource]
+    table = record.table
+    conditions = [table.c.status == "active", make_search_condition(table, typed)]
+    conditions += make_facet_conditions(table, facets)
+    named = sa.select(table.c.sourced_id, LABELS[table].label("label")).where(*conditions)
+    matching = named.cte("matching").prefix_with("MATERIALIZED")
+    some = sa.select(matching).limit(MOST_COUNTED).subquery()
+    ids = connection.scalars(sa.select(some.c.sourced_id).order_by(some.c.label, some.c.sourced_id).limit(most + 1))
+    found = ids.all()
+    return read_records(connection, make_resource_view(record, RIGHTS), found[:most]), len(found) > most
 
 
 def _order(keys: Any, descending: bool) -> tuple[sa.ColumnElement[str], Sequence[sa.ColumnElement[Any]]]:

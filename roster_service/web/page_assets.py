@@ -21,6 +21,7 @@ NAMES = frozenset(
     {
         "docs.css",
         "console.css",
+        "console.js",
         "htmx.min.js",
         "reference.css",
         "reference.js",

@@ -1346,6 +1346,8 @@ CREATE INDEX ix_audit_days_at ON public.audit_days USING btree (at);
 
 CREATE INDEX ix_audit_days_vendor_id_at ON public.audit_days USING btree (vendor_id, at);
 
+CREATE INDEX ix_audit_request_id ON public.audit USING btree (request_id);
+
 CREATE INDEX ix_audit_vendor_id_at ON public.audit USING btree (vendor_id, at);
 
 CREATE INDEX ix_changes_at ON public.changes USING btree (at);

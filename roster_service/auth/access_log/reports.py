@@ -160,7 +160,7 @@ class AccessLogFilter:
     """The rows of the access log to list; None does not narrow them. `since`: from this instant on; `caller`: an OAuth
     client id, or the prefix of an API key; `district`: that the vendor's grants opened; `scope`: in the short spelling,
     or a permission flag; `person`: the hash of a person whose records were disclosed (`PersonHasher.hash_id`);
-    `method`: of the request, or that of a file."""
+    `method`: of the request, or that of a file; `request`: the id of a request, of the first or the last of a day."""
 
     vendor_id: int | None = None
     since: datetime | None = None
@@ -170,6 +170,7 @@ class AccessLogFilter:
     district: str | None = None
     person: bytes | None = None
     method: str | None = None
+    request: str | None = None
 
 
 def _has_person(id_hash: bytes) -> sa.ColumnElement[bool]:
@@ -209,6 +210,7 @@ _CONDITIONS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     "scope": lambda value: sa.literal(value) == sa.any_(sa.func.string_to_array(disclosures.c.scope, " ")),
     "district": lambda value: sa.literal(value) == sa.any_(disclosures.c.districts),
     "person": _has_person,
+    "request": lambda value: (disclosures.c.request_id == value) | (disclosures.c.last_request_id == value),
 }
 
 

@@ -96,6 +96,7 @@ def read_disclosures(visit: Visit) -> Disclosures:
         address=visit.get("address"),
         scope=visit.get("scope"),
         district=visit.get("district"),
+        request=visit.get("request"),
         person=None if one is None else hasher.hash_id(one.sourcedId),
     )
     rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))

@@ -137,7 +137,7 @@ def read_roster(visit: Visit) -> RosterList:
     page = visit.get_number("page", 1, MOST_OFFSET // PAGE)
     table = V1P2.records[resource].table
     chosen = {name: given[name] for name in FACETS[table] if name in given}
-    found, problem = Found((), False, 0, False, {}, ()), _find_problem(given)
+    found, problem = Found((), False, 0, False, {}, ()), find_problem(given)
     if problem is None:
         wanted = Wanted(
             resource=resource,
@@ -179,7 +179,7 @@ def search_roster(
 ) -> tuple[Sequence[RecordRow], str | None]:
     """Returns (records, None) with at most `most` records that a typed text names, one of them that with this id if
     there is one; or ((), why nothing was looked for)."""
-    problem = _find_problem({"search": typed})
+    problem = find_problem({"search": typed})
     if problem is not None:
         return (), problem
     sort = next(sort for known, _, sort in KINDS.values() if known is resource)
@@ -207,7 +207,7 @@ def _find(connection: sa.Connection, wanted: Wanted, settings: Settings) -> tupl
         return Found((), False, 0, False, {}, ()), str(error)
 
 
-def _find_problem(given: Mapping[str, str]) -> str | None:
+def find_problem(given: Mapping[str, str]) -> str | None:
     """Why these values cannot be looked for; None if they can. The plan of the filter has its own reasons."""
     if any("\x00" in value for name, value in given.items() if name != "filter"):
         return "a NUL is in no value of the roster"

@@ -141,6 +141,8 @@ audit = sa.Table(
     sa.Column("entry_id", UUID, unique=True),
     sa.Index(None, "vendor_id", "at"),
     sa.Index(None, "at"),
+    # The search of the console.
+    sa.Index(None, "request_id"),
 )
 
 # The visible orgs of each vendor. `refresh_visible_orgs` writes the rows when grants change, and in every sync that

@@ -508,6 +508,7 @@ CREATE TABLE audit (
 -- A search reads the people of each row: those of a page of 1,000 stay in the row.
 ALTER TABLE audit ALTER people SET STORAGE MAIN;
 CREATE INDEX ix_audit_at ON audit (at);
+CREATE INDEX ix_audit_request_id ON audit (request_id);
 CREATE INDEX ix_audit_vendor_id_at ON audit (vendor_id, at);
 
 CREATE TABLE visible_orgs (
