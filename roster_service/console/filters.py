@@ -106,6 +106,11 @@ def to_colour(outcome: str) -> str:
     return OUTCOMES[outcome].colour
 
 
+def to_shape(outcome: str | None) -> str:
+    """Returns the shape of a night: that of the colour of its outcome, or `none` for a night without a run."""
+    return "none" if outcome is None else to_colour(outcome)
+
+
 def to_cause(outcome: str, message: str | None) -> str:
     """Returns why a run has its outcome."""
     return OUTCOMES[outcome].explain(message)
@@ -141,6 +146,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "effect": to_effect,
     "query": to_query,
     "segment": to_segment,
+    "shape": to_shape,
     "sentence": to_sentence,
     "value": to_value,
     "words": to_words,

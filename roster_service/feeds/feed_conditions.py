@@ -28,6 +28,11 @@ class Condition:
     needs: bool = False
 
     @property
+    def first_cause(self) -> str:
+        """The cause, or the first of several, which a semicolon separates."""
+        return self.cause.partition("; ")[0]
+
+    @property
     def sentence(self) -> str:
         """The word and its cause, for a text without a badge."""
         return f"{self.word}: {self.cause}"

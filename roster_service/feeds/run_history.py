@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import sqlalchemy as sa
@@ -151,6 +152,21 @@ def list_latest_runs(connection: sa.Connection, count: int) -> Mapping[str, Sequ
         made = _make_finished(row)
         # A run of the same export counts nothing.
         of_feed.append(made if made.records or not of_feed else replace(made, records=of_feed[-1].records))
+    return found
+
+
+def list_nights(connection: sa.Connection, first: date) -> Mapping[str, Mapping[date, str]]:
+    """Returns the outcome of the latest run of each day in UTC from `first` on, by the name of the feed. A run of
+    before `first` is left out, and so is a day without a run."""
+    day = sa.func.date(sa.func.timezone("UTC", sync_runs.c.started_at))
+    latest = sa.select(sync_runs.c.id, sync_runs.c.outcome, feeds.c.name, day.label("day"))
+    latest = latest.join(feeds, feeds.c.id == sync_runs.c.feed_id).where(day >= first)
+    latest = latest.distinct(sync_runs.c.feed_id, day).order_by(sync_runs.c.feed_id, day, sync_runs.c.id.desc())
+    interrupted = find_interrupted(connection)
+    found: dict[str, dict[date, str]] = {}
+    for row in connection.execute(latest):
+        outcome = INTERRUPTED if row.outcome == RUNNING and row.id in interrupted else row.outcome
+        found.setdefault(row.name, {})[row.day] = outcome
     return found
 
 

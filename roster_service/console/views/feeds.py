@@ -35,11 +35,14 @@ MOST_WORDS_BYTES = 2**20
 
 @dataclass(frozen=True)
 class FeedList:
-    """All feeds. `conditions`: what is said of each, by its name; `formats`: to choose from."""
+    """The chosen feeds. `conditions`: what is said of each, by its name; `formats`, `words`: to choose from; `count`:
+    of all feeds."""
 
     feeds: Paged
     conditions: Mapping[str, Sequence[Condition]]
     formats: Sequence[str]
+    words: Sequence[str]
+    count: int
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,19 @@ class RemovalPage:
 
 
 def read_feeds(visit: Visit) -> FeedList:
-    """Reads the list of feeds."""
-    listed = cut_page(visit, feeds.list_feeds(visit.connection))
-    return FeedList(listed, {feed.name: list_conditions(feed, visit.settings) for feed in listed.rows}, FORMATS)
+    """Reads the list of feeds that the query string wants: with a text in the name, a word, or a need."""
+    text, word = (visit.get("search") or "").casefold(), visit.get("word")
+    conditions = {feed: list_conditions(feed, visit.settings) for feed in feeds.list_feeds(visit.connection)}
+    chosen = [
+        feed
+        for feed, said in conditions.items()
+        if text in feed.name.casefold()
+        and (word is None or said[0].word == word)
+        and (visit.get("needs") is None or said[0].needs)
+    ]
+    words = sorted({said[0].word for said in conditions.values()})
+    listed = cut_page(visit, chosen)
+    return FeedList(listed, {feed.name: conditions[feed] for feed in listed.rows}, FORMATS, words, len(conditions))
 
 
 def read_feed(visit: Visit) -> FeedPage:

@@ -1,29 +1,33 @@
-"""The first page: the last sync at a glance, and what a person must do first."""
+"""The first page: what the last night did, in one sentence, and what a person must do first."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
-from roster_service.auth.access_log.reports import UsageRow, read_usage
+from roster_service.auth.access_log.reports import read_usage
 from roster_service.change_log.actors import OperatorRole
-from roster_service.console.filters import to_segment
+from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
 from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
-from roster_service.feeds.figures import read_ordering_size
 from roster_service.feeds.held_runs import HELD
-from roster_service.feeds.run_history import FinishedRun, list_latest_runs
-from roster_service.feeds.run_outcomes import Colour
+from roster_service.feeds.run_history import FinishedRun, list_latest_runs, list_nights
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, Colour
 
-# The runs of a small chart.
-CHARTED_RUNS = 30
-# A card shows the types of records that districts count in.
-CHARTED = ("users", "classes", "enrollments")
+# The nights that a row shows, and the runs that are read to find the last two good ones.
+NIGHTS, READ_RUNS = 14, 10
+# With more feeds than this, only those in need have rows, and no more of them than the second number.
+MOST_FEEDS, MOST_IN_NEED = 12, 20
+# The types of records that districts count in. The first is that of the column of numbers.
+COUNTED = ("users", "classes", "enrollments")
+# The feeds in need that the sentence names.
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -36,77 +40,151 @@ class Task:
 
 
 @dataclass(frozen=True)
-class FeedCard:
-    """A feed with its last runs. `conditions`: what is said of it, the gravest first; `charts`: by type of record, the
-    number of records after each of the last good runs, the oldest first; `tasks`: what a person must do about it."""
+class Growth:
+    """How the records of a type changed from the last good run but one to the last good run. `percent`: of `before`."""
 
-    feed: Feed
-    conditions: Sequence[Condition]
-    last: FinishedRun | None
-    charts: Mapping[str, Sequence[int]]
-    tasks: Sequence[Task]
+    type: str
+    before: int
+    now: int
+
+    @property
+    def percent(self) -> float:
+        """The change in percent; 100 where there was none before."""
+        return 100 * (self.now - self.before) / self.before if self.before else 100.0 * bool(self.now)
 
 
 @dataclass(frozen=True)
-class ActiveVendor:
-    """A vendor's requests of today, in UTC. `refused`: answered 4xx, limits included; `failed`: answered 5xx."""
+class FeedRow:
+    """A feed with its last nights. `conditions`: what is said of it, the gravest first; `task`: the page where a person
+    acts, None if nobody must; `is_loaded`: whether its latest run made the roster that of its export; `nights`: the
+    outcome of each of the last nights, the oldest first, None where no run was; `people`: after the last good run;
+    `growth`: that of the type that changed most in it."""
 
-    vendor: str
+    feed: Feed
+    conditions: Sequence[Condition]
+    task: str | None
+    is_loaded: bool
+    last: FinishedRun | None
+    nights: Sequence[str | None]
+    people: int | None
+    growth: Growth | None
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The feeds of one word that have no row. `people`: of them together."""
+
+    word: str
+    colour: Colour
+    feeds: int
+    people: int
+
+
+@dataclass(frozen=True)
+class VendorsToday:
+    """The requests of all vendors today, in UTC. `refused`: answered 4xx, limits included; `failed`: answered 5xx."""
+
+    vendors: int
     requests: int
-    records: int
     refused: int
     failed: int
 
 
 @dataclass(frozen=True)
 class Tonight:
-    """The content of the page. `is_whole`: whether all that the exports have is loaded; `removed`: the number of feeds
-    that were removed, which have no card; `ordering_bytes`: that the orderings take on disk; `is_live`: whether the
-    page changes by itself."""
+    """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person; `rows`:
+    the feeds that are shown, those in need first; `hidden`: feeds in need without a row; `rest`: the other feeds
+    without one; `days`: the first and the last of the nights; `is_live`: whether the page changes by itself."""
 
-    tasks: Sequence[Task]
-    cards: Sequence[FeedCard]
-    is_whole: bool
-    removed: int
-    vendors: Sequence[ActiveVendor]
-    ordering_bytes: int
+    sentence: str
+    is_good: bool
+    deliveries: Sequence[Task]
+    rows: Sequence[FeedRow]
+    hidden: int
+    rest: Sequence[Rest]
+    feeds: int
+    days: tuple[str, str]
+    vendors: VendorsToday
     is_live: bool
 
 
 def read_tonight(visit: Visit) -> Tonight:
-    """Reads the health of every feed, the vendors of today, and the disk that the orderings take."""
-    connection = visit.connection
-    listed = list_feeds(connection)
-    runs = list_latest_runs(connection, CHARTED_RUNS)
-    cards = [
-        _make_card(feed, runs.get(feed.name, ()), list_conditions(feed, visit.settings))
-        for feed in listed
+    """Reads the last nights of every feed, the files that were not sent, and the vendors of today."""
+    connection, today = visit.connection, datetime.now(UTC).date()
+    first = today - timedelta(days=NIGHTS - 1)
+    runs, nights = list_latest_runs(connection, READ_RUNS), list_nights(connection, first)
+    rows = [
+        _make_row(feed, runs.get(feed.name, ()), nights.get(feed.name, {}), first, visit)
+        for feed in list_feeds(connection)
         if feed.state != FeedState.REMOVED
     ]
-    said = [condition for card in cards for condition in card.conditions]
+    rows.sort(key=lambda row: (row.task is None, row.conditions[0].word != HELD, row.feed.name))
+    needy = [row for row in rows if row.task is not None]
+    shown = rows if len(rows) <= MOST_FEEDS else needy[:MOST_IN_NEED]
+    deliveries = list(_list_delivery_tasks(list_deliveries(connection)))
     return Tonight(
-        tasks=[*(task for card in cards for task in card.tasks), *_list_delivery_tasks(list_deliveries(connection))],
-        cards=sorted(cards, key=lambda card: (not card.tasks, card.feed.name)),
-        is_whole=all(condition.colour == Colour.GOOD for condition in said),
-        removed=len(listed) - len(cards),
-        vendors=list(_sum_vendors(read_usage(connection, None, datetime.now(UTC).date()))),
-        ordering_bytes=read_ordering_size(connection),
+        sentence=make_sentence(rows),
+        is_good=not needy and not deliveries,
+        deliveries=deliveries,
+        rows=shown,
+        hidden=len(needy) - len([row for row in shown if row.task is not None]),
+        rest=list(_sum_rest([row for row in rows if row.task is None])) if len(rows) > MOST_FEEDS else (),
+        feeds=len(rows),
+        days=(first.isoformat(), today.isoformat()),
+        vendors=_sum_vendors(visit, today),
         # A held run without a task is one whose approval is under way.
-        is_live=any(card.feed.is_running or (card.feed.held_run and not card.tasks) for card in cards),
+        is_live=any(row.feed.is_running or (row.feed.held_run and row.task is None) for row in rows),
     )
 
 
-def _make_card(feed: Feed, runs: Sequence[FinishedRun], conditions: Sequence[Condition]) -> FeedCard:
-    good = [run for run in runs if run.is_good]
-    charts = {name: [run.records.get(name, 0) for run in good] for name in CHARTED}
-    tasks = [_make_task(feed, condition) for condition in conditions if condition.needs]
-    return FeedCard(feed, conditions, runs[-1] if runs else None, charts, tasks)
+def make_sentence(rows: Sequence[FeedRow]) -> str:
+    """Returns the state of all feeds in one or two sentences. `rows`: of all feeds, those in need first."""
+    if not rows:
+        return "There is no feed yet."
+    loaded = sum(row.is_loaded for row in rows)
+    states = Counter(row.conditions[0].word for row in rows if not row.is_loaded and row.task is None)
+    others = "".join(f", {number} {'is' if number == 1 else 'are'} {word}" for word, number in sorted(states.items()))
+    needy = [row for row in rows if row.task is not None]
+    text = f"{loaded:,} of {to_counted(len(rows), 'feed')} loaded{others}."
+    if not needy:
+        return f"{text} Nothing needs you."
+    named = [f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy[:NAMED]]
+    if len(needy) > NAMED:
+        named.append(f"and {len(needy) - NAMED:,} more")
+    return f"{text} {len(needy):,} {'needs' if len(needy) == 1 else 'need'} you: {'; '.join(named)}."
 
 
-def _make_task(feed: Feed, condition: Condition) -> Task:
+def _make_row(
+    feed: Feed, runs: Sequence[FinishedRun], nights: Mapping[date, str], first: date, visit: Visit
+) -> FeedRow:
+    conditions = list_conditions(feed, visit.settings)
+    good = [run for run in runs if run.is_good and run.records]
+    growths = []
+    if len(good) > 1:
+        growths = [Growth(name, good[-2].records.get(name, 0), good[-1].records.get(name, 0)) for name in COUNTED]
+    return FeedRow(
+        feed=feed,
+        conditions=conditions,
+        task=_find_task(feed, conditions[0]) if conditions[0].needs else None,
+        is_loaded=feed.last_outcome in LOADED_OUTCOMES,
+        last=runs[-1] if runs else None,
+        nights=[nights.get(first + timedelta(days=number)) for number in range(NIGHTS)],
+        people=good[-1].records.get(COUNTED[0], 0) if good else None,
+        growth=max(growths, key=lambda growth: abs(growth.percent), default=None),
+    )
+
+
+def _find_task(feed: Feed, condition: Condition) -> str:
     own = f"/feeds/{to_segment(feed.name)}" if condition.run is None else f"/runs/{condition.run}"
-    path = f"{own}/held" if condition.word == HELD else own
-    return Task(f"{feed.name}: {condition.sentence}", condition.remedy, path)
+    return f"{own}/held" if condition.word == HELD else own
+
+
+def _sum_rest(rows: Sequence[FeedRow]) -> Iterator[Rest]:
+    """Yields the feeds of each word, the most first."""
+    words = Counter(row.conditions[0].word for row in rows)
+    for word, number in words.most_common():
+        own = [row for row in rows if row.conditions[0].word == word]
+        yield Rest(word, own[0].conditions[0].colour, number, sum(row.people or 0 for row in own))
 
 
 def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
@@ -120,16 +198,14 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
             yield Task(text, remedy, f"/vendors/{delivery.vendor_id}")
 
 
-def _sum_vendors(rows: Sequence[UsageRow]) -> Iterator[ActiveVendor]:
-    for vendor in sorted({row.vendor for row in rows}):
-        own = [row for row in rows if row.vendor == vendor]
+def _sum_vendors(visit: Visit, today: date) -> VendorsToday:
+    rows = read_usage(visit.connection, None, today)
 
-        def count(status: str, own: Sequence[UsageRow] = own) -> int:
-            return sum(row.requests for row in own if row.status == status)
+    def count(*statuses: str) -> int:
+        return sum(row.requests for row in rows if not statuses or row.status in statuses)
 
-        total = sum(row.requests for row in own)
-        yield ActiveVendor(vendor, total, sum(row.records for row in own), count("4xx"), count("5xx"))
+    return VendorsToday(len({row.vendor for row in rows}), count(), count("4xx"), count("5xx"))
 
 
-SCREENS = (Screen("tonight", "", "Tonight", OperatorRole.VIEWER, read_tonight, lambda it: it.vendors, "Tonight"),)
+SCREENS = (Screen("tonight", "", "Tonight", OperatorRole.VIEWER, read_tonight, lambda it: it.rows, "Tonight"),)
 FORMS = ()

@@ -1,0 +1,111 @@
+"""Feeds with made-up histories of runs, for the screens of runs: each feed has the night that its name in `LAST` says.
+
+The rows are those that a sync writes, without a roster behind them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from roster_service.db.tables import feeds, sync_runs
+
+TYPES = ("orgs", "academicSessions", "courses", "classes", "users", "enrollments")
+
+
+@dataclass(frozen=True)
+class Night:
+    """The last night of a feed. `outcome`: of its run, None if it has none; `finishes`: whether the run has an end."""
+
+    outcome: str | None
+    message: str | None = None
+    refused: int = 0
+    finishes: bool = True
+    paused: bool = False
+
+
+LAST: Mapping[str, Night] = {
+    "done": Night("done"),
+    "unchanged": Night("unchanged"),
+    "held": Night("held", "338 of 677 users would vanish, more than 20%"),
+    "refused": Night("refused", "orgs.csv is missing, and the manifest names it"),
+    "stale": Night("stale", "the export has been the same for 4 days"),
+    "missing": Night("missing", "there is no export at /exports/nightly"),
+    "paused": Night("done", paused=True),
+    "killed": Night("running", finishes=False),
+    "rejected": Night("partial", "34 of 677 rows of users.csv are rejected", refused=34),
+    "never": Night(None),
+}
+
+
+def add_feed(
+    connection: sa.Connection, name: str, night: Night, before: Sequence[str], users: int, random_: random.Random
+) -> None:
+    """Adds a feed, a run of each outcome of `before`, one a night, and the last night. `users`: about how many it
+    has."""
+    today = datetime.now(UTC)
+    days = {"pause_from": today.date(), "pause_until": today.date(), "pause_reason": "rollover"}
+    row: dict[str, Any] = {
+        "name": name,
+        "format": "oneroster",
+        "path": f"/exports/{name}",
+        **(days if night.paused else {}),
+    }
+    feed_id = connection.execute(sa.insert(feeds).values(row).returning(feeds.c.id)).scalar_one()
+    outcomes = [(outcome, None, 0, True) for outcome in before]
+    if night.outcome is not None:
+        outcomes.append((night.outcome, night.message, night.refused, night.finishes))
+    for number, (outcome, message, refused, finishes) in enumerate(outcomes):
+        begun = today - timedelta(days=len(outcomes) - 1 - number, minutes=30)
+        users += random_.randint(-3, 4)
+        is_counted = outcome in ("done", "partial", "held")
+        counts = {name: _count(users, outcome, random_) for name in TYPES} if is_counted else {}
+        connection.execute(
+            sa.insert(sync_runs).values(
+                feed_id=feed_id,
+                format="oneroster",
+                source=f"/exports/{name}",
+                started_at=begun,
+                finished_at=begun + timedelta(seconds=20) if finishes else None,
+                outcome=outcome,
+                counts=counts,
+                seconds={},
+                message=message,
+                refused=refused,
+                files=[{"file": "users.csv", "mode": "bulk", "rows": users, "rejected": refused}] if is_counted else [],
+                preview={"schools": [], "grades": [], "roles": [], "classes": [], "samples": []}
+                if outcome == "held"
+                else None,
+            )
+        )
+
+
+def _count(users: int, outcome: str, random_: random.Random) -> dict[str, int]:
+    gone = users // 2 if outcome == "held" else random_.randint(0, 5)
+    changed = random_.randint(0, 20)
+    return {
+        "added": random_.randint(0, 5),
+        "changed": changed,
+        "revived": 0,
+        "tombstoned": gone,
+        "unchanged": max(users - gone - changed, 0),
+        "refused": 0,
+        "purged": 0,
+    }
+
+
+def add_feeds(connection: sa.Connection, count: int, seed: int) -> None:
+    """Adds feeds, three of four of which loaded, with up to 20 nights before the last one."""
+    random_ = random.Random(seed)
+    for number in range(count):
+        kind = random_.choice(list(LAST)) if random_.random() < 0.25 else "done"
+        before = [
+            random_.choice(("done", "done", "done", "unchanged", "partial", "missing", "refused"))
+            for _ in range(random_.randint(0, 20) if LAST[kind].outcome else 0)
+        ]
+        add_feed(connection, f"{kind}-{number:03}", LAST[kind], before, random_.randint(300, 4000), random_)
