@@ -173,8 +173,9 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
     require_csrf()
     submission = Submission(tools, signed_in, place, request.form, request.form.getlist, _list_uploads)
     try:
-        if form.typed is not None and submission.get("typed") != form.typed(submission):
-            raise CommandError(f"this is not {form.typed(submission)}; nothing was changed")
+        typed = None if form.typed is None else form.typed(submission)
+        if typed is not None and submission.get("typed") != typed:
+            raise CommandError(f"this is not {typed}; nothing was changed")
         outcome = form.run(submission)
     except CommandError as error:
         status = 429 if isinstance(error, TooManyTriesError) else 422

@@ -30,11 +30,12 @@ class Screen:
 class Form:
     """A form. It is sent to the path of its screen and its own name. `verb`: decides which role may send it; `run`:
     makes the change, or raises CommandError, which the screen shows beside the form; `typed`: the text that the
-    operator must type to go on, None if nothing needs to be typed; `takes_export`: whether its files may be large."""
+    operator must type to go on, None if nothing needs to be typed for any, or for this one; `takes_export`: whether its
+    files may be large."""
 
     screen: str
     name: str
     verb: Verb
     run: Callable[[Submission], Outcome]
-    typed: Callable[[Submission], str] | None
+    typed: Callable[[Submission], str | None] | None
     takes_export: bool = False

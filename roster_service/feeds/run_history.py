@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import (
     ROSTER_TABLES,
@@ -35,6 +36,8 @@ TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, t
 REFERRING = ("agents", "userSourcedId")
 # The key in the counts of a type for the records that the purge after the run removed.
 PURGED = "purged"
+# A file of fewer rows before is too small to tell whether it was cut off.
+LEAST_ROWS = 10
 # The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
 COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "rejected", PURGED)
 
@@ -131,7 +134,8 @@ def list_run_page(
 @dataclass(frozen=True)
 class FinishedRun:
     """A finished run, for a comparison with those before it. `records`: by type, the live records of the feed after it;
-    `is_good`: whether the roster is that of its export."""
+    `is_good`: whether the roster is that of its export; `rows`: by file, those of its export that
+    it read."""
 
     run: int
     outcome: str
@@ -139,19 +143,25 @@ class FinishedRun:
     records: dict[str, int]
     rejected: int
     is_good: bool
+    rows: dict[str, int]
 
 
-def list_latest_runs(connection: sa.Connection, count: int) -> Mapping[str, Sequence[FinishedRun]]:
-    """Returns the latest `count` finished runs of each feed, the oldest first, by the name of the feed."""
+_GOOD = (sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.counts != {})
+
+
+def list_latest_runs(
+    connection: sa.Connection, count: int, *, is_good: bool = False
+) -> Mapping[str, Sequence[FinishedRun]]:
+    """Returns the latest `count` finished runs of each feed, the oldest first, by the name of the feed. `is_good`: only
+    those after which the roster was that of the export, and which counted it: a run of the same export counts
+    nothing."""
     number = sa.func.row_number().over(partition_by=sync_runs.c.feed_id, order_by=sync_runs.c.id.desc())
-    latest = sa.select(sync_runs, number.label("number")).where(sync_runs.c.finished_at.is_not(None)).subquery()
+    finished = sa.select(sync_runs, number.label("number")).where(sync_runs.c.finished_at.is_not(None))
+    latest = (finished.where(*_GOOD) if is_good else finished).subquery()
     rows = sa.select(latest, feeds.c.name).join(feeds, feeds.c.id == latest.c.feed_id).where(latest.c.number <= count)
     found: dict[str, list[FinishedRun]] = {}
     for row in connection.execute(rows.order_by(latest.c.id)):
-        of_feed = found.setdefault(row.name, [])
-        made = _make_finished(row)
-        # A run of the same export counts nothing.
-        of_feed.append(made if made.records or not of_feed else replace(made, records=of_feed[-1].records))
+        found.setdefault(row.name, []).append(_make_finished(row))
     return found
 
 
@@ -161,7 +171,7 @@ def list_nights(connection: sa.Connection, first: date) -> Mapping[str, Mapping[
     day = sa.func.date(sa.func.timezone("UTC", sync_runs.c.started_at))
     latest = sa.select(sync_runs.c.id, sync_runs.c.outcome, feeds.c.name, day.label("day"))
     latest = latest.join(feeds, feeds.c.id == sync_runs.c.feed_id).where(day >= first)
-    latest = latest.distinct(sync_runs.c.feed_id, day).order_by(sync_runs.c.feed_id, day, sync_runs.c.id.desc())
+    latest = latest.ext(distinct_on(sync_runs.c.feed_id, day)).order_by(sync_runs.c.feed_id, day, sync_runs.c.id.desc())
     interrupted = find_interrupted(connection)
     found: dict[str, dict[date, str]] = {}
     for row in connection.execute(latest):
@@ -170,13 +180,23 @@ def list_nights(connection: sa.Connection, first: date) -> Mapping[str, Mapping[
     return found
 
 
-def find_good_run_before(connection: sa.Connection, run: int) -> FinishedRun | None:
-    """Returns the latest run of the feed of `run` before it after which the roster was that of the export."""
+def list_good_runs_before(connection: sa.Connection, run: int, count: int) -> Sequence[FinishedRun]:
+    """Returns the latest `count` runs of the feed of `run` before it after which the roster was that of the export,
+    the latest first."""
     own = sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
-    good = sa.select(sync_runs).where(sync_runs.c.feed_id == own, sync_runs.c.id < run)
-    good = good.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.counts != {})
-    row = connection.execute(good.order_by(sync_runs.c.id.desc()).limit(1)).one_or_none()
-    return None if row is None else _make_finished(row)
+    good = sa.select(sync_runs).where(sync_runs.c.feed_id == own, sync_runs.c.id < run, *_GOOD)
+    return [_make_finished(row) for row in connection.execute(good.order_by(sync_runs.c.id.desc()).limit(count))]
+
+
+def explain_shrunk(files: Sequence[ReadFile], before: FinishedRun) -> Iterator[str]:
+    """Yields a sentence for each file of an export that has a fifth less rows than in a good run before it, or that is
+    not there any more. `files`: of the run."""
+    for file in files:
+        rows, earlier = file.rows or 0, before.rows.get(file.file, 0)
+        if file.mode == "bulk" and earlier >= LEAST_ROWS and rows * 5 <= earlier * 4:
+            yield f"{file.file} has {rows:,} rows, and had {earlier:,} in run {before.run}: the export looks cut off"
+        elif file.mode == "absent" and earlier:
+            yield f"{file.file} is not in the export, and had {earlier:,} rows in run {before.run}"
 
 
 def find_run_after(connection: sa.Connection, run: int, outcomes: Collection[str]) -> int | None:
@@ -192,7 +212,8 @@ def find_run_after(connection: sa.Connection, run: int, outcomes: Collection[str
 def _make_finished(row: sa.Row[Any]) -> FinishedRun:
     finished = row.finished_at.isoformat(timespec="seconds")
     records = count_live(row.counts)
-    return FinishedRun(row.id, row.outcome, finished, records, row.rejected, row.outcome in LOADED_OUTCOMES)
+    rows = {file["file"]: file["rows"] for file in row.files if file["rows"]}
+    return FinishedRun(row.id, row.outcome, finished, records, row.rejected, row.outcome in LOADED_OUTCOMES, rows)
 
 
 def count_live(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

@@ -233,8 +233,9 @@ def test_a_feed_with_any_name_has_a_page(console: Console, browser: Browser, nam
 def test_the_first_page_leads_to_the_page_of_a_feed(console: Console, browser: Browser) -> None:
     with console.engine.begin() as connection:
         add_feed(connection, TESTER, "new/one", "oneroster", None)
-    said = "new/one: not loaded: no export of it has been loaded yet"
-    task = re.search(rf'href="/console(/feeds/[^"]+)"><bdi>{said}', browser.get("").text)
+    page = browser.get("").text
+    assert "new/one, because no export of it has been loaded yet" in page
+    task = re.search(r'href="/console(/feeds/new[^"]+)">See what to do', page)
     assert task is not None
     assert read(browser, task[1])["feed"]["name"] == "new/one"
 

@@ -87,20 +87,46 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
         "<h2>By grade</h2>",
         "the rows need not add up to the number of users",
         "<h2>Samples</h2>",
-        '<h2 id="decide">Decide</h2>',
         "<details",
         "<summary>Limits of the feed</summary>",
         "for a type of at least 50 records, or a file of as many rows",
+        'id="decide"',
     )
     places = [page.index(text) for text in order]
     assert places == sorted(places)
-    assert page.index('<a href="#decide">Decide</a>') < places[1]
     buttons = re.findall(r"<button([^>]*)>((?:Approve|Discard|Set)[^<]*)<", page)
     assert buttons == [
-        (' class="danger"', "Approve: delete 5 records, change 1, add 1"),
-        (' class="plain"', "Discard: change nothing"),
         (' class="plain"', "Set the limits"),
+        (' class="danger"', "Approve: delete 5 records, change 1, add 1"),
+        (f' class="plain" formaction="/console/runs/{held}/held/discard"', "Discard: change nothing"),
     ]
+
+
+def test_an_approval_that_deletes_many_records_takes_a_second_step(
+    console: Console, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roster_service.console.views.held.MOST_DELETED", 4)
+    browser = console.log_in(OperatorRole.EDITOR)
+    assert "Type <strong>delete 5</strong> to go on" in browser.get(f"/runs/{held}/held").text
+    for typed in ({}, {"typed": "delete 4"}):
+        refused = browser.send(f"/runs/{held}/held/approve", csrf_of=f"/runs/{held}/held", **typed)
+        assert (refused.status_code, read_outcome(console, held)) == (422, "held")
+        assert "This is not delete 5; nothing was changed" in refused.text
+        assert not is_approving(console, held)
+    assert browser.send(f"/runs/{held}/held/discard", csrf_of=f"/runs/{held}/held").status_code == 303
+
+
+def test_a_file_that_lost_a_fifth_of_its_rows_is_named(console: Console, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "springfield"))
+    options = Options(Settings(home=console.home, hold_least_records=3))
+    load(console.engine, "springfield", folder, options=Options(Settings(home=console.home), allow_mass_delete=True))
+    without_rows("enrollments", *(f"spr-enr-{number:02}" for number in range(1, 5)))(folder)
+    run = load(console.engine, "springfield", folder, options=options).run
+    for path in (f"/runs/{run}", f"/runs/{run}/held"):
+        page = console.log_in().get(path).text
+        assert re.search(r"enrollments.csv has 13 rows, and had 17 in run \d+: the export looks cut off", page)
+        assert "users.csv has" not in page
+    shutil.rmtree(console.home / "held", ignore_errors=True)
 
 
 def test_an_approval_under_way_is_seen_everywhere_and_cannot_be_repeated(console: Console, approving: int) -> None:

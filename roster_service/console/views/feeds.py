@@ -120,8 +120,7 @@ def read_feed(visit: Visit) -> FeedPage:
 def read_removal(visit: Visit) -> RemovalPage:
     """Reads what the removal of a feed deletes."""
     feed = _find_feed(visit.connection, visit.place)
-    runs = list_latest_runs(visit.connection, SHOWN_RUNS).get(feed.name, ())
-    good = [run for run in runs if run.is_good]
+    good = list_latest_runs(visit.connection, 1, is_good=True).get(feed.name, ())
     days = visit.settings.retention_days
     number = find_listed_feed(visit.connection, feed.name).id
     grants = [grant.describe_end(days) for grant in list_feed_grants(visit.connection, number)]

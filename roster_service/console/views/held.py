@@ -9,15 +9,18 @@ from typing import Any
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
+from roster_service.console.views.runs import NIGHTS, Comparison, compare_run
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.change_history import find_changes
 from roster_service.feeds.feeds import Feed, change_feed, find_listed
 from roster_service.feeds.held_runs import HELD, drop_export
-from roster_service.feeds.run_history import RunDetails, find_run
+from roster_service.feeds.run_history import RunDetails, explain_shrunk, find_run, list_good_runs_before
 from roster_service.feeds.runs import Decision, discard_run, read_decision, start_approval
 from roster_service.settings import Settings
 
+# An approval that deletes more records takes a second step.
+MOST_DELETED = 100
 LIMITS = {
     "hold_tombstones_percent": "records of a type that would vanish",
     "hold_changes_percent": "records of a type that would change",
@@ -51,13 +54,18 @@ class SchoolRow:
 
 @dataclass(frozen=True)
 class HeldPage:
-    """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `deletes`: whether
-    an approval deletes records; `is_listed`: whether the records that it would change are stored."""
+    """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `shrunk`, `before`
+    and `compared`: as on the page of a run; `deletes`: the records that an approval deletes, and `typed`: what the
+    operator types for it, None if nothing; `is_listed`: whether the records that it would change are stored."""
 
     run: RunDetails
     feed: Feed
     shown: Mapping[str, Sequence[Mapping[str, Any]]]
-    deletes: bool
+    shrunk: Sequence[str]
+    before: int | None
+    compared: Sequence[Comparison]
+    deletes: int
+    typed: str | None
     is_listed: bool
     limits: Sequence[Limit]
     decision: Decision
@@ -70,11 +78,16 @@ def read_held(visit: Visit) -> HeldPage:
         raise CommandError(f"the run {run.run} has no preview: it is {run.outcome}, and was not held")
     shown = run.preview or {}
     feed = find_listed(visit.connection, run.feed)
+    good = list_good_runs_before(visit.connection, run.run, NIGHTS)
     return HeldPage(
         run,
         feed,
         {name: shown.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")},
-        any(of_type.get("tombstoned") for of_type in run.counts.values()),
+        list(explain_shrunk(run.files, good[0])) if good else [],
+        good[0].run if good else None,
+        compare_run(run, good),
+        _count_deleted(run),
+        _name_deletion(run),
         find_changes(visit.connection, run.run) is not None,
         list_limits(feed, visit.settings),
         read_decision(visit.connection, visit.settings.home, run),
@@ -110,6 +123,22 @@ def read_limit(given: str | None) -> int | None:
     return int(given)
 
 
+def _count_deleted(run: RunDetails) -> int:
+    return sum(of_type.get("tombstoned", 0) for of_type in run.counts.values())
+
+
+def _name_deletion(run: RunDetails) -> str | None:
+    """What an operator types to approve a run that deletes many records; None for any other run."""
+    deleted = _count_deleted(run)
+    return f"delete {deleted}" if deleted > MOST_DELETED else None
+
+
+def read_typed(sent: Submission) -> str | None:
+    """Returns what the operator must type for the approval, None if nothing."""
+    with sent.change() as connection:
+        return _name_deletion(find_run(connection, int(sent.place["run"])))
+
+
 def approve(sent: Submission) -> Outcome:
     """Starts the approval, and shows the run, which tells how it goes on."""
     run = int(sent.place["run"])
@@ -141,7 +170,7 @@ def set_limits(sent: Submission) -> Outcome:
 _PATH = "/runs/<int:run>/held"
 SCREENS = (Screen("held", _PATH, "Held run", OperatorRole.VIEWER, read_held, list_school_rows, None),)
 FORMS = (
-    Form("held", "approve", Verb.SYNC_APPROVE, approve, None),
+    Form("held", "approve", Verb.SYNC_APPROVE, approve, read_typed),
     Form("held", "discard", Verb.SYNC_DISCARD, discard, None),
     Form("held", "limits", Verb.FEED_SET, set_limits, None),
 )

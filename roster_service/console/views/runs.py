@@ -21,11 +21,13 @@ from roster_service.feeds.rejected_rows import count_rejected_rows, explain_miss
 from roster_service.feeds.run_history import (
     STEPS,
     TYPES,
+    FinishedRun,
     Run,
     RunDetails,
     count_live,
-    find_good_run_before,
+    explain_shrunk,
     find_run,
+    list_good_runs_before,
     list_run_page,
 )
 from roster_service.feeds.run_outcomes import OUTCOMES
@@ -35,6 +37,8 @@ from roster_service.roster.record_names import read_names
 
 # Changes of a page.
 PAGE = 50
+# The good runs beside a run.
+NIGHTS = 13
 # What each step does, for people.
 STEP_WORDS = {
     "digest": "look for a change of the files",
@@ -81,24 +85,30 @@ class Progress:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The live records of a type after a run, and after the last good run before it; None: that run had none."""
+    """The live records of a type after a run, and after the last good run before it; None: that run had none.
+    `nights`: after each of the last good runs, the oldest first, and after this one; `changes`: records by kind of
+    change, rejected rows, and those purged later; `is_touched`: whether there is any change."""
 
     type: str
     records: int
     before: int | None
+    nights: Sequence[int]
+    changes: Mapping[str, int]
+    is_touched: bool
 
 
 @dataclass(frozen=True)
 class RunPage:
     """A run. `steps`: all of them, with their seconds; `before`: the number of the last good run before it; `compared`:
-    with that run; `stored`: the rejected rows that are stored; `missing`: why the others are not; `decision`: on a held
-    run;
-    `is_live`: whether the page changes by itself."""
+    with that run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are
+    stored; `missing`: why the others are not; `decision`: on a held run; `is_live`: whether the page changes by
+    itself."""
 
     run: RunDetails
     steps: Sequence[Progress]
     before: int | None
     compared: Sequence[Comparison]
+    shrunk: Sequence[str]
     stored: int
     missing: str
     decision: Decision
@@ -158,22 +168,34 @@ def read_run(visit: Visit) -> RunPage:
     connection, number = visit.connection, int(visit.place["run"])
     run = find_run(connection, number)
     decision = read_decision(connection, visit.settings.home, run)
-    before = find_good_run_before(connection, number)
+    good = list_good_runs_before(connection, number, NIGHTS)
     stored = count_rejected_rows(connection, number)
-    compared = [
-        Comparison(name, count, None if before is None else before.records.get(name))
-        for name, count in count_live(run.counts).items()
-    ]
     return RunPage(
         run,
         list(_list_progress(connection, run)),
-        None if before is None else before.run,
-        compared,
+        good[0].run if good else None,
+        compare_run(run, good),
+        list(explain_shrunk(run.files, good[0])) if good else [],
         stored,
         explain_missing(run.rejected, stored),
         decision,
         is_live=run.outcome == RUNNING or decision.is_under_way,
     )
+
+
+def compare_run(run: RunDetails, good: Sequence[FinishedRun]) -> Sequence[Comparison]:
+    """Returns the types of records of a run, with those of the good runs before it. `good`: the latest first."""
+    return [
+        Comparison(
+            name,
+            count,
+            good[0].records.get(name) if good else None,
+            [*(one.records.get(name, 0) for one in reversed(good)), count],
+            run.counts[name],
+            any(number for kind, number in run.counts[name].items() if kind != "unchanged"),
+        )
+        for name, count in count_live(run.counts).items()
+    ]
 
 
 def read_changes(visit: Visit) -> ChangePage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -18,10 +18,10 @@ from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_history import FinishedRun, list_latest_runs, list_nights
-from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, Colour
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL, Colour
 
-# The nights that a row shows, and the runs that are read to find the last two good ones.
-NIGHTS, READ_RUNS = 14, 10
+# The nights that a row shows.
+NIGHTS = 14
 # With more feeds than this, only those in need have rows, and no more of them than the second number.
 MOST_FEEDS, MOST_IN_NEED = 12, 20
 # The types of records that districts count in. The first is that of the column of numbers.
@@ -112,9 +112,16 @@ def read_tonight(visit: Visit) -> Tonight:
     """Reads the last nights of every feed, the files that were not sent, and the vendors of today."""
     connection, today = visit.connection, datetime.now(UTC).date()
     first = today - timedelta(days=NIGHTS - 1)
-    runs, nights = list_latest_runs(connection, READ_RUNS), list_nights(connection, first)
+    last, good = list_latest_runs(connection, 1), list_latest_runs(connection, 2, is_good=True)
+    nights = list_nights(connection, first)
     rows = [
-        _make_row(feed, runs.get(feed.name, ()), nights.get(feed.name, {}), first, visit)
+        _make_row(
+            feed,
+            list_conditions(feed, visit.settings),
+            next(iter(last.get(feed.name, ())), None),
+            good.get(feed.name, ()),
+            [nights.get(feed.name, {}).get(first + timedelta(days=number)) for number in range(NIGHTS)],
+        )
         for feed in list_feeds(connection)
         if feed.state != FeedState.REMOVED
     ]
@@ -145,9 +152,11 @@ def make_sentence(rows: Sequence[FeedRow]) -> str:
     states = Counter(row.conditions[0].word for row in rows if not row.is_loaded and row.task is None)
     others = "".join(f", {number} {'is' if number == 1 else 'are'} {word}" for word, number in sorted(states.items()))
     needy = [row for row in rows if row.task is not None]
-    text = f"{loaded:,} of {to_counted(len(rows), 'feed')} loaded{others}."
+    partly = sum(row.is_loaded and row.feed.last_outcome == PARTIAL for row in rows)
+    but = f", {partly:,} of them but for rejected rows" if partly else ""
+    text = f"{loaded:,} of {to_counted(len(rows), 'feed')} loaded{but}{others}."
     if not needy:
-        return f"{text} Nothing needs you."
+        return f"{text} {'No decision waits for you' if partly or others else 'Nothing needs you'}."
     named = [f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy[:NAMED]]
     if len(needy) > NAMED:
         named.append(f"and {len(needy) - NAMED:,} more")
@@ -155,10 +164,12 @@ def make_sentence(rows: Sequence[FeedRow]) -> str:
 
 
 def _make_row(
-    feed: Feed, runs: Sequence[FinishedRun], nights: Mapping[date, str], first: date, visit: Visit
+    feed: Feed,
+    conditions: Sequence[Condition],
+    last: FinishedRun | None,
+    good: Sequence[FinishedRun],
+    nights: Sequence[str | None],
 ) -> FeedRow:
-    conditions = list_conditions(feed, visit.settings)
-    good = [run for run in runs if run.is_good and run.records]
     growths = []
     if len(good) > 1:
         growths = [Growth(name, good[-2].records.get(name, 0), good[-1].records.get(name, 0)) for name in COUNTED]
@@ -167,8 +178,8 @@ def _make_row(
         conditions=conditions,
         task=_find_task(feed, conditions[0]) if conditions[0].needs else None,
         is_loaded=feed.last_outcome in LOADED_OUTCOMES,
-        last=runs[-1] if runs else None,
-        nights=[nights.get(first + timedelta(days=number)) for number in range(NIGHTS)],
+        last=last,
+        nights=nights,
         people=good[-1].records.get(COUNTED[0], 0) if good else None,
         growth=max(growths, key=lambda growth: abs(growth.percent), default=None),
     )

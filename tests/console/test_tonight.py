@@ -1,0 +1,125 @@
+"""Tonight says of random installations what SQL says that is written apart from it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.console.views.tonight import MOST_FEEDS, MOST_IN_NEED, Tonight, read_tonight
+from roster_service.settings import Settings
+from tests.console.conftest import Console
+from tests.console.histories import LAST, add_feed, add_feeds
+from tests.extent import examples
+
+# The state of each feed, from its latest run alone; a run without an end whose feed nobody loads was killed.
+STATES = """
+SELECT feeds.name, latest.id AS run,
+    CASE WHEN latest.outcome = 'running' THEN 'interrupted' ELSE latest.outcome END AS outcome,
+    current_date BETWEEN coalesce(pause_from, 'infinity') AND coalesce(pause_until, '-infinity') AS is_paused,
+    (SELECT sum((counts->'users'->>'added')::int + (counts->'users'->>'changed')::int
+            + (counts->'users'->>'revived')::int + (counts->'users'->>'unchanged')::int)
+        FROM sync_runs good WHERE good.id = (SELECT max(id) FROM sync_runs counted
+            WHERE counted.feed_id = feeds.id AND counted.outcome IN ('done', 'partial'))) AS people,
+    100.0 * latest.refused / nullif((latest.files->0->>'rows')::int, 0) AS rejected_percent,
+    EXISTS (SELECT FROM sync_runs loaded WHERE loaded.feed_id = feeds.id
+        AND loaded.outcome IN ('done', 'partial', 'unchanged')) AS has_loaded
+FROM feeds LEFT JOIN sync_runs latest ON latest.id = (SELECT max(id) FROM sync_runs WHERE feed_id = feeds.id)
+WHERE feeds.state <> 'removed' ORDER BY feeds.name
+"""
+NIGHTS = """
+SELECT (SELECT coalesce((SELECT CASE outcome WHEN 'running' THEN 'interrupted' ELSE outcome END
+    FROM sync_runs JOIN feeds ON feeds.id = feed_id
+    WHERE name = :feed AND (started_at AT TIME ZONE 'UTC')::date = day::date ORDER BY sync_runs.id DESC LIMIT 1), '-'))
+FROM generate_series((now() AT TIME ZONE 'UTC')::date - 13, (now() AT TIME ZONE 'UTC')::date, interval '1 day') day
+"""
+
+
+@pytest.fixture
+def connection(console: Console) -> Iterator[sa.Connection]:
+    """One whose changes are taken back, without any feed that is shown."""
+    with console.engine.connect() as connection:
+        connection.execute(sa.text("UPDATE feeds SET state = 'removed'"))
+        yield connection
+        connection.rollback()
+
+
+def read(connection: sa.Connection, console: Console) -> Tonight:
+    """The content of the page."""
+    visit: Any = SimpleNamespace(connection=connection, settings=Settings(home=console.home))
+    return read_tonight(visit)
+
+
+def needs(row: Any) -> bool:
+    """Whether a feed needs a person, by the rules of the documentation."""
+    if row.is_paused:
+        return bool(row.outcome == "held")
+    if row.outcome is None or row.outcome in ("held", "refused", "stale", "missing", "interrupted"):
+        return True
+    return (row.outcome == "partial" and row.rejected_percent > 5) or not row.has_loaded
+
+
+@pytest.mark.parametrize("seed", range(examples(12, 60, 60)))
+def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection, seed: int) -> None:
+    count = random.Random(seed).choice((1, 3, 8, MOST_FEEDS, MOST_FEEDS + 1, 40))
+    add_feeds(connection, count, seed)
+    page, rows = read(connection, console), connection.execute(sa.text(STATES)).all()
+    needy = {row.name for row in rows if needs(row)}
+    loaded = sum(row.outcome in ("done", "partial", "unchanged") for row in rows)
+    said = re.match(r"(\d+) of (\d+) feeds? loaded", page.sentence)
+    assert said is not None
+    assert (int(said[1]), int(said[2])) == (loaded, count)
+    asked = re.search(r"(\d+) needs? you: ([^,]+), because", page.sentence)
+    assert (int(asked[1]) if asked else 0) == len(needy)
+    assert asked is None or asked[2] in needy
+    assert page.is_good == (not needy)
+    shown = {row.feed.name: row for row in page.rows}
+    assert {name for name, row in shown.items() if row.task is not None} <= needy
+    assert page.hidden == len(needy) - min(len(needy), MOST_IN_NEED if count > MOST_FEEDS else count)
+    if count <= MOST_FEEDS:
+        assert set(shown) == {row.name for row in rows}
+    for row in rows:
+        if row.name in shown:
+            of_feed = shown[row.name]
+            assert (of_feed.people, of_feed.is_loaded) == (row.people, row.outcome in ("done", "partial", "unchanged"))
+            nights = connection.scalars(sa.text(NIGHTS), {"feed": row.name}).all()
+            assert [night or "-" for night in of_feed.nights] == nights
+    rest = [row for row in rows if row.name not in needy] if count > MOST_FEEDS else []
+    words = Counter("paused" if row.is_paused else row.outcome for row in rest)
+    assert {it.word: it.feeds for it in page.rest} == words
+    assert sum(it.people for it in page.rest) == sum(row.people or 0 for row in rest)
+
+
+@pytest.mark.parametrize("kind", LAST)
+def test_each_kind_of_night_is_named(console: Console, connection: sa.Connection, kind: str) -> None:
+    add_feed(connection, kind, LAST[kind], ["done", "done"] if LAST[kind].outcome else [], 677, random.Random(1))
+    page = read(connection, console)
+    is_loaded = kind in ("done", "unchanged", "paused", "rejected")
+    assert page.sentence.startswith(f"{int(is_loaded)} of 1 feed loaded")
+    if LAST[kind].message is not None:
+        assert f"1 needs you: {kind}, because {LAST[kind].message}." in page.sentence or kind == "rejected"
+
+
+def test_a_change_is_that_of_the_type_that_changed_most(console: Console, connection: sa.Connection) -> None:
+    add_feed(connection, "one", LAST["done"], ["done"], 1000, random.Random(3))
+    for order, enrollments in (("ASC", 500), ("DESC", 250)):
+        classes = 990 if order == "ASC" else 996
+        numbers = {"users": 1000, "classes": classes, "enrollments": enrollments}
+        counts = {name: {"unchanged": number} for name, number in numbers.items()}
+        connection.execute(
+            sa.text(
+                "UPDATE sync_runs SET counts = CAST(:counts AS jsonb) WHERE id = (SELECT id FROM sync_runs "
+                f"WHERE feed_id = (SELECT id FROM feeds WHERE name = 'one') ORDER BY id {order} LIMIT 1)"
+            ),
+            {"counts": json.dumps(counts)},
+        )
+    [row] = read(connection, console).rows
+    assert row.growth is not None
+    assert (row.growth.type, row.growth.before, row.growth.now, row.growth.percent) == ("enrollments", 500, 250, -50)
