@@ -188,15 +188,20 @@ def list_good_runs_before(connection: sa.Connection, run: int, count: int) -> Se
     return [_make_finished(row) for row in connection.execute(good.order_by(sync_runs.c.id.desc()).limit(count))]
 
 
-def explain_shrunk(files: Sequence[ReadFile], before: FinishedRun) -> Iterator[str]:
-    """Yields a sentence for each file of an export that has a fifth less rows than in a good run before it, or that is
-    not there any more. `files`: of the run."""
+def explain_shrunk(files: Sequence[ReadFile], good: Sequence[FinishedRun]) -> Iterator[str]:
+    """Yields a sentence for each file of an export that has a fifth less rows than before, or that is not there any
+    more. `files`: of the run; `good`: the good runs before it, the latest first; one that did not read a file found it
+    as the run before it had."""
     for file in files:
-        rows, earlier = file.rows or 0, before.rows.get(file.file, 0)
-        if file.mode == "bulk" and earlier >= LEAST_ROWS and rows * 5 <= earlier * 4:
-            yield f"{file.file} has {rows:,} rows, and had {earlier:,} in run {before.run}: the export looks cut off"
-        elif file.mode == "absent" and earlier:
+        before = next((run for run in good if file.file in run.rows), None)
+        earlier = 0 if before is None else before.rows[file.file]
+        if before is None or earlier < LEAST_ROWS:
+            continue
+        if file.mode == "absent":
             yield f"{file.file} is not in the export, and had {earlier:,} rows in run {before.run}"
+        elif file.mode == "bulk" and file.rows is not None and file.rows * 5 <= earlier * 4:
+            rows = f"{file.file} has {file.rows:,} rows"
+            yield f"{rows}, and had {earlier:,} in run {before.run}: the export looks cut off"
 
 
 def find_run_after(connection: sa.Connection, run: int, outcomes: Collection[str]) -> int | None:

@@ -27,10 +27,13 @@ from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.console import blueprint
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
+from roster_service.db.embedded_server import open_embedded
+from roster_service.db.engine import make_engine
 from roster_service.schemas.versions import V1P1
 from sync_scripts.engine.exit_codes import ExitCode
 from tests.cli.alone_check import find_free_port
 from tests.cli.test_serve import FIRST, environment_of, serving
+from tests.console.histories import add_feeds
 from tests.console.states import make_broken, make_hostile, make_rejected, make_sample, make_shrunk
 
 TOOLS = Path(os.environ.get("OPENAPI_TOOLS", ".venv/openapi"))
@@ -44,12 +47,13 @@ NO_PAGES = ("base", "frame", "continue")
 class State:
     """A roster to take pictures of. `options`: of `roster run`; `exports`: loaded, one after the other, into the feed
     `springfield`, each with the exit code of its load; `held_from`: types with fewer records are never held; `lacks`:
-    the pages that it has not."""
+    the pages that it has not; `feeds`: with made-up nights."""
 
     options: Sequence[str]
     exports: Sequence[tuple[Callable[[Path], Path], ExitCode]]
     held_from: int
     lacks: Sequence[str]
+    feeds: int = 0
 
 
 STATES: Mapping[str, State] = {
@@ -77,6 +81,8 @@ STATES: Mapping[str, State] = {
         1,
         (),
     ),
+    # A state with the feeds of all its districts.
+    "many": State((), (), 1, ("held", "run_rejected"), feeds=200),
 }
 PASSWORD = "a long sentence to log in with"
 
@@ -118,6 +124,11 @@ def take(folder: Path, names: Sequence[str], state: str) -> int:
                 command = (sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "springfield", export)
                 loaded = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
                 assert loaded.returncode == expected, loaded.stderr
+            with open_embedded(Path(home)) as database:
+                engine = make_engine(database)
+                with engine.begin() as connection:
+                    add_feeds(connection, chosen.feeds, seed=7)
+                engine.dispose()
             # Screens of one subject are reached by the links of others: the script takes the first of each.
             order = {
                 "root": known["url"] + ROOT,

@@ -13,7 +13,9 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, Page, sync_playwright
 
-WIDTHS = (1280, 390)
+# Pictures are taken at the first two; axe looks at three, and no page may be wider than any.
+WIDTHS = (1280, 390, 768, 1920)
+PICTURED, EXAMINED = WIDTHS[:2], WIDTHS[:3]
 SCHEMES = ("light", "dark")
 # How many links the search for the screens of single subjects follows.
 FOLLOWED = 150
@@ -66,6 +68,15 @@ def show_export_preview(page: Page, order: dict) -> None:
     form.locator("input[name=export]").set_input_files(order["export"])
     form.locator("button").click()
     page.wait_for_selector("form[action$='/drop'] button", timeout=PREVIEW_TIME)
+
+
+def show_find(page: Page, order: dict) -> None:
+    """Looks for a name, by the keys alone."""
+    page.goto(order["root"])
+    page.keyboard.press("/")
+    page.keyboard.type("an")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/find?q=an")
 
 
 def show_look(page: Page, order: dict) -> None:
@@ -127,16 +138,22 @@ SHOWN: dict[str, Callable[[Page, dict], None]] = {
 
 
 def take_pictures(page: Page, name: str, folder: str) -> Iterator[str]:
-    """Takes the page that the browser shows, at each width and in each scheme; yields what is wrong with it."""
+    """Takes the page that the browser shows, at each width and in each scheme, and on paper; yields what is wrong with
+    it."""
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
-        for scheme in SCHEMES:
+        for scheme in SCHEMES if width in EXAMINED else ():
             page.emulate_media(color_scheme=scheme)
-            page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
+            if width in PICTURED:
+                page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
             for one in Axe().run(page).response["violations"]:
                 yield f"{name} {width} {scheme}: {one['id']}: {one['nodes'][0]['html'][:160]}"
         if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
             yield f"{name} {width}: wider than the window"
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    page.emulate_media(media="print", color_scheme="light")
+    page.screenshot(path=Path(folder) / f"{name}-print.png", full_page=True)
+    page.emulate_media(media="screen")
 
 
 def take_shown(page: Page, name: str, order: dict) -> Iterator[str]:

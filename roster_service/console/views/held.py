@@ -83,7 +83,7 @@ def read_held(visit: Visit) -> HeldPage:
         run,
         feed,
         {name: shown.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")},
-        list(explain_shrunk(run.files, good[0])) if good else [],
+        list(explain_shrunk(run.files, good)),
         good[0].run if good else None,
         compare_run(run, good),
         _count_deleted(run),

@@ -175,7 +175,7 @@ def read_run(visit: Visit) -> RunPage:
         list(_list_progress(connection, run)),
         good[0].run if good else None,
         compare_run(run, good),
-        list(explain_shrunk(run.files, good[0])) if good else [],
+        list(explain_shrunk(run.files, good)),
         stored,
         explain_missing(run.rejected, stored),
         decision,

@@ -124,6 +124,9 @@ classes = _roster_table(
     sa.Index(None, "school_id", "sourced_id"),
     sa.Index(None, "course_id", "sourced_id"),
 )
+# The search of operators: the beginnings of the words of titles and codes.
+class_vector = make_name_vector(classes.c.title, classes.c.class_code)
+sa.Index("ix_classes_words", class_vector, postgresql_using="gin")
 
 class_terms = sa.Table(
     "class_terms",
