@@ -252,12 +252,25 @@ def export_has(export: Path, sourced_id: str) -> bool:
     return has_text(export, sourced_id.rpartition(":")[2].replace('"', '""'))
 
 
+def list_held_with(connection: sa.Connection, sourced_id: str) -> list[tuple[int, str]]:
+    """Returns (number, feed) of the held runs that an erasure of a person ends, because their exports have the
+    person."""
+    feed_id = connection.scalar(sa.select(users.c.feed_id).where(users.c.sourced_id == sourced_id))
+    feed_ids = list_feed_ids(connection) if feed_id is None else [feed_id]
+    return [(row.id, row.feed) for row in _find_held(connection, feed_ids, sourced_id)]
+
+
+def _find_held(connection: sa.Connection, feed_ids: Sequence[int], sourced_id: str) -> list[Any]:
+    """The held runs of feeds whose exports have a person."""
+    held = sa.select(sync_runs.c.id, sync_runs.c.feed_id, sync_runs.c.kept_export, feeds.c.name.label("feed"))
+    held = held.join(feeds, feeds.c.id == sync_runs.c.feed_id).order_by(sync_runs.c.id)
+    held = held.where(sync_runs.c.feed_id.in_(feed_ids), sync_runs.c.outcome == HELD)
+    return [row for row in connection.execute(held) if export_has(Path(row.kept_export), sourced_id)]
+
+
 def _discard_held(connection: sa.Connection, feed_ids: Sequence[int], sourced_id: str) -> list[str]:
     """Discards the held runs of feeds whose exports have the person, and their digests. Returns their exports."""
-    held = sa.select(sync_runs.c.id, sync_runs.c.feed_id, sync_runs.c.kept_export).where(
-        sync_runs.c.feed_id.in_(feed_ids), sync_runs.c.outcome == HELD
-    )
-    having = [row for row in connection.execute(held) if export_has(Path(row.kept_export), sourced_id)]
+    having = _find_held(connection, feed_ids, sourced_id)
     own = sync_runs.c.id.in_([row.id for row in having])
     kept = close_held(connection, own, "discarded", "discarded, because its export has a person who was erased since")
     connection.execute(sa.update(sync_runs).where(own).values(kept_digest=None))

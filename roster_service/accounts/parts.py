@@ -193,6 +193,11 @@ def _find_received(vendor: Vendor, clients: Collection[Client], *, has_key: bool
     return found
 
 
+def is_withheld(part: ShownPart, vendor: Vendor) -> bool:
+    """Returns whether all fields of a part are withheld from a vendor."""
+    return not _is_shown(part.fields, frozenset(map(WithheldField, vendor.withheld)))
+
+
 def _opens(client: Client, part: ShownPart) -> bool:
     """Whether the scopes of a client open a part, those of one version together: a token has one version."""
     held = read_scopes(client.scopes)

@@ -36,6 +36,10 @@ class Whereabouts(StrEnum):
     DISCLOSED = "no longer in the roster"
 
 
+# Whom the roster must not have.
+EXCLUDED = (Whereabouts.ERASED, Whereabouts.HIDDEN)
+
+
 @dataclass(frozen=True)
 class KnownPerson:
     """A person. `name`: None for a person who is not in the roster."""

@@ -26,6 +26,7 @@ from roster_service.db.tables import (
     classes,
     enrollments,
     orgs,
+    user_agents,
     user_roles,
     users,
     vendor_grants,
@@ -51,6 +52,13 @@ _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
 STUDENTS = "POST /v1/students"
 # Orgs that a reason names.
 _NAMED = 5
+# The rights of every vendor, with guardians and without.
+_EVERY = {
+    guardians: ContentRights(
+        viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset()
+    )
+    for guardians in (True, False)
+}
 _IS_VALID = sa.or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > sa.func.now())
 _KEYS = (
     sa.select(sa.func.count()).where(sa.and_(api_keys.c.vendor_id == vendors.c.id, _IS_VALID)).scalar_subquery()
@@ -219,6 +227,32 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
     return sorted(found, key=lambda it: (it.vendor, it.kind, it.by))
 
 
+def select_guardians(sourced_id: str) -> sa.Select[str]:
+    """Selects the ids of a person's guardians: the agents who have a role of guardians."""
+    roles = user_roles.alias()
+    found = sa.select(user_agents.c.agent_id).join(roles, roles.c.user_id == user_agents.c.agent_id)
+    return found.where(user_agents.c.user_id == sourced_id, roles.c.role.in_(GUARDIAN_ROLES))
+
+
+def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, frozenset[str]]:
+    """Returns for every vendor, by e-mail, whether its grants open one of the `Guardians` and one of the `Classes` of a
+    person: records of their own, with schools of their own."""
+
+    def ask(table: sa.Table, condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
+        is_visible = row_is_visible(table, table, _EVERY[True])
+        return sa.select(table.c.sourced_id).where(condition, is_visible).correlate(vendors).exists().label(name)
+
+    asked = sa.select(
+        vendors.c.email,
+        ask(users, users.c.sourced_id.in_(select_guardians(sourced_id)), "Guardians"),
+        ask(enrollments, enrollments.c.user_id == sourced_id, "Classes"),
+    )
+    return {
+        row.email: frozenset(name for name in ("Guardians", "Classes") if getattr(row, name))
+        for row in connection.execute(asked)
+    }
+
+
 def explain_unseen(connection: sa.Connection, email: str, sourced_id: str, part: str | None) -> str:
     """Returns why a vendor does not see the record with this id, or a part of it, in words: the reasons of its clients.
     `part`: a name of `PARTS`. Raises CommandError if the roster has no such record."""
@@ -310,10 +344,7 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
     def ask(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
         return sa.select(key).where(key == sourced_id, condition).correlate(vendors).exists().label(name)
 
-    with_guardians, without = (
-        ContentRights(viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset())
-        for guardians in (True, False)
-    )
+    with_guardians, without = _EVERY[True], _EVERY[False]
     student = label_is_open(users.c.label_id, without, Opened.STUDENT) if table is users else sa.false()
     granted = sa.select(visible_orgs.c.org_id).where(
         visible_orgs.c.vendor_id == vendors.c.id,

@@ -24,7 +24,7 @@ class Night:
 
     outcome: str | None
     message: str | None = None
-    refused: int = 0
+    rejected: int = 0
     finishes: bool = True
     paused: bool = False
 
@@ -38,7 +38,7 @@ LAST: Mapping[str, Night] = {
     "missing": Night("missing", "there is no export at /exports/nightly"),
     "paused": Night("done", paused=True),
     "killed": Night("running", finishes=False),
-    "rejected": Night("partial", "34 of 677 rows of users.csv are rejected", refused=34),
+    "rejected": Night("partial", "34 of 677 rows of users.csv are rejected", rejected=34),
     "never": Night(None),
 }
 
@@ -59,8 +59,8 @@ def add_feed(
     feed_id = connection.execute(sa.insert(feeds).values(row).returning(feeds.c.id)).scalar_one()
     outcomes = [(outcome, None, 0, True) for outcome in before]
     if night.outcome is not None:
-        outcomes.append((night.outcome, night.message, night.refused, night.finishes))
-    for number, (outcome, message, refused, finishes) in enumerate(outcomes):
+        outcomes.append((night.outcome, night.message, night.rejected, night.finishes))
+    for number, (outcome, message, rejected, finishes) in enumerate(outcomes):
         begun = today - timedelta(days=len(outcomes) - 1 - number, minutes=30)
         users += random_.randint(-3, 4)
         is_counted = outcome in ("done", "partial", "held", "discarded")
@@ -76,8 +76,8 @@ def add_feed(
                 counts=counts,
                 seconds={},
                 message=message,
-                refused=refused,
-                files=[{"file": "users.csv", "mode": "bulk", "rows": users, "rejected": refused}] if is_counted else [],
+                rejected=rejected,
+                files=[{"file": "users.csv", "mode": "bulk", "rows": users, "rejected": rejected}] if is_counted else [],
                 preview={"schools": [], "grades": [], "roles": [], "classes": [], "samples": []}
                 if outcome == "held"
                 else None,
@@ -94,7 +94,7 @@ def _count(users: int, outcome: str, random_: random.Random) -> dict[str, int]:
         "revived": 0,
         "tombstoned": gone,
         "unchanged": max(users - gone - changed, 0),
-        "refused": 0,
+        "rejected": 0,
         "purged": 0,
     }
 

@@ -28,7 +28,7 @@ SELECT feeds.name, latest.id AS run,
             + (counts->'users'->>'revived')::int + (counts->'users'->>'unchanged')::int)
         FROM sync_runs good WHERE good.id = (SELECT max(id) FROM sync_runs counted
             WHERE counted.feed_id = feeds.id AND counted.outcome IN ('done', 'partial'))) AS people,
-    100.0 * latest.refused / nullif((latest.files->0->>'rows')::int, 0) AS rejected_percent,
+    100.0 * latest.rejected / nullif((latest.files->0->>'rows')::int, 0) AS rejected_percent,
     EXISTS (SELECT FROM sync_runs loaded WHERE loaded.feed_id = feeds.id
         AND loaded.outcome IN ('done', 'partial', 'unchanged')) AS has_loaded
 FROM feeds LEFT JOIN sync_runs latest ON latest.id = (SELECT max(id) FROM sync_runs WHERE feed_id = feeds.id)

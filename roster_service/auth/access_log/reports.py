@@ -253,6 +253,45 @@ def read_access_log(
 
 
 @dataclass(frozen=True)
+class DisclosureSum:
+    """The responses to a vendor that have the path and the scope in common. `days`: in UTC, ISO 8601; `first`, `last`:
+    instants."""
+
+    vendor: str
+    path: str
+    scope: str | None
+    days: frozenset[str]
+    first: str
+    last: str
+
+
+def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[DisclosureSum]:
+    """Sums the access log up by vendor, path and scope. A row of a day has each of its people in at least one of its
+    responses, so the days are exact for a person, and a number of responses would not be."""
+    email = sa.func.coalesce(vendors.c.email, sa.cast(disclosures.c.vendor_id, sa.Text)).label("vendor")
+    key = (email, disclosures.c.path, disclosures.c.scope)
+    day = sa.func.to_char(sa.func.timezone("UTC", disclosures.c.at), "YYYY-MM-DD", type_=sa.Text)
+    sums = (
+        sa.func.array_agg(day.distinct(), type_=CTexts).label("days"),
+        sa.func.min(disclosures.c.at).label("first"),
+        sa.func.max(disclosures.c.last_at).label("last"),
+    )
+    rows = sa.select(*key, *sums).join_from(disclosures, vendors, vendors.c.id == disclosures.c.vendor_id, isouter=True)
+    rows = rows.where(*_list_conditions(wanted)).group_by(*key).order_by(*key)
+    return [
+        DisclosureSum(
+            vendor=row.vendor,
+            path=row.path,
+            scope=row.scope,
+            days=frozenset(row.days),
+            first=row.first.isoformat(timespec="seconds"),
+            last=row.last.isoformat(timespec="seconds"),
+        )
+        for row in connection.execute(rows)
+    ]
+
+
+@dataclass(frozen=True)
 class Unsearchable:
     """Numbers of responses whose rows do not tell whether they have a person. `older`: than the hashes of people;
     `other_key`: with hashes that another secret key made."""

@@ -1,8 +1,9 @@
-"""The people whom the roster must not have: the list, and the forms that hide, show and erase one."""
+"""The people whom the roster must not have: the list, the second step of an erasure, and the forms that hide, show and
+erase one. The page of a person leads to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from roster_service.change_log.actors import OperatorRole
@@ -13,10 +14,10 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
-from roster_service.errors import CommandError
-from roster_service.explore.known_people import KnownPerson, find_person
+from roster_service.errors import CommandError, UnknownPersonError
+from roster_service.explore.known_people import KnownPerson, find_people, require_person
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
-from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
+from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, list_held_with
 
 # In seconds, for requests that began before a removal.
 LONGEST_WAIT = 5
@@ -35,11 +36,20 @@ class ExcludedPerson:
 
 @dataclass(frozen=True)
 class ExcludedPeople:
-    """The excluded people, the oldest first, a page of them. `chosen`: the person whom a link names, None for nobody
-    or somebody unknown."""
+    """The excluded people, the oldest first, a page of them. `found`: the people whom the typed text names; `problem`:
+    why it names nobody, else None."""
 
     rows: Paged
-    chosen: KnownPerson | None
+    found: Sequence[KnownPerson]
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What an erasure would delete. `held`: (number, feed) of the held runs that it would end."""
+
+    person: KnownPerson
+    held: Sequence[tuple[int, str]]
 
 
 def read_people(visit: Visit) -> ExcludedPeople:
@@ -48,10 +58,20 @@ def read_people(visit: Visit) -> ExcludedPeople:
         ExcludedPerson(exclusion.reference, exclusion.kind, exclusion.sourced_id, format_instant(exclusion.at))
         for exclusion in list_exclusions(visit.connection)
     ]
-    person = visit.get("person")
-    key = visit.settings.read_secret_key()
-    chosen = None if person is None else find_person(visit.connection, person, key)
-    return ExcludedPeople(cut_page(visit, rows), chosen)
+    found, problem, typed = [], None, visit.get("person")
+    try:
+        key = visit.settings.read_secret_key()
+        found = [] if typed is None else find_people(visit.connection, typed, key)
+    except UnknownPersonError as error:
+        problem = str(error)
+    return ExcludedPeople(cut_page(visit, rows), found, problem)
+
+
+def read_erasure(visit: Visit) -> Erasure:
+    """Reads what the erasure of the person in the query string would delete. Raises UnknownPersonError if nobody has
+    the id."""
+    person = require_person(visit.connection, visit.get("person") or "", visit.settings.read_secret_key())
+    return Erasure(person, list_held_with(visit.connection, person.sourcedId))
 
 
 def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
@@ -89,10 +109,11 @@ def _read_id(sent: Submission) -> str:
 _OWNER = OperatorRole.OWNER
 SCREENS = (
     Screen("people", "/people", "Hidden and erased people", _OWNER, read_people, lambda it: it.rows.rows, "Hidden"),
+    Screen("erasure", "/people/erasure", "Erase a person", _OWNER, read_erasure, None, None),
 )
 FORMS = (
-    Form("people", "hide", Verb.PERSON_HIDE, _exclude(ExclusionKind.HIDDEN), _read_id),
-    Form("people", "erase", Verb.PERSON_ERASE, _exclude(ExclusionKind.ERASED), _read_id),
+    Form("people", "hide", Verb.PERSON_HIDE, _exclude(ExclusionKind.HIDDEN), None),
+    Form("erasure", "erase", Verb.PERSON_ERASE, _exclude(ExclusionKind.ERASED), _read_id),
     Form("people", "show", Verb.PERSON_SHOW, _end(ExclusionKind.HIDDEN), None),
     Form("people", "lift", Verb.PERSON_LIFT, _end(ExclusionKind.ERASED), None),
 )

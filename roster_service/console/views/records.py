@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.reports import AccessLogFilter, Unsearchable, count_unsearchable
+from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment
@@ -17,7 +20,18 @@ from roster_service.console.views.roster import LONGEST
 from roster_service.console.visit import Outcome, Shown, Submission, Visit
 from roster_service.db.deadline import limit_statements
 from roster_service.errors import CommandError
-from roster_service.explore.known_people import find_person
+from roster_service.explore.known_people import EXCLUDED, KnownPerson, find_person
+from roster_service.explore.person import (
+    COLUMNS,
+    Card,
+    Cause,
+    GridRow,
+    ShownParts,
+    list_causes,
+    list_shown,
+    make_grid,
+    read_card,
+)
 from roster_service.explore.references import References, read_references
 from roster_service.explore.rejected_rows import Explanation, explain_record
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, show_as
@@ -70,10 +84,28 @@ class RosterRecord:
 
 
 @dataclass(frozen=True)
+class PersonPage:
+    """What a page of a person begins with. `card`: None for a person who is not in the roster; `columns`, `grid`: who
+    sees which part; `shown`: what the access log has of the person; `unsearchable`: the rows that do not tell whether
+    they have the person; `missing`: why rows of ended workers may be missing, None if none are."""
+
+    known: KnownPerson
+    card: Card | None
+    causes: Sequence[Cause]
+    columns: Sequence[str]
+    grid: Sequence[GridRow]
+    shown: Sequence[ShownParts]
+    unsearchable: Unsearchable
+    missing: str | None
+
+
+@dataclass(frozen=True)
 class RecordPage:
-    """The records with one id, and which vendors see them. `versions`: of the look of a vendor."""
+    """The records with one id, and which vendors see them. `person`: None unless the id is that of a person;
+    `versions`: of the look of a vendor."""
 
     sourcedId: str  # noqa: N815  (the name in OneRoster)
+    person: PersonPage | None
     records: Sequence[RosterRecord]
     verdicts: Sequence[Verdict]
     versions: Sequence[str]
@@ -105,14 +137,34 @@ def read_record(visit: Visit) -> RecordPage:
         raise CommandError("a NUL is in no id of the roster")
     with limit_statements(visit.connection, LONGEST):
         found = [record for resource in V1P2.records for record in _read(visit, resource, sourced_id)]
-    if not found and visit.may(Verb.PERSON_HIDE):
+    verdicts = list_verdicts(visit.connection, sourced_id) if found else []
+    known = None
+    if not found or any(record.kind == USERS.singular for record in found):
         known = find_person(visit.connection, sourced_id, visit.settings.read_secret_key())
-        if known is not None:
-            raise CommandError(f"{known}: no vendor gets anything of this person; “Hidden” lists the hidden people")
-    if not found:
+    # Who is hidden or erased is for those alone who may hide and erase.
+    if known is not None and known.whereabouts in EXCLUDED and not visit.may(Verb.PERSON_HIDE):
+        known = None
+    if not found and known is None:
         raise CommandError(f"the roster has no record {sourced_id[:256]}")
-    verdicts = list_verdicts(visit.connection, sourced_id)
-    return RecordPage(sourced_id, found, verdicts, [*(version.prefix for version in VERSIONS), VENDOR_INTERFACE])
+    person = None if known is None else _read_person(visit, known, verdicts)
+    versions = [*(version.prefix for version in VERSIONS), VENDOR_INTERFACE]
+    return RecordPage(sourced_id, person, found, verdicts, versions)
+
+
+def _read_person(visit: Visit, known: KnownPerson, verdicts: Sequence[Verdict]) -> PersonPage:
+    missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
+    connection, hasher = visit.connection, PersonHasher(visit.settings.read_secret_key())
+    wanted = AccessLogFilter(person=hasher.hash_id(known.sourcedId))
+    return PersonPage(
+        known=known,
+        card=read_card(connection, known.sourcedId) if known.name else None,
+        causes=list(list_causes(connection, known, visit.settings)),
+        columns=list(COLUMNS),
+        grid=make_grid(connection, known.sourcedId, verdicts) if known.name else [],
+        shown=list_shown(connection, wanted),
+        unsearchable=count_unsearchable(connection, wanted, hasher.check),
+        missing=missing,
+    )
 
 
 def look(sent: Submission) -> Outcome:

@@ -1,0 +1,274 @@
+"""A person on one page: which vendor sees which part, what was shown of the person, and why something is missing.
+
+Who sees the record is told by `who_sees`, what a vendor gets of people by `accounts/parts.py`; a test compares the
+grid with the answers of the interfaces. Nothing here has the contents of a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+
+from roster_service.accounts.parts import PARTS, Received, is_withheld, list_received, list_shown_parts
+from roster_service.accounts.vendors import Vendor, list_vendors
+from roster_service.auth.access_log.reports import AccessLogFilter, sum_disclosures
+from roster_service.db import tables
+from roster_service.db.tables import classes, demographics, enrollments, orgs, user_roles, users
+from roster_service.explore.known_people import EXCLUDED, KnownPerson, Whereabouts
+from roster_service.explore.rejected_rows import explain_record
+from roster_service.explore.who_sees import STUDENTS, Verdict, list_following, select_guardians
+from roster_service.feeds.feed_conditions import list_conditions
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import list_feeds
+from roster_service.roster.visibility import has_row
+from roster_service.roster.withheld import WithheldField
+from roster_service.schemas.versions import DEMOGRAPHICS, USERS
+from roster_service.settings import Settings
+
+# The columns of the grid, with the parts of each; those of demographics alone follow another record.
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "Name": ("names",),
+    "E-mail": ("email",),
+    "Demographics": ("birthDate", "sex", "race", "birthPlace", "residence"),
+    "Guardians": ("guardians",),
+    "Classes": ("classes",),
+}
+# The columns that show other records, which the grants open or not.
+FOLLOWING = ("Guardians", "Classes")
+ACTIVE = "active"
+
+
+class Sight(StrEnum):
+    """Whether a vendor sees a part of a person. The value is shown."""
+
+    SEES = "sees"
+    WITHHELD = "withheld"
+    CLOSED = "not granted"
+    EMPTY = "has none"
+
+
+@dataclass(frozen=True)
+class Related:
+    """Somebody or something that a person belongs to. `detail`: the role there, the teachers of a class, or how to
+    reach a guardian; blank if the roster has none."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    name: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """What people know a person by: the values of the roster, None or empty where it has none."""
+
+    grades: Sequence[str]
+    username: str | None
+    identifier: str | None
+    email: str | None
+    phone: str | None
+    sms: str | None
+    schools: Sequence[Related]
+    classes: Sequence[Related]
+    guardians: Sequence[Related]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the grid. `reason`: why, in words."""
+
+    sight: Sight
+    reason: str
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """A vendor in the grid. `cells`: in the order of `COLUMNS`."""
+
+    vendor: str
+    name: str
+    id: int
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True)
+class ShownParts:
+    """What a vendor was shown, by the log. `parts`: the words for those that the scopes of the answers opened; `days`:
+    of such answers, in UTC, from `first` to `last`, ISO 8601."""
+
+    vendor: str
+    parts: Sequence[str]
+    days: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A reason why a person or a part is missing. `run`: that it is about, `is_held`: whether it waits for a decision;
+    `feed`: that it is about."""
+
+    words: str
+    run: int | None = None
+    is_held: bool = False
+    feed: str | None = None
+
+
+def read_card(connection: sa.Connection, sourced_id: str) -> Card:
+    """Reads the card of a person of the roster."""
+    row = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one()
+
+    def read(found: sa.Select[Any]) -> list[Related]:
+        return [Related(key, name or key, detail or "") for key, name, detail in connection.execute(found)]
+
+    org, guardian, teacher, teaching = (table.alias() for table in (orgs, users, users, enrollments))
+    roles = sa.select(org.c.sourced_id, org.c.name, sa.func.string_agg(user_roles.c.role.distinct(), ", "))
+    roles = roles.join_from(user_roles, org, org.c.sourced_id == user_roles.c.org_id)
+    roles = roles.where(user_roles.c.user_id == sourced_id).group_by(org.c.sourced_id, org.c.name)
+    named = sa.func.concat(teacher.c.given_name, " ", teacher.c.family_name, type_=sa.Text)
+    teachers = sa.select(sa.func.string_agg(named.distinct(), ", ")).where(
+        teaching.c.class_id == classes.c.sourced_id,
+        teaching.c.role == "teacher",
+        teaching.c.status == ACTIVE,
+        teacher.c.sourced_id == teaching.c.user_id,
+    )
+    taken = sa.select(classes.c.sourced_id, classes.c.title, teachers.correlate(classes).scalar_subquery()).where(
+        has_row(
+            enrollments,
+            enrollments.c.user_id == sourced_id,
+            enrollments.c.class_id == classes.c.sourced_id,
+            enrollments.c.status == ACTIVE,
+        )
+    )
+    reached = sa.func.concat_ws(", ", guardian.c.email, guardian.c.phone, guardian.c.sms, type_=sa.Text)
+    whole = sa.func.concat(guardian.c.given_name, " ", guardian.c.family_name, type_=sa.Text)
+    agents = sa.select(guardian.c.sourced_id, whole, reached)
+    agents = agents.where(guardian.c.sourced_id.in_(select_guardians(sourced_id)))
+    return Card(
+        row.grades or (),
+        row.username,
+        row.identifier,
+        row.email,
+        row.phone,
+        row.sms,
+        read(
+            roles.where(user_roles.c.user_id == sourced_id).group_by(org.c.sourced_id, org.c.name).order_by(org.c.name)
+        ),
+        read(taken.order_by(classes.c.title, classes.c.sourced_id)),
+        read(agents.order_by(guardian.c.family_name, guardian.c.given_name, guardian.c.sourced_id)),
+    )
+
+
+def make_grid(connection: sa.Connection, sourced_id: str, verdicts: Sequence[Verdict]) -> list[GridRow]:
+    """Returns what each vendor sees of a person of the roster, by e-mail. `verdicts`: of `list_verdicts`."""
+    received, absent = list_received(connection), _find_absent(connection, sourced_id)
+    following = list_following(connection, sourced_id)
+    rows = []
+    for vendor in list_vendors(connection):
+        own = [verdict for verdict in verdicts if verdict.vendor == vendor.email]
+        cells = {column: _judge(vendor, column, own, received[vendor.email]) for column in COLUMNS}
+        for column, cell in cells.items():
+            if cell.sight is Sight.SEES and column in absent:
+                cells[column] = Cell(Sight.EMPTY, absent[column])
+            elif cell.sight is Sight.SEES and column in FOLLOWING and column not in following[vendor.email]:
+                cells[column] = Cell(Sight.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
+        rows.append(GridRow(vendor.email, vendor.name, vendor.id, list(cells.values())))
+    return rows
+
+
+def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: Received) -> Cell:
+    """Whether a vendor sees a part of a person who has it. `verdicts`: of the vendor."""
+    people = [verdict for verdict in verdicts if verdict.kind == USERS.singular]
+    ways = {verdict.by for verdict in people if verdict.shown}
+    if column == "Demographics":
+        # The vendor interface has them inside of the student.
+        ways &= {STUDENTS}
+        ways |= {verdict.by for verdict in verdicts if verdict.shown and verdict.kind == DEMOGRAPHICS.singular}
+    if not ways and not any(verdict.shown for verdict in people):
+        # The vendor interface has students alone, so the reason of a client says more.
+        hidden = [verdict for verdict in people if verdict.by != STUDENTS] or people
+        return Cell(Sight.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
+    if column == "Guardians" and WithheldField.AGENTS in vendor.withheld:
+        return Cell(Sight.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
+    seen = {part: [way for way in received.get(part, ()) if way in ways] for part in COLUMNS[column]}
+    by = dict.fromkeys(way for found in seen.values() for way in found)
+    if by:
+        words = ", ".join(PARTS[part].words for part, found in seen.items() if found)
+        return Cell(Sight.SEES, f"{words}: by {', '.join(by)}" if len(seen) > 1 else f"by {', '.join(by)}")
+    if all(is_withheld(PARTS[part], vendor) for part in COLUMNS[column]):
+        return Cell(Sight.WITHHELD, "on the list of fields that are withheld from the vendor")
+    return Cell(Sight.CLOSED, "no valid client or key that sees the person has the scope or the flag for it")
+
+
+def _find_absent(connection: sa.Connection, sourced_id: str) -> Mapping[str, str]:
+    """The columns that the roster itself has nothing for, with the words for that."""
+    has = {
+        "E-mail": sa.exists().where(users.c.sourced_id == sourced_id, users.c.email != ""),
+        "Demographics": sa.exists().where(demographics.c.sourced_id == sourced_id, demographics.c.status == ACTIVE),
+        "Guardians": sa.exists(select_guardians(sourced_id)),
+        "Classes": sa.exists().where(enrollments.c.user_id == sourced_id, enrollments.c.status == ACTIVE),
+    }
+    found = connection.execute(sa.select(*(condition.label(column) for column, condition in has.items()))).one()
+    return {
+        column: f"the roster has no {column.lower()} of this person"
+        for column, known in found._asdict().items()
+        if not known
+    }
+
+
+def list_shown(connection: sa.Connection, wanted: AccessLogFilter) -> list[ShownParts]:
+    """Returns what the access log says of the wanted answers, by vendor and parts: one sentence each. A vendor that was
+    shown no part of people, such as the schools alone, is left out."""
+    days: dict[tuple[str, tuple[str, ...]], list[tuple[str, str, frozenset[str]]]] = {}
+    for row in sum_disclosures(connection, wanted):
+        parts = list_shown_parts(row.path, row.scope)
+        if parts:
+            days.setdefault((row.vendor, parts), []).append((row.first, row.last, row.days))
+    return [
+        ShownParts(
+            vendor,
+            [PARTS[part].words for part in parts],
+            len(frozenset().union(*(of_days for _, _, of_days in found))),
+            min(first for first, _, _ in found),
+            max(last for _, last, _ in found),
+        )
+        for (vendor, parts), found in sorted(days.items())
+    ]
+
+
+def list_causes(connection: sa.Connection, person: KnownPerson, settings: Settings) -> Iterator[Cause]:
+    """Yields why a person, or a part of the person, may be missing: what keeps the person out, the feed, rejected rows,
+    roles. The grants are the grid's."""
+    if person.whereabouts in EXCLUDED:
+        yield Cause(f"The person is {person.whereabouts}: no vendor gets anything of the person.")
+    row = connection.execute(sa.select(users).where(users.c.sourced_id == person.sourcedId)).one_or_none()
+    feeds = [feed for feed in list_feeds(connection) if feed.state == FeedState.ADDED]
+    if row is not None:
+        own = connection.scalar(sa.select(tables.feeds.c.name).where(tables.feeds.c.id == row.feed_id))
+        feeds = [feed for feed in feeds if feed.name == own]
+        if row.status != ACTIVE:
+            yield Cause(f"The export of {own} has the person no more; vendors get the record as deleted.", feed=own)
+        elif not connection.scalar(sa.select(sa.exists().where(user_roles.c.user_id == person.sourcedId))):
+            yield Cause("The person has no role at any org, so no vendor sees the record.")
+    elif person.whereabouts is Whereabouts.DISCLOSED:
+        yield Cause("The roster has no such person any more; the access log has the person.")
+    for feed in feeds:
+        yield from _list_rejections(connection, person.sourcedId, feed.name)
+        for condition in list_conditions(feed, settings):
+            if condition.needs:
+                held = condition.run == feed.held_run and condition.run is not None
+                yield Cause(f"The feed {feed.name}: {condition.sentence}.", condition.run, held, feed.name)
+
+
+def _list_rejections(connection: sa.Connection, sourced_id: str, feed: str) -> Iterator[Cause]:
+    for type_ in (USERS.plural, DEMOGRAPHICS.plural):
+        found = explain_record(connection, type_, sourced_id, feed)
+        if found is not None:
+            first = found.rows[0]
+            place = f"{first.file}, line {first.line:,}" if first.line else first.file
+            rows = "1 row that names" if found.count == 1 else f"{found.count:,} rows that name"
+            words = f"Run {found.run} of {feed} rejected {rows} the person; {place}: {first.reason}."
+            yield Cause(words, run=found.run)

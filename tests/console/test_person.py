@@ -1,0 +1,149 @@
+"""The page of a person: the grid against what vendors are answered, the sentences against the log, the card, and what
+may be done."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts.clients import add_client
+from roster_service.accounts.vendor_rights import grant, set_flags
+from roster_service.accounts.vendors import add_vendor
+from roster_service.accounts.withheld import change_withheld
+from roster_service.app import make_serving_engine
+from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.change_log.actors import OperatorRole
+from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.tables import users
+from roster_service.errors import CommandError
+from roster_service.explore.person import COLUMNS, Sight, make_grid
+from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
+from roster_service.explore.who_sees import list_verdicts
+from roster_service.roster.withheld import WithheldField
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.settings import Settings
+from tests.actors import TESTER
+from tests.console.conftest import SECRET, Browser, Console
+from tests.console.test_statements import read
+
+PUPIL = "spr-student-1"
+# The keys of a JSON body that show a column, on either interface.
+KEYS = {
+    "Name": {"familyName"},
+    "E-mail": {"email"},
+    "Demographics": {"birthDate", "sex", "white", "asian", "hispanicOrLatinoEthnicity", "demographics"},
+    "Guardians": {"agents", "guardians"},
+}
+# Vendors by their scopes, flags, withheld fields and whether the whole of two districts is granted.
+VENDORS: dict[str, tuple[tuple[ScopeName, ...], tuple[PermissionFlag, ...], tuple[WithheldField, ...]]] = {
+    "core": ((ScopeName.CORE,), (), ()),
+    "all": (
+        (ScopeName.CORE, ScopeName.DEMOGRAPHICS, ScopeName.GUARDIANS),
+        (PermissionFlag.CONTACTS, PermissionFlag.DEMOGRAPHICS, PermissionFlag.ENROLLMENTS),
+        (),
+    ),
+    "bare": ((ScopeName.CORE, ScopeName.GUARDIANS), (), (WithheldField.EMAIL, WithheldField.AGENTS)),
+    "birthless": ((ScopeName.CORE, ScopeName.DEMOGRAPHICS), (), (WithheldField.BIRTH_DATE,)),
+    "keyed": ((), (PermissionFlag.CONTACTS,), (WithheldField.EMAIL,)),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def vendors(console: Console) -> None:
+    with console.engine.begin() as connection:
+        for name, (scopes, flags, fields) in VENDORS.items():
+            email = f"{name}@person.example"
+            add_vendor(connection, TESTER, email, name)
+            for district in ("spr-district", "shv-district"):
+                grant(connection, TESTER, email, district, ())
+            if scopes:
+                add_client(connection, TESTER, email, f"app {name}", [Scope("v1p2", scope) for scope in scopes])
+            set_flags(connection, TESTER, email, flags)
+            change_withheld(connection, TESTER, email, fields)
+
+
+def list_keys(body: Any) -> Iterator[str]:
+    """The keys of a JSON value that have a value, at every depth but inside of references to guardians."""
+    if isinstance(body, dict):
+        for key, value in body.items():
+            if value not in ({}, [], None):
+                yield key
+            if key not in ("agents", "guardians", "enrollments"):
+                yield from list_keys(value)
+
+
+def test_the_grid_says_what_the_interfaces_answer(console: Console) -> None:
+    settings, sights = Settings(secret_key=SECRET), set()
+    with console.engine.connect() as connection:
+        serving = make_serving_engine(make_role_urls(connection, None)[Role.SERVING], settings)
+        for sourced_id in connection.scalars(sa.select(users.c.sourced_id).order_by(users.c.sourced_id)).all()[::3]:
+            for row in make_grid(connection, sourced_id, list_verdicts(connection, sourced_id)):
+                views: list[VendorView] = []
+                # A vendor without clients has students alone.
+                with contextlib.suppress(CommandError):
+                    views = show_as(connection, serving, TESTER, sourced_id, row.vendor, None, settings)
+                keys = {key for view in views for key in list_keys(view.body)}
+                for column, cell in zip(COLUMNS, row.cells, strict=True):
+                    # A guardian has agents too: the children.
+                    if column == "Classes" or (column == "Guardians" and "student" not in sourced_id):
+                        continue
+                    is_seen = bool(keys & KEYS[column])
+                    assert (cell.sight is Sight.SEES) == is_seen, (sourced_id, row.vendor, column, cell, views)
+                    sights.add((column, cell.sight))
+                [v1] = [view for view in views if view.version == VENDOR_INTERFACE] or [None]
+                classes = row.cells[-1]
+                if v1 is not None and v1.body is not None and v1.body.get("enrollments"):
+                    assert classes.sight is Sight.SEES, (sourced_id, row.vendor, classes)
+        serving.dispose()
+    assert {sight for _, sight in sights} == {*Sight}
+
+
+def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Console) -> None:
+    with console.engine.connect() as connection:
+        for sourced_id in (PUPIL, "spr-student-2", "shv-student-1", "spr-teacher-1", "spr-guardian-1"):
+            for row in make_grid(connection, sourced_id, list_verdicts(connection, sourced_id)):
+                if row.vendor != "both@vendors.example":
+                    continue
+                answer = console.client.call("v1p2", "/enrollments", [("filter", f"user.sourcedId='{sourced_id}'")])
+                assert (row.cells[-1].sight is Sight.SEES) == bool(answer.records), (sourced_id, row.cells[-1])
+
+
+def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(console: Console, browser: Browser) -> None:
+    assert "No answer to a vendor had records of this person" in read(browser.get("/records/spr-student-3").text)
+    assert console.client.call("v1p2", f"/demographics/{PUPIL}", vendor="springfield").status == 200
+    console.app.extensions["roster_access_log"].flush()
+    page = read(browser.get(f"/records/{PUPIL}").text)
+    with console.engine.connect() as connection:
+        day = connection.scalar(sa.text("SELECT to_char(max(at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM audit"))
+        pupil = connection.execute(sa.select(users).where(users.c.sourced_id == PUPIL)).one()
+        schools = connection.scalars(
+            sa.text("SELECT o.name FROM user_roles r JOIN orgs o ON o.sourced_id = r.org_id WHERE r.user_id = :id"),
+            {"id": PUPIL},
+        ).all()
+    assert "springfield@vendors.example was shown birth dates, sex, race and ethnicity" in page
+    assert f"on {day} ." in page
+    assert f"{pupil.given_name} {pupil.family_name} is in the roster." in page
+    for text in (*schools, pupil.email, *pupil.grades):
+        assert text in page
+
+
+def test_a_person_who_left_is_known_by_the_log_alone(console: Console) -> None:
+    gone = "spr-student-4"
+    assert console.client.call("v1p2", f"/users/{gone}").status == 200
+    console.app.extensions["roster_access_log"].flush()
+    with console.engine.begin() as connection:
+        for table in ("user_roles", "user_agents", "enrollments", "demographics", "users"):
+            column = "sourced_id" if table in ("users", "demographics") else "user_id"
+            connection.execute(sa.text(f"DELETE FROM {table} WHERE {column} = :gone"), {"gone": gone})
+    for role in (OperatorRole.VIEWER, OperatorRole.OWNER):
+        answer = console.log_in(role).get(f"/records/{gone}")
+        assert answer.status_code == 200
+        page = read(answer.text)
+        assert f"{gone} is no longer in the roster. No vendor gets anything of this person now." in page
+        assert "both@vendors.example was shown names, usernames and grades" in page
+        assert "What each vendor sees" not in page
+        assert ("Hide" in page) == (role is OperatorRole.OWNER)
