@@ -60,6 +60,7 @@ from roster_service.web.health import Check, Need, find_first_unmet, register_he
 from roster_service.web.metrics_page import register_metrics_page
 from roster_service.web.page_assets import register_assets
 from roster_service.web.request_log import register_request_end
+from roster_service.web.secret_page import register_secret_page
 from roster_service.web.time_limit import TimeLimit
 
 # Only the token endpoint and the vendor interface take a body, and both bodies are small.
@@ -156,6 +157,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     if settings.metrics_token is not None:
         register_metrics_page(app, settings.metrics_token, counting, standby)
     register_docs(app, settings)
+    register_secret_page(app, accounts, counting, settings.public_url)
     register_start_page(app, CONSOLE_ROOT if settings.has_console else None)
     if settings.has_console:
         app.extensions["roster_owner_engine"] = owner = make_engine(database_url)

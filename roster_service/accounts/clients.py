@@ -197,6 +197,15 @@ def rotate_secret(
     return Credentials(client_id, made.secret, scopes)
 
 
+def change_link(connection: sa.Connection, actor: Actor, client_id: str, link_hash: bytes, ends_at: datetime) -> None:
+    """Replaces the link with which the vendor makes the secret of a client (`secret_links.py`). Raises CommandError for
+    an unknown client, and for one that signs requests, whose secret is derived from the secret key."""
+    if may_sign(connection, client_id):
+        raise CommandError("no link makes the secret of a client that signs requests; make a new secret here")
+    values = {"link_hash": link_hash, "link_ends_at": ends_at, "link_used_at": None, "link_used_from": None}
+    _change_client(connection, actor, Verb.CLIENT_SEND_LINK, client_id, values)
+
+
 def disable_client(connection: sa.Connection, actor: Actor, client_id: str) -> None:
     """Disables a client and ends its tokens. Raises CommandError for an unknown client."""
     _change_client(connection, actor, Verb.CLIENT_DISABLE, client_id, {"enabled": False, **_NEXT_VERSION})

@@ -6,6 +6,7 @@ different ids; they have its identifier in common.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -102,10 +103,31 @@ def _list_orgs(
     ]
 
 
-def list_district_names(connection: sa.Connection) -> list[tuple[str, str]]:
-    """Lists the active districts by name: sourcedId and name."""
-    rows = sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.type == DISTRICT, orgs.c.status == ACTIVE)
-    return [(key, name) for key, name in connection.execute(rows.order_by(orgs.c.name, orgs.c.sourced_id))]
+@dataclass(frozen=True)
+class DistrictName:
+    """An active district. `words`: the name; beside one that another district has too, the identifier, the feed and the
+    number of active students."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    words: str
+    schools: int
+
+
+def list_named_districts(connection: sa.Connection) -> list[DistrictName]:
+    """Lists the active districts by name."""
+    schools = count_schools(connection)
+    rows = sa.select(orgs.c.sourced_id, orgs.c.name, orgs.c.identifier, feeds.c.name.label("feed"))
+    rows = rows.join(feeds, feeds.c.id == orgs.c.feed_id).where(orgs.c.type == DISTRICT, orgs.c.status == ACTIVE)
+    found = connection.execute(rows.order_by(orgs.c.name, orgs.c.sourced_id)).all()
+    names = Counter(row.name for row in found)
+
+    def tell(row: Any) -> str:
+        if names[row.name] == 1:
+            return str(row.name)
+        students = count_students(connection, row.sourced_id, None)
+        return f"{row.name} ({row.identifier or row.sourced_id}, feed {row.feed}, {students:,} students)"
+
+    return [DistrictName(row.sourced_id, tell(row), schools.get(row.sourced_id, 0)) for row in found]
 
 
 def count_schools(connection: sa.Connection) -> dict[str, int]:

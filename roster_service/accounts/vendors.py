@@ -219,6 +219,11 @@ def replace_key(
         return rotate_key(connection, find_vendor(connection, email).id, grace, expires_at)
 
 
+def end_keys(connection: sa.Connection, vendor_id: int) -> None:
+    """Deletes the API keys of a vendor that was added right now, and that nobody was shown."""
+    connection.execute(sa.delete(api_keys).where(api_keys.c.vendor_id == vendor_id))
+
+
 def remove_vendor(connection: sa.Connection, actor: Actor, email: str) -> None:
     """Deletes a vendor with its grants, clients and API keys, and so ends its tokens. The access log stays. Raises
     CommandError for an unknown vendor."""

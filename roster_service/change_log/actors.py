@@ -53,6 +53,8 @@ class ActorKind(StrEnum):
 
     OPERATOR = "operator"
     SYSTEM_USER = "system user"
+    # A vendor, with a link that an operator made for it.
+    VENDOR = "vendor"
 
 
 @dataclass(frozen=True)

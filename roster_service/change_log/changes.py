@@ -44,6 +44,9 @@ class Verb(StrEnum):
     CLIENT_SET_SCOPES = "client set-scopes"
     CLIENT_REMOVE = "client remove"
     CLIENT_ROTATE_SECRET = "client rotate-secret"  # noqa: S105
+    # By the console and by the vendor, so there is no command.
+    CLIENT_SEND_LINK = "client send-link"
+    CLIENT_USE_LINK = "client use-link"
     FEED_ADD = "feed add"
     FEED_SET = "feed set"
     FEED_RENAME = "feed rename"

@@ -29,6 +29,7 @@ from roster_service.console.views import (
     tonight,
     vendor,
     vendors,
+    wizard,
 )
 
 # The views by the word of the menu that has them. The first screen of a word with a name of its own in the menu is
@@ -36,7 +37,7 @@ from roster_service.console.views import (
 SECTIONS: Mapping[str, Sequence[ModuleType]] = {
     "Tonight": (tonight, runs, rejected, held, feeds, export_previews, find),
     "Roster": (roster, records, quality),
-    "Vendors": (vendors, vendor, grants, clients, files, access),
+    "Vendors": (vendors, wizard, vendor, grants, clients, files, access),
     "Privacy": (disclosures, people),
     "Settings": (system, operators, changes),
 }

@@ -31,7 +31,8 @@ class DatabaseRole(Enum):
     SERVING = "serving"
     # Checks the credentials of vendors and clients, and signs tokens.
     ACCOUNTS = "accounts"
-    # Counts requests, stores nonces, writes the access log, and reads the health of the feeds and the names of callers.
+    # Counts requests, stores nonces, writes the access log, reads the health of the feeds and the names of callers, and
+    # uses the links with which vendors make their secrets.
     COUNTERS = "counters"
 
 
@@ -71,6 +72,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         # The health of the feeds, for monitoring and for `/status`.
         f"SELECT (id, name, enabled, state, pause_from, pause_until) ON {tables.feeds.name}",
         f"SELECT (id, feed_id, outcome, started_at, finished_at, rejected) ON {tables.sync_runs.name}",
+        # A vendor makes the secret of its client with a link that an operator sent.
+        "EXECUTE ON FUNCTION use_secret_link",
     ),
 }
 

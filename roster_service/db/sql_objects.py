@@ -38,6 +38,7 @@ FUNCTIONS = (
     "admit_key_holder",
     "evict_orderings",
     "number_people",
+    "use_secret_link",
 )
 # Former signatures, in the notation of DROP FUNCTION.
 REMOVED: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ NAMES = frozenset(
         "docs.css",
         "console.css",
         "console.js",
+        "copy.js",
         "htmx.min.js",
         "reference.css",
         "reference.js",

@@ -77,7 +77,9 @@ def add_feed(
                 seconds={},
                 message=message,
                 rejected=rejected,
-                files=[{"file": "users.csv", "mode": "bulk", "rows": users, "rejected": rejected}] if is_counted else [],
+                files=(
+                    [{"file": "users.csv", "mode": "bulk", "rows": users, "rejected": rejected}] if is_counted else []
+                ),
                 preview={"schools": [], "grades": [], "roles": [], "classes": [], "samples": []}
                 if outcome == "held"
                 else None,

@@ -94,11 +94,20 @@ def show_vendor_list(page: Page, order: dict) -> None:
 
 
 def show_card(page: Page, order: dict) -> None:
-    """Adds a vendor."""
-    page.goto(f"{order['root']}/vendors")
+    """Adds a vendor of the vendor interface."""
+    page.goto(f"{order['root']}/vendors/new")
     page.fill("#name", "Reading tutor")
     page.fill("#email", "a.rather.long.name@vendors-of-reading.example")
-    page.click("form[action$='/vendors/add'] button")
+    page.check("input[value=students]")
+    page.click("form[action$='/new/add'] button")
+
+
+def show_letter(page: Page, order: dict) -> None:
+    """Adds a vendor of OneRoster."""
+    page.goto(f"{order['root']}/vendors/new")
+    page.fill("#name", "Reading tutor")
+    page.fill("#email", "letters@vendors-of-reading.example")
+    page.click("form[action$='/new/add'] button")
 
 
 def show_invitation(page: Page, order: dict) -> None:

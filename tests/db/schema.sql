@@ -418,6 +418,32 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.use_secret_link(link bytea, secret bytea, address text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+    changed oauth_clients;
+    vendor_email text;
+BEGIN
+    UPDATE oauth_clients asking
+    SET secret_hash = secret, previous_secret_hash = NULL, previous_secret_ends_at = NULL, secret_expires_at = NULL,
+        version = asking.version + 1, link_used_at = now(), link_used_from = address
+    FROM vendors holder
+    WHERE asking.link_hash = link AND asking.link_used_at IS NULL AND asking.link_ends_at > now()
+        AND asking.enabled AND asking.secret_salt IS NULL AND holder.id = asking.vendor_id AND holder.enabled
+    RETURNING asking.* INTO changed;
+    IF changed.client_id IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT email INTO vendor_email FROM vendors WHERE id = changed.vendor_id;
+    INSERT INTO changes (actor_kind, actor, verb, kind, subject, vendor, after)
+    VALUES ('vendor', vendor_email, 'client use-link', 'client', changed.client_id, vendor_email,
+        jsonb_build_object('from', address));
+    RETURN changed.client_id;
+END
+$$;
+
 CREATE TABLE public.academic_sessions (
     sourced_id text NOT NULL COLLATE pg_catalog."C",
     feed_id integer NOT NULL,
@@ -818,7 +844,11 @@ CREATE TABLE public.oauth_clients (
     previous_secret_salt bytea,
     secret_expires_at timestamp(3) with time zone,
     floor timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
-    as_of timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL
+    as_of timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    link_hash bytea,
+    link_ends_at timestamp(3) with time zone,
+    link_used_at timestamp(3) with time zone,
+    link_used_from text COLLATE pg_catalog."C"
 );
 
 CREATE TABLE public.operator_sessions (
@@ -1320,6 +1350,9 @@ ALTER TABLE ONLY public.deliveries
 ALTER TABLE ONLY public.feeds
     ADD CONSTRAINT uq_feeds_name UNIQUE (name);
 
+ALTER TABLE ONLY public.oauth_clients
+    ADD CONSTRAINT uq_oauth_clients_link_hash UNIQUE (link_hash);
+
 ALTER TABLE ONLY public.operator_sessions
     ADD CONSTRAINT uq_operator_sessions_token_hash UNIQUE (token_hash);
 
@@ -1608,6 +1641,9 @@ REVOKE ALL ON FUNCTION public.find_runs_under_way() FROM PUBLIC;
 REVOKE ALL ON FUNCTION public.next_stamp() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.use_secret_link(link bytea, secret bytea, address text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.use_secret_link(link bytea, secret bytea, address text) TO accounts_role;
 
 GRANT SELECT ON TABLE public.academic_sessions TO serving_role;
 

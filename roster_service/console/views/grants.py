@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from roster_service.accounts import vendor_rights
-from roster_service.accounts.districts import count_schools, count_students, list_district_names, list_school_names
+from roster_service.accounts.districts import count_students, list_named_districts, list_school_names
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor
-from roster_service.console.vendor_words import list_district_access
+from roster_service.console.vendor_words import make_district_access
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.errors import CommandError
 
@@ -69,11 +69,13 @@ class DistrictChoice:
 def read_districts(visit: Visit) -> Districts:
     """Reads the districts that may be granted."""
     vendor = find_vendor_by_id(visit.connection, visit.place["vendor"])
-    seen = {access.district_id: access for access in list_district_access(vendor, count_schools(visit.connection))}
     search = visit.get("search") or ""
-    listed = dict(list_district_names(visit.connection))
+    named = list_named_districts(visit.connection)
+    access = make_district_access(vendor, {district.sourcedId: district for district in named})
+    seen = {known.district_id: known for known in access}
+    listed = {district.sourcedId: district.words for district in named}
     # Granted, and gone from the roster.
-    listed |= {access.district_id: access.name for access in seen.values() if access.district_id not in listed}
+    listed |= {known.district_id: known.name for known in access if known.district_id not in listed}
     rows = [
         DistrictChoice(sourced_id, name, seen[sourced_id].words if sourced_id in seen else None)
         for sourced_id, name in listed.items()
@@ -97,7 +99,7 @@ def read_choice(visit: Visit) -> Choice:
     else:
         chosen = {*visit.lists("school")}
     schools = [School(*row, checked=row[0] in chosen) for row in list_school_names(connection, district_id)]
-    names = dict(list_district_names(connection))
+    names = {district.sourcedId: district.words for district in list_named_districts(connection)}
     granted = None if is_whole else [school_id for school_id in present if school_id is not None]
     wanted = (
         None

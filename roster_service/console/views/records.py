@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from roster_service.auth.access_log.people import PersonHasher
+from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, Unsearchable, count_unsearchable
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole

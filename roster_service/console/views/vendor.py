@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.clients import Client
 from roster_service.accounts.credentials import ListedCredential, list_credentials
-from roster_service.accounts.districts import count_schools
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
+from roster_service.accounts.secret_links import SecretLink, list_links
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
 from roster_service.auth.access_log.reports import RefusedRow, read_refused, read_usage
@@ -27,6 +27,7 @@ from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.accounts import Delivery, list_deliveries
 from roster_service.deliveries.presets import PRESETS as FILE_PRESETS
 from roster_service.errors import CommandError
+from roster_service.explore.vendor_summary import VendorSummary, summarize_vendor
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
@@ -50,14 +51,16 @@ class Limit:
 
 @dataclass(frozen=True)
 class VendorPage:
-    """All about a vendor. `credentials`: by the name of an API key (its prefix) or a client id; `keys`: those of API
-    keys that have not ended; `today`: requests of today in UTC, by class of status; `refused`: those of
-    the last `refused_days`; `withholdable`: the words of all
-    fields that can be withheld, `default_withheld`: those of the default; `parts`: the words for each part of people;
-    `received`: those that it gets, and `nothing`: why it gets none;
-    `file_presets`: the words for what receivers of files take."""
+    """All about a vendor. `links`: by client id, the links with which it makes its secrets; `credentials`: by the name
+    of an API key (its prefix) or a client id; `keys`: those of API keys that have not ended; `today`: requests of today
+    in UTC, by class of status; `refused`: those of the last `refused_days`; `withholdable`: the words of all fields
+    that can be withheld, `default_withheld`: those of the default; `parts`: the words for each part of people;
+    `received`: those that it gets, and `nothing`: why it gets none; `file_presets`: the words for what receivers of
+    files take."""
 
     vendor: Vendor
+    summary: VendorSummary
+    links: Mapping[str, SecretLink]
     districts: Sequence[DistrictAccess]
     limits: Sequence[Limit]
     keys: Sequence[ListedCredential]
@@ -92,7 +95,9 @@ def read_vendor(visit: Visit) -> VendorPage:
         today[row.status] = today.get(row.status, 0) + row.requests
     return VendorPage(
         vendor=vendor,
-        districts=list_district_access(vendor, count_schools(connection)),
+        summary=summarize_vendor(connection, vendor),
+        links={link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)},
+        districts=list_district_access(connection, vendor),
         limits=_list_limits(vendor),
         keys=[item for item in credentials if item.name not in ids and not item.has_ended(datetime.now(UTC))],
         clients=own,

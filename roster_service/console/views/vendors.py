@@ -1,4 +1,4 @@
-"""All vendors, and the form that adds one."""
+"""All vendors."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from dataclasses import dataclass
 
 from roster_service.accounts import vendors
 from roster_service.accounts.credentials import list_credentials
-from roster_service.accounts.districts import count_schools
+from roster_service.accounts.districts import list_named_districts
 from roster_service.accounts.parts import PARTS, explain_nothing, list_received
 from roster_service.change_log.actors import OperatorRole
-from roster_service.change_log.changes import Verb
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
-from roster_service.console.vendor_forms import show_key
-from roster_service.console.vendor_words import DistrictAccess, list_district_access
-from roster_service.console.visit import Outcome, Submission, Visit
-from roster_service.errors import CommandError
+from roster_service.console.vendor_words import DistrictAccess, make_district_access
+from roster_service.console.visit import Visit
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,8 @@ class VendorList:
 def read_vendors(visit: Visit) -> VendorList:
     """Reads all vendors with their access in words."""
     connection = visit.connection
-    numbers, received = count_schools(connection), list_received(connection)
+    received = list_received(connection)
+    named = {item.sourcedId: item for item in list_named_districts(connection)}
     used: dict[str, str] = {}
     for item in list_credentials(connection):
         if item.used_at is not None:
@@ -55,7 +53,7 @@ def read_vendors(visit: Visit) -> VendorList:
             name=vendor.name,
             email=vendor.email,
             enabled=vendor.enabled,
-            districts=list_district_access(vendor, numbers),
+            districts=make_district_access(vendor, named),
             gets=[PARTS[name].words for name in received[vendor.email]],
             nothing=explain_nothing(vendor),
             used=used.get(vendor.email),
@@ -65,18 +63,7 @@ def read_vendors(visit: Visit) -> VendorList:
     return VendorList(cut_page(visit, rows))
 
 
-def add_vendor(sent: Submission) -> Outcome:
-    """Adds a vendor, and shows its API key and password."""
-    email, name = sent.get("email"), sent.get("name")
-    if email is None or name is None:
-        raise CommandError("a vendor needs a name and an e-mail")
-    with sent.change() as connection:
-        login = vendors.add_vendor(connection, sent.actor, email, name)
-        added = vendors.find_vendor(connection, email)
-    return show_key(sent, added, f"Credentials of {added.name}", login.api_key, login.password)
-
-
 SCREENS = (
     Screen("vendors", "/vendors", "Vendors", OperatorRole.VIEWER, read_vendors, lambda it: it.vendors.rows, "Vendors"),
 )
-FORMS = (Form("vendors", "add", Verb.VENDOR_ADD, add_vendor, None),)
+FORMS: Sequence[Form] = ()

@@ -85,6 +85,11 @@ oauth_clients = sa.Table(
     sa.Column("floor", Stamp, nullable=False, server_default=sa.text("'epoch'")),
     # The part of the client in `X-Roster-As-Of`: its floor, as soon as no run is under way with an older stamp.
     sa.Column("as_of", Stamp, nullable=False, server_default=sa.text("'epoch'")),
+    # The link with which the vendor makes the secret itself: SHA-256 of its random part, its end, and its use.
+    sa.Column("link_hash", sa.LargeBinary, unique=True),
+    sa.Column("link_ends_at", Stamp),
+    sa.Column("link_used_at", Stamp),
+    sa.Column("link_used_from", CText),
 )
 
 signing_keys = sa.Table(

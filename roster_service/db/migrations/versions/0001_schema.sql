@@ -407,7 +407,12 @@ CREATE TABLE oauth_clients (
     secret_expires_at timestamptz(3),
     floor timestamptz(3) NOT NULL DEFAULT 'epoch',
     as_of timestamptz(3) NOT NULL DEFAULT 'epoch',
+    link_hash bytea,
+    link_ends_at timestamptz(3),
+    link_used_at timestamptz(3),
+    link_used_from text COLLATE "C",
     CONSTRAINT pk_oauth_clients PRIMARY KEY (client_id),
+    CONSTRAINT uq_oauth_clients_link_hash UNIQUE (link_hash),
     CONSTRAINT fk_oauth_clients_vendor_id FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
 );
 

@@ -1,0 +1,179 @@
+"""A new vendor in one form: who it is, what its product speaks, which schools, which fields not. It ends with what to
+send to the vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.districts import DistrictName, list_named_districts, list_school_names
+from roster_service.accounts.parts import PARTS
+from roster_service.accounts.secret_links import DAYS, LINK_PATH, make_link
+from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
+from roster_service.accounts.vendors import Vendor
+from roster_service.auth.scopes import PRESETS
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
+from roster_service.console.screen import Form, Screen
+from roster_service.console.vendor_forms import find_vendor, show_key
+from roster_service.console.views.clients import find_client
+from roster_service.console.visit import Outcome, Shown, Submission, Visit
+from roster_service.errors import CommandError
+from roster_service.feeds.feeds import list_feeds
+from roster_service.roster.withheld import WithheldField
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.versions import VERSIONS
+
+# What the form sends for a product that speaks the vendor interface, beside the presets of OneRoster.
+STUDENTS = "students"
+# The most schools that the form lists; with more, it lists the districts alone.
+MOST_SCHOOLS = 300
+
+
+@dataclass(frozen=True)
+class DistrictSchools:
+    """A district with its schools as (sourcedId, name, number of students); none where the form has too many."""
+
+    district: DistrictName
+    schools: Sequence[tuple[str, str, int]]
+
+
+@dataclass(frozen=True)
+class Wizard:
+    """The form. `held`: (feed, run) of first loads that wait for a decision: their schools are not in the roster yet;
+    `withholdable`: the words for the parts of people that can be withheld, `withheld`: those that are by default."""
+
+    districts: Sequence[DistrictSchools]
+    held: Sequence[tuple[str, int]]
+    presets: Mapping[str, str]
+    versions: Sequence[str]
+    withholdable: Mapping[str, str]
+    withheld: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What to send to a vendor. `link`: with which it makes the secret itself, within `days`; `is_public`: whether a
+    setting says the address of the service; `held`: as in `Wizard`, if nothing is granted yet."""
+
+    vendor: Vendor
+    client: str
+    client_id: str
+    link: str
+    days: int
+    origin: str
+    is_public: bool
+    held: Sequence[tuple[str, int]]
+
+
+def read_wizard(visit: Visit) -> Wizard:
+    """Reads what the form offers."""
+    connection = visit.connection
+    named = list_named_districts(connection)
+    is_short = sum(district.schools for district in named) <= MOST_SCHOOLS
+    default = set(read_withheld_default(connection))
+    return Wizard(
+        districts=[
+            DistrictSchools(it, list_school_names(connection, it.sourcedId) if is_short else ()) for it in named
+        ],
+        held=list_held_first_loads(connection),
+        presets={name: preset.words for name, preset in PRESETS.items()},
+        versions=[version.prefix for version in reversed(VERSIONS)],
+        withholdable={part.name: part.words for part in PARTS.values() if part.fields},
+        withheld=[part.name for part in PARTS.values() if part.fields and default.issuperset(part.fields)],
+    )
+
+
+def list_held_first_loads(connection: sa.Connection) -> list[tuple[str, int]]:
+    """Returns (feed, run) of the feeds whose first load is held, by name."""
+    return [
+        (feed.name, feed.held_run)
+        for feed in list_feeds(connection)
+        if feed.held_run is not None and feed.last_good_run is None
+    ]
+
+
+def add_vendor(sent: Submission) -> Outcome:
+    """Adds the vendor with its grants, withheld fields and, for OneRoster, a client without a secret and its link: all
+    of it, or nothing."""
+    email, name, product = sent.get("email"), sent.get("name"), sent.get("product")
+    if email is None or name is None:
+        raise CommandError("a vendor needs a name and an e-mail")
+    if product != STUDENTS and (product not in PRESETS or sent.get("version") not in _list_prefixes()):
+        raise CommandError("choose what the product of the vendor reads")
+    with sent.change() as connection:
+        login = vendors.add_vendor(connection, sent.actor, email, name)
+        vendor = vendors.find_vendor(connection, email)
+        fields = _read_withheld(sent)
+        if set(fields) != set(read_withheld_default(connection)):
+            change_withheld(connection, sent.actor, vendor.email, fields)
+        for district, schools in _read_grants(sent).items():
+            vendor_rights.set_district_grant(connection, sent.actor, vendor.email, district, schools)
+        if product == STUDENTS:
+            flags = [flag for flag in PermissionFlag if flag.value in sent.lists("flag")]
+            vendor_rights.set_flags(connection, sent.actor, vendor.email, flags)
+            vendor = vendors.find_vendor(connection, email)
+            return show_key(sent, vendor, f"What to send to {vendor.name}", login.api_key, login.password)
+        # A product of OneRoster needs no key, and nobody is shown this one.
+        vendors.end_keys(connection, vendor.id)
+        scopes = PRESETS[product or ""].list_scopes(sent.get("version") or "")
+        made = clients.add_client(connection, sent.actor, vendor.email, name, scopes)
+        return _show_letter(sent, connection, made.client_id, name)
+
+
+def send_link(sent: Submission) -> Outcome:
+    """Makes a new link for a client of the vendor, and shows what to send."""
+    with sent.change() as connection:
+        client = find_client(sent)
+        return _show_letter(sent, connection, client.client_id, client.name, find_vendor(sent))
+
+
+def _show_letter(
+    sent: Submission, connection: sa.Connection, client_id: str, name: str, vendor: Vendor | None = None
+) -> Shown:
+    token = make_link(connection, sent.actor, client_id)
+    listed = vendor or vendors.find_vendor(connection, clients.find_listed_client(connection, client_id).vendor)
+    origin = sent.tools.service_url
+    letter = Letter(
+        vendor=listed,
+        client=name,
+        client_id=client_id,
+        link=f"{origin}{LINK_PATH}/{token}",
+        days=DAYS,
+        origin=origin,
+        is_public=sent.settings.public_url is not None,
+        held=[] if listed.grants else list_held_first_loads(connection),
+    )
+    return Shown("letter", f"What to send to {listed.name}", letter)
+
+
+def _list_prefixes() -> set[str]:
+    return {version.prefix for version in VERSIONS}
+
+
+def _read_withheld(sent: Submission) -> Sequence[WithheldField]:
+    """The fields of the parts that the form has checked; phone numbers are two fields."""
+    chosen = [PARTS[name].fields for name in sent.lists("withhold") if name in PARTS]
+    return [field for field in WithheldField if any(field in fields for fields in chosen)]
+
+
+def _read_grants(sent: Submission) -> dict[str, list[str] | None]:
+    """The grants of the form: by district, the schools, None for all of it. A school is sent with its district, on a
+    line of its own."""
+    grants: dict[str, list[str] | None] = dict.fromkeys(sent.lists("district"))
+    for pair in sent.lists("school"):
+        district, _, school = pair.partition("\n")
+        schools = grants.setdefault(district, [])
+        if schools is not None:
+            schools.append(school)
+    return grants
+
+
+SCREENS = (Screen("wizard", "/vendors/new", "A new vendor", OperatorRole.EDITOR, read_wizard, None, None),)
+FORMS = (
+    Form("wizard", "add", Verb.VENDOR_ADD, add_vendor, None),
+    Form("vendor", "link", Verb.CLIENT_SEND_LINK, send_link, None),
+)

@@ -1,0 +1,94 @@
+"""The page with which a vendor makes the secret of its client: `/client-secrets/TOKEN`.
+
+GET changes nothing, because scanners of mail open links; the button sends POST. The service serves it to vendors; the
+console, which may be a process of its own on an address of the district, has no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import sqlalchemy as sa
+from flask import Flask, Response, request
+from werkzeug.exceptions import NotFound
+
+from roster_service.accounts.secret_links import LINK_PATH, SecretLink, find_link, use_link
+from roster_service.auth.scopes import TOKEN_PATH
+from roster_service.http.request_facts import find_root_url, get_request_facts
+from roster_service.schemas.versions import VERSIONS
+from roster_service.web.page_assets import make_page
+
+ENDED = 410
+_ASK = "Ask the district for a new link."
+
+
+def register_secret_page(app: Flask, accounts: sa.Engine, counting: sa.Engine, public_url: str | None) -> None:
+    """Registers the page. `accounts`: reads the link; `counting`: uses it; `public_url`: as that of the settings."""
+
+    def show(token: str) -> Response:
+        with accounts.connect() as connection:
+            link = find_link(connection, token)
+        if link is None:
+            raise NotFound("There is no such link.")
+        if link.used_at is not None or link.has_ended:
+            return make_page("This link has ended", _explain_end(link), ENDED)
+        return make_page(f"The secret of {link.client}", _ask(link))
+
+    def make(token: str) -> Response:
+        with counting.begin() as connection:
+            secret = use_link(connection, token, get_request_facts().address)
+        with accounts.connect() as connection:
+            link = find_link(connection, token)
+        if link is None:
+            raise NotFound("There is no such link.")
+        if secret is None:
+            return make_page("This link has ended", _explain_end(link), ENDED)
+        return make_page(
+            f"The secret of {link.client}", _tell(link, secret, find_root_url(public_url)), scripts=["copy.js"]
+        )
+
+    path = f"{LINK_PATH}/<token>"
+    app.add_url_rule(path, endpoint="secret_page", view_func=show, methods=["GET"])
+    app.add_url_rule(path, endpoint="secret_page_use", view_func=make, methods=["POST"])
+
+
+def _ask(link: SecretLink) -> str:
+    return (
+        f"<h1>The secret of {escape(link.client)}</h1>"
+        f"<p>For {escape(link.vendor)}, to read the roster as <code>{link.client_id}</code>. No secret exists yet. The "
+        "button makes it and shows it once; a secret from before ends. The link works once, "
+        f"until {link.ends_at[:16].replace('T', ' ')} UTC.</p>"
+        f'<form method="post" action="{escape(request.path)}"><button>Make the secret and show it</button></form>'
+    )
+
+
+def _explain_end(link: SecretLink) -> str:
+    if link.used_at is None:
+        return f"<h1>This link has ended</h1><p>Nobody has used it. {_ASK}</p>"
+    used = f"{link.used_at[:16].replace('T', ' ')} UTC from {escape(link.used_from or 'an unknown address')}"
+    return (
+        f"<h1>This link was used</h1><p>The secret of <code>{link.client_id}</code> was made {used}. If it was not "
+        f"you, tell the district at once: it can end the secret. {_ASK}</p>"
+    )
+
+
+def _tell(link: SecretLink, secret: str, origin: str) -> str:
+    roots = {
+        version.title: origin + version.root
+        for version in VERSIONS
+        if any(scope.startswith(f"{version.prefix}/") for scope in link.scopes)
+    }
+    facts: Sequence[tuple[str, str]] = (
+        ("Client id", link.client_id),
+        ("Client secret", secret),
+        ("Scopes", " ".join(link.scopes)),
+        ("Token endpoint", origin + TOKEN_PATH),
+        *roots.items(),
+        ("Documentation", f"{origin}/docs"),
+    )
+    rows = "".join(f'<dt>{name}</dt><dd><code class="secret">{escape(value)}</code></dd>' for name, value in facts)
+    return (
+        "<h1>Keep the secret now</h1><p>Nobody can show it again: the service stores a hash of it alone.</p>"
+        f"<dl>{rows}</dl>"
+    )

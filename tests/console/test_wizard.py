@@ -1,0 +1,208 @@
+"""From a name to the first call of a vendor: the form, the link that makes the secret, and what the pages then say."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import vendors
+from roster_service.accounts.secret_links import LINK_PATH, use_link
+from roster_service.auth.credentials.secrets import hash_secret
+from roster_service.change_log.actors import OperatorRole
+from roster_service.db.tables import changes, oauth_clients
+from tests.console.conftest import Browser, Console
+from tests.console.test_statements import read
+
+FORM: dict[str, Any] = {
+    "name": "Reader",
+    "product": "students-teachers",
+    "version": "v1p2",
+    "district": ["shv-district"],
+    "school": ["spr-district\nspr-elementary"],
+    "withhold": ["email", "birthDate"],
+}
+
+
+def add(browser: Browser, email: str, **changed: Any) -> tuple[str, str]:
+    """Sends the form. Returns the text of the answer, and the path of the link, blank if there is none."""
+    answer = browser.send("/vendors/new/add", csrf_of="/vendors/new", email=email, **{**FORM, **changed})
+    found = re.search(rf"{LINK_PATH}/[\w-]+", answer.text)
+    return html.unescape(answer.text), found[0] if found else ""
+
+
+def read_row(console: Console, email: str) -> Any:
+    """The row of the only client of a vendor."""
+    with console.engine.connect() as connection:
+        vendor = vendors.find_vendor(connection, email)
+        return connection.execute(sa.select(oauth_clients).where(oauth_clients.c.vendor_id == vendor.id)).one()
+
+
+def ask_token(console: Console, client_id: str, secret: str) -> int:
+    """The status of a request for a token."""
+    login = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
+    form = {"grant_type": "client_credentials"}
+    headers = {"Authorization": f"Basic {login}"}
+    return console.app.test_client().post("/oauth/token", data=form, headers=headers).status_code
+
+
+def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(console: Console, browser: Browser) -> None:
+    email = "reader@wizard.example"
+    _, link = add(browser, email)
+    with console.engine.connect() as connection:
+        vendor = vendors.find_vendor(connection, email)
+    assert {(it.district_id, it.school_id) for it in vendor.grants} == {
+        ("shv-district", None),
+        ("spr-district", "spr-elementary"),
+    }
+    assert {"email", "birthDate"} <= set(vendor.withheld)
+    page = read(browser.get(f"/vendors/{vendor.id}").text)
+    assert "no e-mail, no guardians, no birth dates; no call yet, none refused today." in page
+    assert "Link not used yet" in page
+    assert "Secret not made yet" in page
+    assert "No valid key" in page
+    caller = console.app.test_client()
+    before = read_row(console, email)
+    for _ in range(3):
+        shown = caller.get(link)
+        assert (shown.status_code, shown.headers["Cache-Control"]) == (200, "no-store")
+        assert shown.headers["Referrer-Policy"] == "no-referrer"
+    assert read_row(console, email) == before, "a scanner of mail opens links"
+    assert link.rpartition("/")[2] not in str(before)
+    made = caller.post(link)
+    assert made.status_code == 200
+    [secret] = re.findall(r"secret-[\w-]{43}", made.text)
+    assert ask_token(console, before.client_id, secret) == 200
+    after = read_row(console, email)
+    assert (after.secret_hash, after.version) == (hash_secret(secret), before.version + 1)
+    assert caller.post(link).status_code == 410
+    again = caller.get(link)
+    assert (again.status_code, secret in again.text) == (410, False)
+    assert f"The secret of {before.client_id} was made" in read(again.text)
+    assert "Link used " in read(browser.get(f"/vendors/{vendor.id}").text)
+    with console.engine.connect() as connection:
+        row = connection.execute(sa.select(changes).order_by(changes.c.id.desc()).limit(1)).one()
+    assert (row.actor_kind, row.actor, row.verb, row.subject) == ("vendor", email, "client use-link", before.client_id)
+    assert secret not in str(row)
+    assert "client use-link" in browser.get("/changes").text
+
+
+def test_the_summary_of_a_vendor_is_what_plain_sql_counts(console: Console, browser: Browser) -> None:
+    with console.engine.connect() as connection:
+        listed = vendors.list_vendors(connection)
+        for vendor in listed:
+            schools, pupils = connection.execute(
+                sa.text(
+                    "WITH seen AS (SELECT DISTINCT o.sourced_id, o.type FROM vendor_grants g JOIN orgs o"
+                    " ON o.district_id = g.district_id AND (g.school_id IS NULL OR g.school_id = o.sourced_id)"
+                    " WHERE g.vendor_id = :id AND o.status = 'active')"
+                    " SELECT (SELECT count(*) FROM seen WHERE type = 'school'),"
+                    " (SELECT count(DISTINCT u.sourced_id) FROM users u JOIN user_roles r ON r.user_id = u.sourced_id"
+                    " JOIN seen ON seen.sourced_id = r.org_id WHERE u.status = 'active' AND r.role = 'student')"
+                ),
+                {"id": vendor.id},
+            ).one()
+            page = read(browser.get(f"/vendors/{vendor.id}").text)
+            counted = f"{schools} school{'s' if schools != 1 else ''}, {pupils} pupil{'s' if pupils != 1 else ''}"
+            assert counted in page, (vendor.email, counted)
+    assert len(listed) > 3
+
+
+ENDS = {
+    "an end": "UPDATE oauth_clients SET link_ends_at = now() - interval '1 second' WHERE client_id = :id",
+    "a disabled client": "UPDATE oauth_clients SET enabled = false WHERE client_id = :id",
+    "a disabled vendor": "UPDATE vendors SET enabled = false WHERE id = "
+    "(SELECT vendor_id FROM oauth_clients WHERE client_id = :id)",
+    "a newer link": "UPDATE oauth_clients SET link_hash = '\\x00' WHERE client_id = :id",
+    "a removed client": "DELETE FROM oauth_clients WHERE client_id = :id",
+}
+
+
+@pytest.mark.parametrize("reason", ENDS)
+def test_a_link_ends(console: Console, browser: Browser, reason: str) -> None:
+    email = f"{reason.replace(' ', '-')}@wizard.example"
+    _, link = add(browser, email)
+    with console.engine.begin() as connection:
+        connection.execute(sa.text(ENDS[reason]), {"id": read_row(console, email).client_id})
+    caller = console.app.test_client()
+    for answer in (caller.get(link), caller.post(link)):
+        assert answer.status_code in (404, 410)
+        assert "secret-" not in answer.text
+    assert caller.post(f"{LINK_PATH}/link-guessed").status_code == 404
+
+
+def test_of_two_who_press_at_once_one_gets_a_secret(console: Console, browser: Browser) -> None:
+    _, link = add(browser, "twice@wizard.example")
+    token = link.rpartition("/")[2]
+    counting = console.app.extensions["roster_counting_engine"]
+
+    def press(_: int) -> bool:
+        with counting.begin() as connection:
+            return use_link(connection, token, "10.0.0.1") is not None
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(press, range(4))) == [False, False, False, True]
+
+
+REFUSED = {
+    "no name": ({"name": ""}, "A vendor needs a name and an e-mail"),
+    "no product": ({"product": ""}, "Choose what the product of the vendor reads"),
+    "an unknown version": ({"version": "v9"}, "Choose what the product of the vendor reads"),
+    "an unknown district": ({"district": ["nowhere"]}, "There is no district"),
+    "a school of another district": ({"school": ["spr-district\nshv-north"]}, "There is no school"),
+}
+
+
+@pytest.mark.parametrize(("changed", "said"), REFUSED.values(), ids=REFUSED)
+def test_a_refused_form_makes_nothing_and_keeps_the_text(
+    console: Console, browser: Browser, changed: dict[str, Any], said: str
+) -> None:
+    email = "refused@wizard.example"
+    text, link = add(browser, email, **changed)
+    assert (said in text, link) == (True, "")
+    assert f'value="{email}"' in text
+    with console.engine.connect() as connection:
+        assert email not in {it.email for it in vendors.list_vendors(connection)}
+
+
+def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> None:
+    email = "leaked@wizard.example"
+    _, link = add(browser, email)
+    [secret] = re.findall(r"secret-[\w-]{43}", console.app.test_client().post(link).text)
+    client_id = read_row(console, email).client_id
+    with console.engine.connect() as connection:
+        number = vendors.find_vendor(connection, email).id
+    shown = browser.send(f"/vendors/{number}/secret", client=client_id, grace="0", reason="leaked")
+    [new] = set(re.findall(r"secret-[\w-]{43}", shown.text))
+    assert (ask_token(console, client_id, secret), ask_token(console, client_id, new)) == (401, 200)
+
+
+def test_a_viewer_makes_no_vendor(console: Console) -> None:
+    viewer = console.log_in(OperatorRole.VIEWER)
+    assert viewer.get("/vendors/new").status_code == 403
+    assert "/vendors/new" not in viewer.get("/vendors").text
+
+
+def test_districts_of_one_name_are_told_apart(console: Console, browser: Browser) -> None:
+    rename = sa.text("UPDATE orgs SET name = :name WHERE sourced_id = 'shv-district' RETURNING identifier")
+    with console.engine.begin() as connection:
+        identifier = connection.scalar(rename, {"name": "Springfield Unified School District"})
+        students = connection.scalar(
+            sa.text(
+                "SELECT count(DISTINCT u.sourced_id) FROM users u JOIN user_roles r ON r.user_id = u.sourced_id"
+                " JOIN orgs o ON o.sourced_id = r.org_id WHERE o.district_id = 'shv-district' AND r.role = 'student'"
+                " AND u.status = 'active'"
+            )
+        )
+        vendor = vendors.find_vendor(connection, "both@vendors.example")
+    said = f"Springfield Unified School District ({identifier}, feed shelbyville, {students} students)"
+    for path in ("/vendors", "/vendors/new", f"/vendors/{vendor.id}", f"/vendors/{vendor.id}/grants"):
+        assert said in read(browser.get(path).text), path
+    with console.engine.begin() as connection:
+        connection.execute(rename, {"name": "Shelbyville School District"})
+    assert "feed shelbyville" not in read(browser.get("/vendors").text)
