@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from datetime import date
-from urllib.parse import urlencode
 
 import pytest
 import sqlalchemy as sa
@@ -119,32 +118,12 @@ def test_no_cell_of_a_file_is_a_formula(owner: Browser) -> None:
     assert f"'{FORMULA}" in reasons
 
 
-def test_access_is_searched_by_vendor_school_and_person(owner: Browser) -> None:
-    every = owner.get("/access.json").json["rows"]["rows"]
-    one = every[0]
-    of_vendor = owner.get(f"/access.json?vendor={one['vendor']}").json["rows"]["rows"]
-    assert of_vendor == [row for row in every if row["vendor"] == one["vendor"]]
-    of_school = owner.get(f"/access.json?school={one['sourcedId']}").json["rows"]["rows"]
-    assert of_school == [row for row in every if row["sourcedId"] == one["sourcedId"]]
-    assert "There is no person nobody" in owner.get("/access?person=nobody").text
-
-
 def test_settings_are_shown_without_secrets(owner: Browser) -> None:
     page = owner.get("/system").text
     assert "ROSTER_SECRET_KEY" in page
     assert SECRET not in page
     shown = owner.get("/system.json").json["settings"]
     assert len(shown) == len(Settings.__dataclass_fields__)
-
-
-def test_access_finds_a_school_and_a_person_by_name(owner: Browser) -> None:
-    people = owner.get("/roster.json?kind=users&sort=sourcedId").json["rows"]
-    named = next(it for it in people if " " in it["name"])
-    found = owner.get(f"/access.json?{urlencode({'person': named['name']})}").json
-    by_id = owner.get(f"/access.json?{urlencode({'person': named['sourcedId']})}").json
-    chosen = [it["sourcedId"] for it in found["found"].get("person", ())]
-    assert named["sourcedId"] in chosen if chosen else found["rows"] == {**by_id["rows"], "here": found["rows"]["here"]}
-    assert by_id["named"] == {"person": named["name"]}
 
 
 def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: Console, owner: Browser) -> None:
@@ -164,11 +143,3 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     rows = owner.get("/disclosures/usage.json").json["refused"]
     assert {(row["caller"], row["requests"]) for row in rows} >= {(made.client_id, 2), ("unknown", 1)}
     assert cause in owner.get("/disclosures/usage").text
-
-
-def test_access_lets_choose_among_several_of_a_name(owner: Browser) -> None:
-    page = owner.get("/access?school=sch").text
-    found = owner.get("/access.json?school=sch").json["found"]["school"]
-    assert len(found) > 1
-    assert all(f"school={it['sourcedId']}" in page for it in found)
-    assert all(owner.get(f"/access?school={it['sourcedId']}").status_code == 200 for it in found)

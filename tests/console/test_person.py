@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from roster_service.accounts.vendor_rights import change_withheld
 
 from roster_service.accounts.clients import add_client
-from roster_service.accounts.vendor_rights import grant, set_flags
+from roster_service.accounts.vendor_rights import change_withheld, grant, set_flags
 from roster_service.accounts.vendors import add_vendor
 from roster_service.app import make_serving_engine
 from roster_service.auth.scopes import Scope, ScopeName

@@ -174,30 +174,6 @@ def read_roster(visit: Visit) -> RosterList:
     )
 
 
-def search_roster(
-    visit: Visit, resource: Resource, typed: str, facets: Mapping[str, str], most: int
-) -> tuple[Sequence[RecordRow], str | None]:
-    """Returns (records, None) with at most `most` records that a typed text names, one of them that with this id if
-    there is one; or ((), why nothing was looked for)."""
-    problem = find_problem({"search": typed})
-    if problem is not None:
-        return (), problem
-    sort = next(sort for known, _, sort in KINDS.values() if known is resource)
-    wanted = Wanted(
-        resource=resource,
-        version=V1P2,
-        search=typed,
-        facets=facets,
-        filter=None,
-        sort=sort,
-        descending=False,
-        limit=most,
-        offset=0,
-    )
-    found, problem = _find(visit.connection, wanted, visit.settings)
-    return make_rows(visit.connection, resource, found.records), problem
-
-
 def _find(connection: sa.Connection, wanted: Wanted, settings: Settings) -> tuple[Found, str | None]:
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     try:
