@@ -1,13 +1,13 @@
-"""Disclosures: which records were shown to whom, and how much each vendor asks."""
+"""Privacy: who was shown what, as sentences and answer by answer, what is kept from whom, and how much vendors ask."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
-from roster_service.accounts.parts import PARTS, list_shown_parts
+from roster_service.accounts.parts import PARTS, list_received, list_shown_parts
 from roster_service.accounts.vendors import list_vendors
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import (
@@ -24,12 +24,18 @@ from roster_service.auth.access_log.reports import (
 )
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
 from roster_service.console.list_pages import Paged, find_window, make_paged
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.known_people import KnownPerson, find_people
+from roster_service.explore.person import ShownParts, list_shown
+from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
+
+# The days of the overview.
+PRIVACY_DAYS = 30
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,33 @@ class Disclosures:
     found: Sequence[KnownPerson]
     problem: str | None
     unsearchable: Unsearchable | None
+    missing: str | None
+
+
+@dataclass(frozen=True)
+class KeptFields:
+    """What is withheld from a vendor. `fields`: the words of the fields, with those that follow from a flag that is not
+    set; `by`: whose list it is; `gets_birth_dates`: whether it gets birth dates, and `from_clients`: by what."""
+
+    vendor: str
+    id: int
+    fields: Sequence[str]
+    by: str
+    gets_birth_dates: bool
+    from_clients: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The overview. `shown`: what the access log says since `days` days, by vendor and parts; `kept`: by vendor;
+    `erased`, `hidden`: numbers of people, None for an operator who may not know them; `missing`: why rows of ended
+    workers may be missing, None if none are."""
+
+    days: int
+    shown: Sequence[ShownParts]
+    kept: Sequence[KeptFields]
+    erased: int | None
+    hidden: int | None
     missing: str | None
 
 
@@ -71,6 +104,33 @@ class Usage:
     vendors: Sequence[VendorUsage]
     refused: Sequence[RefusedRow]
     rows: Sequence[UsageRow]
+
+
+def read_privacy(visit: Visit) -> Privacy:
+    """Reads the overview of the last `PRIVACY_DAYS` days."""
+    missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
+    connection, since = visit.connection, datetime.now(UTC) - timedelta(days=PRIVACY_DAYS)
+    received = list_received(connection)
+    counts = Counter(exclusion.kind for exclusion in list_exclusions(connection))
+    may_know = visit.may(Verb.PERSON_HIDE)
+    return Privacy(
+        days=PRIVACY_DAYS,
+        shown=list_shown(connection, AccessLogFilter(since=since)),
+        kept=[
+            KeptFields(
+                vendor.name,
+                vendor.id,
+                vendor.withheld,
+                "default of the service" if vendor.own_withheld is None else "list of the vendor",
+                "birthDate" in received[vendor.email],
+                received[vendor.email].get("birthDate", ()),
+            )
+            for vendor in list_vendors(connection)
+        ],
+        erased=counts[ExclusionKind.ERASED] if may_know else None,
+        hidden=counts[ExclusionKind.HIDDEN] if may_know else None,
+        missing=missing,
+    )
 
 
 def read_disclosures(visit: Visit) -> Disclosures:
@@ -144,6 +204,7 @@ def _sum_vendor(days: int, last: date, name: str, sums: Sequence[UsageSum]) -> V
 
 _VIEWER = OperatorRole.VIEWER
 SCREENS = (
+    Screen("privacy", "/privacy", "Privacy", _VIEWER, read_privacy, lambda it: it.kept, "Privacy"),
     Screen(
         "disclosures", "/disclosures", "Disclosures", _VIEWER, read_disclosures, lambda it: it.rows.rows, "Disclosures"
     ),
