@@ -13,10 +13,12 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.deadline import limit_statements
-from roster_service.db.tables import feeds, quality_counts
+from roster_service.db.tables import feeds, quality_counts, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.quality_checks import CHECKS, QualityCheck
+from roster_service.feeds.run_history import count_live
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 
 # The revisions of a feed whose counts are kept.
 KEPT = 60
@@ -55,8 +57,8 @@ class FeedQuality:
 def read_findings(
     connection: sa.Connection, check: QualityCheck, feed: str | None, school: str | None, window: tuple[int, int]
 ) -> list[Finding]:
-    """Reads the findings of a check, by feed and id. `window`: (rows to skip, rows to read). Raises CommandError if it
-    takes too long, and for an unknown feed."""
+    """Reads the findings of a check, by feed and id; those that belong together stand together. `window`: (rows to
+    skip, rows to read). Raises CommandError if it takes too long, and for an unknown feed."""
     ids = {name: key for key, name in _list_feeds(connection) if feed in (None, name)}
     if feed is not None and not ids:
         raise CommandError(f"there is no feed {feed}")
@@ -68,7 +70,7 @@ def read_findings(
         sa.select(found, feeds.c.name.label("feed"), org.c.name.label("school_name"))
         .join(feeds, feeds.c.id == found.c.feed_id)
         .outerjoin(org, org.c.sourced_id == found.c.school_id)
-        .order_by(feeds.c.name, found.c.id, found.c.detail)
+        .order_by(feeds.c.name, *([found.c.detail] if check.is_pairs else []), found.c.id, found.c.detail)
         .offset(window[0])
         .limit(window[1])
     )
@@ -79,6 +81,14 @@ def read_findings(
             Finding(row.kind, row.id, row.feed, row.school_id, row.school_name, row.detail)
             for row in connection.execute(rows)
         ]
+
+
+def count_loaded(connection: sa.Connection, feed: str) -> Mapping[str, int]:
+    """Returns the live records of a feed by type, as the last run that loaded an export has counted them."""
+    rows = sa.select(sync_runs.c.counts).join(feeds, feeds.c.id == sync_runs.c.feed_id)
+    rows = rows.where(feeds.c.name == feed, sync_runs.c.outcome.in_(LOADED_OUTCOMES)).order_by(sync_runs.c.id.desc())
+    counted = (count_live(counts) for counts in connection.scalars(rows.limit(KEPT)))
+    return next((counts for counts in counted if any(counts.values())), {})
 
 
 def read_quality(connection: sa.Connection) -> list[FeedQuality]:

@@ -27,12 +27,15 @@ Find = Callable[[int], sa.Select[Any]]
 
 @dataclass(frozen=True)
 class QualityCheck:
-    """A check. `title`: the findings; `advice`: why they matter, and what to do about them."""
+    """A check. `title`: the findings; `advice`: why they matter, and what to do about them; `kinds`: the types of the
+    records that it looks at; `is_pairs`: whether it finds records that have the same value, which belong together."""
 
     name: str
     title: str
     advice: str
     find: Find
+    kinds: tuple[str, ...]
+    is_pairs: bool = False
 
 
 def _select(
@@ -151,6 +154,7 @@ CHECKS: Sequence[QualityCheck] = (
         "People without a role",
         "No vendor sees them. The export has no role of them at any org: give them one in the SIS, or take them out.",
         _find_without_role,
+        ("users",),
     ),
     QualityCheck(
         "students-without-class",
@@ -158,36 +162,44 @@ CHECKS: Sequence[QualityCheck] = (
         "They can log in nowhere that goes by classes. Enroll them in the SIS, or look whether their enrollments were "
         "rejected in the last run.",
         _find_students_without_class,
+        ("users",),
     ),
     QualityCheck(
         "classes-without-teacher",
         "Classes without a teacher",
         "Nobody can teach in them: assign a teacher in the SIS.",
         _find_classes_without("teacher"),
+        ("classes",),
     ),
     QualityCheck(
         "classes-without-students",
         "Classes without a student",
         "They are empty for every vendor. Often they are left over from another year: take them out in the SIS.",
         _find_classes_without("student"),
+        ("classes",),
     ),
     QualityCheck(
         "same-email",
         "People with the same e-mail",
         "Vendors that log people in by e-mail mix them up. Within one feed, capitals make no difference.",
         _find_duplicates(fold_column(_users.email)),
+        ("users",),
+        is_pairs=True,
     ),
     QualityCheck(
         "same-identifier",
         "People with the same identifier",
         "Vendors that match people by their number mix them up. Often one person is in the SIS twice.",
         _find_duplicates(_users.identifier),
+        ("users",),
+        is_pairs=True,
     ),
     QualityCheck(
         "enrollments-outside-session",
         "Enrollments outside their session",
         "They begin after the last term of their class, or end before the first one: correct the dates in the SIS.",
         _find_outside_session,
+        ("enrollments",),
     ),
     QualityCheck(
         "orphans",
@@ -195,6 +207,7 @@ CHECKS: Sequence[QualityCheck] = (
         "A record names another one that the roster does not have, or that is deleted. The sync rejects such rows, so "
         "these are from a feed whose next run has not come, or parts of a record that it could not correct.",
         _find_orphans,
+        tuple(TYPES.values()),
     ),
 )
 CHECKS_BY_NAME = {check.name: check for check in CHECKS}

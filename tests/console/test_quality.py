@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +21,7 @@ from roster_service.feeds.quality_checks import CHECKS
 from roster_service.feeds.run_history import TYPES
 from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT, TEXTS, add_people
+from tests.console.test_statements import read
 
 EVERYTHING = (0, 10**6)
 # What a sync would not leave behind, and what an export may have.
@@ -194,6 +198,38 @@ def test_each_number_leads_to_its_records(console: Console, browser: Browser) ->
             query = {"feed": place["feed"], "school": place["school"]}
             rows = browser.get(f"/quality/{check}.csv", query_string=query).text.splitlines()
             assert len(rows) - 1 == number
+
+
+def test_shares_are_of_the_loaded_records_and_the_worst_is_first(console: Console, browser: Browser) -> None:
+    checks = browser.get("/quality.json?feed=shelbyville").get_json()["checks"]
+    counts = (
+        "SELECT counts FROM sync_runs r JOIN feeds f ON f.id = r.feed_id WHERE f.name = 'shelbyville' ORDER BY r.id"
+    )
+    with console.engine.connect() as connection:
+        loaded = connection.scalars(sa.text(counts)).all()[-1]
+    live = {kind: of["added"] + of["changed"] + of["revived"] + of["unchanged"] for kind, of in loaded.items()}
+    kinds = {check.name: check.kinds for check in CHECKS}
+    assert all(it["records"] == sum(live.get(kind, 0) for kind in kinds[it["check"]]) for it in checks)
+    shares = [it["count"] / it["records"] for it in checks]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0 == shares[-1]
+    page = read(browser.get("/quality?feed=shelbyville").text)
+    first = checks[0]
+    assert f"the worst is “{first['title']}”, {first['count']} of {first['records']}." in page
+    none = sum(it["count"] == 0 for it in checks)
+    assert f"{none} check{'s find' if none > 1 else ' finds'} nothing" in page
+
+
+def test_duplicates_stand_together_and_the_office_gets_a_file(console: Console, browser: Browser) -> None:
+    page = browser.get("/quality/same-identifier?feed=springfield").text
+    [group] = re.findall(r'scope="rowgroup"><bdi>([^<]+)', page)
+    assert (group, page.count("/records/spr-student-")) == ("S-1", 2)
+    rows = list(csv.DictReader(io.StringIO(browser.get("/quality/same-identifier.csv?feed=springfield").text)))
+    assert [(row["file"], row["sourcedId"], row["value"]) for row in rows] == [
+        ("users.csv", "spr-student-1", "S-1"),
+        ("users.csv", "spr-student-2", "S-1"),
+    ]
+    assert all(row["name"] and row["do"].startswith("People with the same identifier: ") for row in rows)
 
 
 def test_hostile_texts_are_texts_and_long_lists_have_pages(console: Console, browser: Browser) -> None:

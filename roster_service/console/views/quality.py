@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +20,15 @@ from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 from roster_service.explore.references import read_labels
 from roster_service.explore.rejected_rows import count_naming_rows
-from roster_service.feeds.data_quality import NO_SCHOOL, FeedQuality, read_findings, read_quality, read_trend
+from roster_service.feeds.data_quality import (
+    NO_SCHOOL,
+    FeedQuality,
+    count_loaded,
+    read_findings,
+    read_quality,
+    read_trend,
+)
+from roster_service.feeds.feeds import list_feeds
 from roster_service.feeds.quality_checks import CHECKS, CHECKS_BY_NAME
 from roster_service.feeds.rejected_rows import find_loading_run
 from roster_service.feeds.run_history import TYPES
@@ -29,14 +38,21 @@ _TABLES = {TYPES[table.name]: table for table in ROSTER_TABLES}
 
 @dataclass(frozen=True)
 class CheckSummary:
-    """A check. `count`: of the wanted feeds; None where one of them took too long; `trend`: of the revisions of the
-    only wanted feed; empty for several, whose revisions are not the same."""
+    """A check. `count`: of the wanted feeds; None where one of them took too long; `records`: that the last loads of
+    these feeds have of the types that it looks at; `trend`: of the revisions of the only wanted feed; empty for
+    several, whose revisions are not the same."""
 
     check: str
     title: str
     advice: str
     count: int | None
+    records: int
     trend: Sequence[int]
+
+    @property
+    def share(self) -> float:
+        """The findings in percent of the records; 0 where nothing was counted."""
+        return min(100 * (self.count or 0) / self.records, 100) if self.records else 0
 
 
 @dataclass(frozen=True)
@@ -79,8 +95,23 @@ class NamedFinding:
 
 
 @dataclass(frozen=True)
+class SisRow:
+    """A finding as the office of the SIS gets it. `file`: of the export, blank for a format that has other files
+    (the service keeps no line of a row that it takes); `do`: what to do."""
+
+    feed: str
+    file: str
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    name: str | None
+    school: str | None
+    value: str | None
+    do: str
+
+
+@dataclass(frozen=True)
 class Findings:
-    """The findings of a check. `runs`: by feed, the run whose rejected rows are counted beside the records; `chart`:
+    """The findings of a check. `is_pairs`: those that have the same value belong together; `formats`: of exports, by
+    feed; `runs`: by feed, the run whose rejected rows are counted beside the records; `chart`:
     how many findings there were in a feed, None for several feeds or without counts."""
 
     check: str
@@ -89,6 +120,8 @@ class Findings:
     feed: str | None
     school: str | None
     problem: str | None
+    is_pairs: bool
+    formats: Mapping[str, str]
     runs: Mapping[str, int]
     rows: Paged
     chart: DayChart | None
@@ -102,20 +135,26 @@ def read_summary(visit: Visit) -> Quality:
     feed = names[0] if len(names) == 1 else feed
     wanted = [counted_feed for counted_feed in every if feed in (None, counted_feed.feed)]
     counted = [counted_feed.counted for counted_feed in wanted]
+    loaded: Counter[str] = Counter()
+    for counted_feed in wanted:
+        loaded.update(count_loaded(visit.connection, counted_feed.feed))
+    checks = [_sum(check.name, wanted, loaded) for check in CHECKS]
     return Quality(
         feeds=names,
         feed=feed,
         counted=None if None in counted else min(filter(None, counted), default=None),
-        checks=[_sum(check.name, wanted) for check in CHECKS],
+        checks=sorted(checks, key=lambda check: (check.count is not None, -check.share, -(check.count or 0))),
         places=cut_page(visit, _list_schools(visit.connection, wanted[0]) if feed else _list_feeds(wanted)),
     )
 
 
-def _sum(name: str, wanted: Sequence[FeedQuality]) -> CheckSummary:
+def _sum(name: str, wanted: Sequence[FeedQuality], loaded: Mapping[str, int]) -> CheckSummary:
     check = CHECKS_BY_NAME[name]
     counts = [counted_feed.totals.get(name) for counted_feed in wanted]
     count = None if None in counts else sum(filter(None, counts))
-    return CheckSummary(name, check.title, check.advice, count, wanted[0].trend[name] if len(wanted) == 1 else ())
+    records = sum(loaded.get(kind, 0) for kind in check.kinds)
+    trend = wanted[0].trend[name] if len(wanted) == 1 else ()
+    return CheckSummary(name, check.title, check.advice, count, records, trend)
 
 
 def _list_feeds(wanted: Sequence[FeedQuality]) -> list[PlaceCounts]:
@@ -188,10 +227,28 @@ def read_check(visit: Visit) -> Findings:
         feed=feed,
         school=school,
         problem=problem,
+        is_pairs=check.is_pairs,
+        formats={listed.name: listed.format for listed in list_feeds(visit.connection)},
         runs=runs,
         rows=rows_named,
         chart=chart,
     )
+
+
+def list_for_sis(content: Findings) -> list[SisRow]:
+    """Returns the findings for the office of the SIS."""
+    return [
+        SisRow(
+            feed=row.feed,
+            file=f"{row.kind}.csv" if content.formats.get(row.feed) == "oneroster" else "",
+            sourcedId=row.sourcedId,
+            name=row.name,
+            school=row.schoolName or row.school,
+            value=row.detail,
+            do=f"{content.title}: {content.advice}",
+        )
+        for row in content.rows.rows
+    ]
 
 
 def _make_chart(visit: Visit, check: str, feed: str) -> DayChart | None:
@@ -211,7 +268,7 @@ SCREENS = (
         "Findings",
         OperatorRole.VIEWER,
         read_check,
-        lambda it: it.rows.rows,
+        list_for_sis,
         None,
     ),
 )
