@@ -9,6 +9,7 @@ from roster_service.settings import HIDDEN, PREFIX, Settings, read_setting_texts
 
 # Set by `roster run` for its workers, which use its embedded server by the two settings that it gives them.
 EMBEDDED = "EMBEDDED_ROSTER"
+DEFAULT = "default"
 _OF_EMBEDDED = ("database_url", "console")
 
 
@@ -28,7 +29,7 @@ def list_settings(settings: Settings) -> list[ListedSetting]:
     given = read_setting_texts(os.environ)
     listed = []
     for row in dataclasses.fields(settings):
-        value, source = getattr(settings, row.name), "default"
+        value, source = getattr(settings, row.name), DEFAULT
         shown = None if value is None else row.metadata["show"](str(value))
         if row.name in given:
             path = given[row.name].path

@@ -124,6 +124,13 @@ def test_settings_are_shown_without_secrets(owner: Browser) -> None:
     assert SECRET not in page
     shown = owner.get("/system.json").json["settings"]
     assert len(shown) == len(Settings.__dataclass_fields__)
+    is_default = [it["source"] == "default" for it in shown]
+    assert is_default == sorted(is_default)
+    lights = {it["name"]: it["word"] for it in owner.get("/system.json").json["lights"]}
+    asking = [name.lower() for name, word in lights.items() if word == "look"]
+    assert f"{len(asking)} of {len(lights)} lights" in page
+    assert f"for a look: {', '.join(asking)}." in page
+    assert lights["Address"] == "look"
 
 
 def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: Console, owner: Browser) -> None:

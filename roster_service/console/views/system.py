@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from roster_service import __version__
+from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.vendor_rights import change_withheld_default, read_withheld_default
 from roster_service.accounts.vendors import list_vendors
 from roster_service.change_log.actors import OperatorRole
@@ -14,11 +16,26 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
-from roster_service.explore.listed_settings import ListedSetting, list_settings
+from roster_service.explore.listed_settings import DEFAULT, ListedSetting, list_settings
+from roster_service.feeds.feed_conditions import list_conditions
+from roster_service.feeds.feed_states import FeedState
+from roster_service.feeds.feeds import list_feeds
 from roster_service.feeds.figures import read_ordering_size, read_server, read_sync_channels
 from roster_service.feeds.roster_state import read_roster_state
+from roster_service.feeds.run_outcomes import Colour
 from roster_service.feeds.scripts import run_script
 from roster_service.roster.withheld import WithheldField
+
+# The days before the end of a credential from which on it is told, and the percent of orderings.
+ENDS_SOON, FULL = 14, 90
+# What a good light means.
+GOOD = {
+    "Feeds": "no feed needs a person",
+    "Announcements": "the last nightly sync announced what it had to say",
+    "Credentials": f"none ends within {ENDS_SOON} days",
+    "Address": "vendors are told the address of the settings",
+    "Orderings": "there is room for the pages of vendors",
+}
 
 
 @dataclass(frozen=True)
@@ -31,11 +48,22 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class System:
-    """The settings, and the health. `channels`: over which the last nightly sync announces, None before the first;
-    `withheld`: the fields that are
-    withheld from vendors without a list of their own; `following`: the number of these vendors."""
+class Light:
+    """A part of the health of the service. `colour`: of its badge, whose `word` says the same; `meaning`: in words."""
 
+    name: str
+    colour: Colour
+    word: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class System:
+    """The settings, those that differ from the default first, and the health. `channels`: over which the last nightly
+    sync announces, None before the first; `withheld`: the fields that are withheld from vendors without a list of their
+    own; `following`: the number of these vendors."""
+
+    lights: Sequence[Light]
     facts: Sequence[Fact]
     withheld: Sequence[str]
     withholdable: Sequence[str]
@@ -49,8 +77,9 @@ def read_system(visit: Visit) -> System:
     connection, settings = visit.connection, visit.settings
     state = read_roster_state(connection)
     server, size = read_server(connection)
-    orderings = read_ordering_size(connection)
+    orderings, channels = read_ordering_size(connection), read_sync_channels(connection)
     return System(
+        lights=_list_lights(visit, channels, orderings),
         facts=[
             Fact("Version", __version__, None),
             Fact("PostgreSQL", server, None),
@@ -66,9 +95,39 @@ def read_system(visit: Visit) -> System:
         withheld=read_withheld_default(connection),
         withholdable=[field.value for field in WithheldField],
         following=sum(vendor.own_withheld is None for vendor in list_vendors(connection)),
-        channels=read_sync_channels(connection),
-        settings=list_settings(settings),
+        channels=channels,
+        settings=sorted(list_settings(settings), key=lambda listed: listed.source == DEFAULT),
     )
+
+
+def _list_lights(visit: Visit, channels: Sequence[str] | None, orderings: int) -> Sequence[Light]:
+    connection, settings, now = visit.connection, visit.settings, datetime.now(UTC)
+    feeds = [feed for feed in list_feeds(connection) if feed.state == FeedState.ADDED]
+    needing = [feed.name for feed in feeds if any(it.needs for it in list_conditions(feed, settings))]
+    ending = [
+        item.name
+        for item in list_credentials(connection)
+        if item.enabled and item.ends_within(ENDS_SOON, now) and not item.has_ended(now)
+    ]
+    share = 100 * orderings / (settings.ordering_megabytes * 10**6)
+    public = settings.public_url
+    return (
+        _light("Feeds", not needing, f"{len(needing)} of {len(feeds)} need a person: {', '.join(needing[:5])}")
+        if feeds
+        else Light("Feeds", Colour.QUIET, "none", "no feed is set up yet"),
+        Light("Announcements", Colour.QUIET, "not known", "no nightly sync has run yet")
+        if channels is None
+        else _light("Announcements", bool(channels), "the last nightly sync announced nothing, to nobody"),
+        _light("Credentials", not ending, f"{len(ending)} end within {ENDS_SOON} days: {', '.join(ending[:5])}"),
+        _light(
+            "Address", public is not None, "ROSTER_PUBLIC_URL is not set: vendors are told an address of this machine"
+        ),
+        _light("Orderings", share < FULL, f"{share:.0f} % of the room for pages of vendors is taken"),
+    )
+
+
+def _light(name: str, is_good: bool, trouble: str) -> Light:
+    return Light(name, Colour.GOOD, "good", GOOD[name]) if is_good else Light(name, Colour.WARN, "look", trouble)
 
 
 def _to_megabytes(size: int) -> str:
