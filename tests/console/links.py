@@ -35,7 +35,8 @@ def find_addresses(
 
 def make_pattern(screen: Screen) -> re.Pattern[str]:
     """What the addresses of a screen match, without their query string."""
-    return re.compile(re.escape(ROOT) + re.sub(r"<[^>]+>", "[^/?#]+", screen.path) + "$")
+    path = re.sub(r"<int:[^>]+>", "[0-9]+", screen.path)
+    return re.compile(re.escape(ROOT) + re.sub(r"<[^>]+>", "[^/?#]+", path) + "$")
 
 
 def list_links(page: str) -> Iterator[str]:

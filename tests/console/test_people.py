@@ -40,8 +40,8 @@ def test_a_hidden_pupil_is_listed_says_so_and_is_shown_again(console: Console, b
 
 
 def test_an_erased_pupil_is_listed_by_a_hash_and_lifted(console: Console, browser: Browser) -> None:
-    step = "/people/erasure"
-    assert "No held run has the person" in read(browser.get(f"{step}?person={OTHER}").text)
+    step = f"/records/{OTHER}/erasure"
+    assert "No held run has the person" in read(browser.get(step).text)
     refused = browser.send(f"{step}/erase", person=OTHER, typed="spr-student-l")
     assert (refused.status_code, is_served(console, OTHER)) == (422, True)
     assert browser.send(f"{step}/erase", person=OTHER, typed=OTHER).status_code == 303
@@ -57,7 +57,7 @@ def test_an_erased_pupil_is_listed_by_a_hash_and_lifted(console: Console, browse
     assert "Nobody is hidden or erased." in read(browser.get("/people").text)
 
 
-@pytest.mark.parametrize(("path", "status"), [("/people/hide", 422), ("/people/erasure/erase", 404)])
+@pytest.mark.parametrize(("path", "status"), [("/people/hide", 422), ("/records/spr-student-l/erasure/erase", 404)])
 def test_somebody_whom_nobody_knows_is_refused(browser: Browser, path: str, status: int) -> None:
     sent = browser.send(path, person="spr-student-l", typed="spr-student-l")
     assert sent.status_code == status

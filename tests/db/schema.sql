@@ -1643,7 +1643,7 @@ REVOKE ALL ON FUNCTION public.next_stamp() FROM PUBLIC;
 REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.use_secret_link(link bytea, secret bytea, address text) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.use_secret_link(link bytea, secret bytea, address text) TO accounts_role;
+GRANT ALL ON FUNCTION public.use_secret_link(link bytea, secret bytea, address text) TO counters_role;
 
 GRANT SELECT ON TABLE public.academic_sessions TO serving_role;
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
-from roster_service.console.filters import to_sentence
+from roster_service.console.filters import from_segment, to_sentence
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
@@ -68,9 +68,9 @@ def read_people(visit: Visit) -> ExcludedPeople:
 
 
 def read_erasure(visit: Visit) -> Erasure:
-    """Reads what the erasure of the person in the query string would delete. Raises UnknownPersonError if nobody has
+    """Reads what the erasure of the person of the path would delete. Raises UnknownPersonError if nobody has
     the id."""
-    person = require_person(visit.connection, visit.get("person") or "", visit.settings.read_secret_key())
+    person = require_person(visit.connection, from_segment(visit.place["person"]), visit.settings.read_secret_key())
     return Erasure(person, list_held_with(visit.connection, person.sourcedId))
 
 
@@ -100,7 +100,7 @@ def _end(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
 
 
 def _read_id(sent: Submission) -> str:
-    sourced_id = sent.get("person")
+    sourced_id = from_segment(sent.place["person"]) if "person" in sent.place else sent.get("person")
     if sourced_id is None:
         raise CommandError("type the sourcedId of the person")
     return sourced_id
@@ -109,7 +109,7 @@ def _read_id(sent: Submission) -> str:
 _OWNER = OperatorRole.OWNER
 SCREENS = (
     Screen("people", "/people", "Hidden and erased people", _OWNER, read_people, lambda it: it.rows.rows, "Hidden"),
-    Screen("erasure", "/people/erasure", "Erase a person", _OWNER, read_erasure, None, None),
+    Screen("erasure", "/records/<id:person>/erasure", "Erase a person", _OWNER, read_erasure, None, None),
 )
 FORMS = (
     Form("people", "hide", Verb.PERSON_HIDE, _exclude(ExclusionKind.HIDDEN), None),
