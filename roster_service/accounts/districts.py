@@ -121,13 +121,13 @@ def list_named_districts(connection: sa.Connection) -> list[DistrictName]:
     found = connection.execute(rows.order_by(orgs.c.name, orgs.c.sourced_id)).all()
     names = Counter(row.name for row in found)
 
-    def tell(row: Any) -> str:
+    def describe(row: Any) -> str:
         if names[row.name] == 1:
             return str(row.name)
         students = count_students(connection, row.sourced_id, None)
         return f"{row.name} ({row.identifier or row.sourced_id}, feed {row.feed}, {students:,} students)"
 
-    return [DistrictName(row.sourced_id, tell(row), schools.get(row.sourced_id, 0)) for row in found]
+    return [DistrictName(row.sourced_id, describe(row), schools.get(row.sourced_id, 0)) for row in found]
 
 
 def count_schools(connection: sa.Connection) -> dict[str, int]:

@@ -42,7 +42,7 @@ FOLLOWING = ("Guardians", "Classes")
 ACTIVE = "active"
 
 
-class Sight(StrEnum):
+class Seeing(StrEnum):
     """Whether a vendor sees a part of a person. The value is shown."""
 
     SEES = "sees"
@@ -80,7 +80,7 @@ class Card:
 class Cell:
     """A cell of the grid. `reason`: why, in words."""
 
-    sight: Sight
+    state: Seeing
     reason: str
 
 
@@ -171,10 +171,10 @@ def make_grid(connection: sa.Connection, sourced_id: str, verdicts: Sequence[Ver
         own = [verdict for verdict in verdicts if verdict.vendor == vendor.email]
         cells = {column: _judge(vendor, column, own, received[vendor.email]) for column in COLUMNS}
         for column, cell in cells.items():
-            if cell.sight is Sight.SEES and column in absent:
-                cells[column] = Cell(Sight.EMPTY, absent[column])
-            elif cell.sight is Sight.SEES and column in FOLLOWING and column not in following[vendor.email]:
-                cells[column] = Cell(Sight.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
+            if cell.state is Seeing.SEES and column in absent:
+                cells[column] = Cell(Seeing.EMPTY, absent[column])
+            elif cell.state is Seeing.SEES and column in FOLLOWING and column not in following[vendor.email]:
+                cells[column] = Cell(Seeing.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
         rows.append(GridRow(vendor.email, vendor.name, vendor.id, list(cells.values())))
     return rows
 
@@ -190,17 +190,17 @@ def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: R
     if not ways and not any(verdict.shown for verdict in people):
         # The vendor interface has students alone, so the reason of a client says more.
         hidden = [verdict for verdict in people if verdict.by != STUDENTS] or people
-        return Cell(Sight.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
+        return Cell(Seeing.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
     if column == "Guardians" and WithheldField.AGENTS in vendor.withheld:
-        return Cell(Sight.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
+        return Cell(Seeing.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
     seen = {part: [way for way in received.get(part, ()) if way in ways] for part in COLUMNS[column]}
     by = dict.fromkeys(way for found in seen.values() for way in found)
     if by:
         words = ", ".join(PARTS[part].words for part, found in seen.items() if found)
-        return Cell(Sight.SEES, f"{words}: by {', '.join(by)}" if len(seen) > 1 else f"by {', '.join(by)}")
+        return Cell(Seeing.SEES, f"{words}: by {', '.join(by)}" if len(seen) > 1 else f"by {', '.join(by)}")
     if all(is_withheld(PARTS[part], vendor) for part in COLUMNS[column]):
-        return Cell(Sight.WITHHELD, "on the list of fields that are withheld from the vendor")
-    return Cell(Sight.CLOSED, "no valid client or key that sees the person has the scope or the flag for it")
+        return Cell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
+    return Cell(Seeing.CLOSED, "no valid client or key that sees the person has the scope or the flag for it")
 
 
 def _find_absent(connection: sa.Connection, sourced_id: str) -> Mapping[str, str]:

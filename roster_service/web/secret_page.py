@@ -45,7 +45,7 @@ def register_secret_page(app: Flask, accounts: sa.Engine, counting: sa.Engine, p
         if secret is None:
             return make_page("This link has ended", _explain_end(link), ENDED)
         return make_page(
-            f"The secret of {link.client}", _tell(link, secret, find_root_url(public_url)), scripts=["copy.js"]
+            f"The secret of {link.client}", _show_secret(link, secret, find_root_url(public_url)), scripts=["copy.js"]
         )
 
     path = f"{LINK_PATH}/<token>"
@@ -73,7 +73,7 @@ def _explain_end(link: SecretLink) -> str:
     )
 
 
-def _tell(link: SecretLink, secret: str, origin: str) -> str:
+def _show_secret(link: SecretLink, secret: str, origin: str) -> str:
     roots = {
         version.title: origin + version.root
         for version in VERSIONS

@@ -25,7 +25,7 @@ ACTOR = Actor(ActorKind.SYSTEM_USER, "tester@tests", SCRIPT)
 # Markup of roster data, as a page that trusts it would have it.
 RAW = ("<script>alert", "<img src=x", "</textarea>")
 # Screens to which a form leads, and no link.
-BEHIND_FORMS = {"export_preview"}
+BEHIND_FORMS = {"export_preview", "erasure"}
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.tables import users
 from roster_service.errors import CommandError
-from roster_service.explore.person import COLUMNS, Sight, make_grid
+from roster_service.explore.person import COLUMNS, Seeing, make_grid
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
 from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.withheld import WithheldField
@@ -76,7 +76,7 @@ def list_keys(body: Any) -> Iterator[str]:
 
 
 def test_the_grid_says_what_the_interfaces_answer(console: Console) -> None:
-    settings, sights = Settings(secret_key=SECRET), set()
+    settings, states = Settings(secret_key=SECRET), set()
     with console.engine.connect() as connection:
         serving = make_serving_engine(make_role_urls(connection, None)[Role.SERVING], settings)
         for sourced_id in connection.scalars(sa.select(users.c.sourced_id).order_by(users.c.sourced_id)).all()[::3]:
@@ -91,14 +91,14 @@ def test_the_grid_says_what_the_interfaces_answer(console: Console) -> None:
                     if column == "Classes" or (column == "Guardians" and "student" not in sourced_id):
                         continue
                     is_seen = bool(keys & KEYS[column])
-                    assert (cell.sight is Sight.SEES) == is_seen, (sourced_id, row.vendor, column, cell, views)
-                    sights.add((column, cell.sight))
+                    assert (cell.state is Seeing.SEES) == is_seen, (sourced_id, row.vendor, column, cell, views)
+                    states.add((column, cell.state))
                 [v1] = [view for view in views if view.version == VENDOR_INTERFACE] or [None]
                 classes = row.cells[-1]
                 if v1 is not None and v1.body is not None and v1.body.get("enrollments"):
-                    assert classes.sight is Sight.SEES, (sourced_id, row.vendor, classes)
+                    assert classes.state is Seeing.SEES, (sourced_id, row.vendor, classes)
         serving.dispose()
-    assert {sight for _, sight in sights} == {*Sight}
+    assert {state for _, state in states} == {*Seeing}
 
 
 def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Console) -> None:
@@ -108,7 +108,7 @@ def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Consol
                 if row.vendor != "both@vendors.example":
                     continue
                 answer = console.client.call("v1p2", "/enrollments", [("filter", f"user.sourcedId='{sourced_id}'")])
-                assert (row.cells[-1].sight is Sight.SEES) == bool(answer.records), (sourced_id, row.cells[-1])
+                assert (row.cells[-1].state is Seeing.SEES) == bool(answer.records), (sourced_id, row.cells[-1])
 
 
 def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(console: Console, browser: Browser) -> None:

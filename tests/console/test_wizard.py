@@ -188,7 +188,7 @@ def test_a_viewer_makes_no_vendor(console: Console) -> None:
     assert "/vendors/new" not in viewer.get("/vendors").text
 
 
-def test_districts_of_one_name_are_told_apart(console: Console, browser: Browser) -> None:
+def test_districts_of_one_name_have_more_than_their_name(console: Console, browser: Browser) -> None:
     rename = sa.text("UPDATE orgs SET name = :name WHERE sourced_id = 'shv-district' RETURNING identifier")
     with console.engine.begin() as connection:
         identifier = connection.scalar(rename, {"name": "Springfield Unified School District"})

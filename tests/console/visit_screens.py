@@ -86,6 +86,13 @@ def show_look(page: Page, order: dict) -> None:
     page.click("form[action$='/look'] button")
 
 
+def show_erasure(page: Page, order: dict) -> None:
+    """Goes to the second step of an erasure, from the page of the first person of the list."""
+    page.goto(f"{order['root']}/roster?kind=users")
+    page.click("#found td a >> nth=0")
+    page.click("#removal a")
+
+
 def show_vendor_list(page: Page, order: dict) -> None:
     """Looks at the people as a client."""
     page.goto(f"{order['root']}/roster?kind=users")

@@ -77,7 +77,8 @@ def read_wizard(visit: Visit) -> Wizard:
     default = set(read_withheld_default(connection))
     return Wizard(
         districts=[
-            DistrictSchools(it, list_school_names(connection, it.sourcedId) if is_short else ()) for it in named
+            DistrictSchools(district, list_school_names(connection, district.sourcedId) if is_short else ())
+            for district in named
         ],
         held=list_held_first_loads(connection),
         presets={name: preset.words for name, preset in PRESETS.items()},
