@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
 
 import click
 
@@ -18,12 +17,11 @@ from roster_service.accounts.vendors import Grant, Vendor, VendorLogin
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey
 from roster_service.auth.throttling.limits import MOST, RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.cli.credentials import describe_dates, read_dates
-from roster_service.cli.terminal import as_json, change_options, make_table, open_change, open_connection, show
+from roster_service.cli.terminal import Command, as_json, change_options, make_table, open_change, open_connection, show
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 password_option = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input; without it, one is made and shown."
