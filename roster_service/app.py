@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import sqlalchemy as sa
@@ -35,7 +35,16 @@ from roster_service.db.engine import (
     require_reachable,
     require_reading,
 )
-from roster_service.db.roles import DatabaseRole, make_role_url, make_role_urls, require_role
+from roster_service.db.roles import (
+    CONSOLE_ROLES,
+    OWNER_URL,
+    VENDOR_ROLES,
+    Addresses,
+    DatabaseRole,
+    make_role_url,
+    make_role_urls,
+    require_role,
+)
 from roster_service.db.round_trip import RoundTrips
 from roster_service.feeds.roster_state import read_database_id
 from roster_service.http.request_facts import register_host_check
@@ -73,12 +82,18 @@ COMMON_HEADERS = {"X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"
 
 
 def create_app(settings: Settings, database_url: str) -> Flask:
-    """Makes the application. `database_url`: of a migrated database, as the owner of its tables.
+    """Makes the application of the vendors. `database_url`: of a migrated database, as the owner of its tables.
 
     Raises DatabaseUnavailableError if the database does not answer or is not migrated, SQLAlchemyError if it fails in
     another way, and SettingError if a setting is wrong.
     """
-    urls = prepare_database(settings, database_url)
+    return create_service(settings, prepare_database(settings, database_url, VENDOR_ROLES))
+
+
+def create_service(settings: Settings, addresses: Addresses) -> Flask:
+    """Makes the application of the vendors, without the address of the owner of the tables. `addresses`: of
+    `prepare_database`. Raises as `create_app`."""
+    urls = addresses.urls
     engine = make_serving_engine(urls[DatabaseRole.SERVING], settings)
     accounts = make_reading_engine(
         urls[DatabaseRole.ACCOUNTS],
@@ -86,12 +101,13 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         pool_size=ACCOUNTS_POOL_SIZE,
         own_sessions=False,
     )
+    require_servable(accounts)
     keys = KeyRing(accounts, settings.read_secret_key())
     issuer = settings.root_url
 
     access_log = AccessLog(
         make_engine(urls[DatabaseRole.COUNTERS]),
-        open_spool(settings, database_url),
+        open_spool(settings, addresses.database_id),
         is_required=settings.access_log_required,
     )
     app = begin_app(settings, access_log)
@@ -102,7 +118,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_ordering_engine"] = ordering
     round_trips = RoundTrips(engine)
     app.extensions["roster_round_trips"] = round_trips
-    standby = open_standby(engine, settings)
+    standby = open_standby(engine, addresses.standby, settings)
     app.extensions["roster_standby"] = standby
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     counting = make_counting_engine(urls[DatabaseRole.COUNTERS])
@@ -158,10 +174,9 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         register_metrics_page(app, settings.metrics_token, counting, standby)
     register_docs(app, settings)
     register_secret_page(app, accounts, counting, settings.public_url)
-    register_start_page(app, CONSOLE_ROOT if settings.has_console else None)
-    if settings.has_console:
-        app.extensions["roster_owner_engine"] = owner = make_engine(database_url)
-        register_console(app, settings, owner, engine, counters)
+    # Behind a public address, vendors read this page.
+    has_link = settings.console_address is not None and settings.public_url is None
+    register_start_page(app, settings.console_url + CONSOLE_ROOT if has_link else None)
     register_health(app, partial(find_first_unmet, list_checks(engine, keys)), standby)
     roles = {
         engine: DatabaseRole.SERVING,
@@ -211,10 +226,12 @@ def finish_app(app: Flask, settings: Settings) -> Flask:
 def create_console(settings: Settings, database_url: str) -> Flask:
     """Makes an application with the console alone, for a process of its own. Arguments and errors as for
     `create_app`."""
-    urls = prepare_database(settings, database_url)
+    urls = prepare_database(settings, database_url, CONSOLE_ROLES).urls
     serving = make_serving_engine(urls[DatabaseRole.SERVING], settings)
     counting = make_counting_engine(urls[DatabaseRole.COUNTERS])
-    owner = make_engine(database_url)
+    owner = make_engine(urls[DatabaseRole.CONSOLE])
+    # The scripts of the sync, which the console starts as processes, have the rights of the owner.
+    owner.update_execution_options(**{OWNER_URL: database_url})
     app = begin_app(settings)
     for name, engine in {"owner": owner, "counting": counting, "serving": serving}.items():
         app.extensions[f"roster_{name}_engine"] = engine
@@ -226,15 +243,9 @@ def create_console(settings: Settings, database_url: str) -> Flask:
     return finish_app(app, settings)
 
 
-def open_spool(settings: Settings, database_url: str) -> Spool:
-    """Opens the spool of the database, and logs that the data folder has rows of another one, if it does. Raises
-    SQLAlchemyError if the database fails."""
-    engine = make_startup_engine(database_url)
-    try:
-        with engine.connect() as connection:
-            spool = Spool(settings.access_log_folder / read_database_id(connection))
-    finally:
-        engine.dispose()
+def open_spool(settings: Settings, database_id: str) -> Spool:
+    """Opens the spool of the database, and logs that the data folder has rows of another one, if it does."""
+    spool = Spool(settings.access_log_folder / database_id)
     strangers = spool.list_strangers()
     if strangers:
         _log.warning(
@@ -245,9 +256,9 @@ def open_spool(settings: Settings, database_url: str) -> Spool:
     return spool
 
 
-def prepare_database(settings: Settings, database_url: str) -> Mapping[DatabaseRole, str]:
-    """Checks that this version can serve the database, makes the first signing key where there is none, and returns the
-    URLs of the roles that serve requests.
+def prepare_database(settings: Settings, database_url: str, roles: Collection[DatabaseRole]) -> Addresses:
+    """Checks that this version can serve the database, makes the first signing key where there is none, and returns
+    where workers find it as these roles.
 
     Raises DatabaseUnavailableError, SettingError and SQLAlchemyError as `create_app`.
     """
@@ -257,7 +268,9 @@ def prepare_database(settings: Settings, database_url: str) -> Mapping[DatabaseR
         require_servable(starting)
         with starting.begin() as connection:
             ensure_signing_key(connection, settings.read_secret_key())
-            urls = make_role_urls(connection, settings.role_password)
+            of_all = make_role_urls(connection, settings.role_password)
+            urls = {role: of_all[role] for role in roles}
+            database_id = read_database_id(connection)
     finally:
         starting.dispose()
     for url in urls.values():
@@ -266,7 +279,11 @@ def prepare_database(settings: Settings, database_url: str) -> Mapping[DatabaseR
             require_role(engine)
         finally:
             engine.dispose()
-    return urls
+    standby = None
+    if settings.read_database_url is not None:
+        name = str(sa.make_url(urls[DatabaseRole.SERVING]).username)
+        standby = make_role_url(settings.read_database_url, name, settings.role_password)
+    return Addresses(urls, standby, database_id)
 
 
 def make_serving_engine(url: str, settings: Settings) -> sa.Engine:
@@ -292,14 +309,13 @@ def _make_roster_engine(url: str, settings: Settings) -> sa.Engine:
     )
 
 
-def open_standby(serving: sa.Engine, settings: Settings) -> Standby | None:
-    """Opens the standby that the settings name; None if they name none. It may be away. `serving`: of the primary.
+def open_standby(serving: sa.Engine, url: str | None, settings: Settings) -> Standby | None:
+    """Opens the standby at `url`; None if there is none. It may be away. `serving`: of the primary.
 
     Raises SettingError as `make_serving_engine`.
     """
-    if settings.read_database_url is None:
+    if url is None:
         return None
-    url = make_role_url(settings.read_database_url, str(serving.url.username), settings.role_password)
     standby = Standby(serving, _make_roster_engine(url, settings))
     standby.start()
     return standby

@@ -31,7 +31,7 @@ HIDDEN = "***"
 # Variables that other programs of this project read. The service ignores them.
 IGNORED = frozenset({"TEST_DATABASE_URL"})
 # The values of ROSTER_CONSOLE beside an address.
-CONSOLE_OFF, CONSOLE_SAME = "off", "same"
+CONSOLE_OFF = "off"
 # Where the console stands below its address.
 CONSOLE_PATH = "/console"
 # Former names and their new ones. This version reads a former name and logs a warning; the next version refuses it.
@@ -116,10 +116,10 @@ def read_word(words: type[WordT]) -> Callable[[str], WordT]:
 
 
 def read_console(text: str) -> str:
-    """Accepts `off`, `same`, or the address and port of a server of its own."""
+    """Accepts `off`, or the address and port of the console."""
     host, _, port = text.rpartition(":")
-    if text not in (CONSOLE_OFF, CONSOLE_SAME) and not (host and port.isascii() and port.isdigit()):
-        raise ValueError("must be off, same, or an address and a port, as 127.0.0.1:8001")
+    if text != CONSOLE_OFF and not (host and port.isascii() and port.isdigit()):
+        raise ValueError("must be off, or an address and a port, as 127.0.0.1:8001; the console is its own process")
     return text
 
 
@@ -345,8 +345,8 @@ class Settings:
     console: str | None = declare_setting(
         None,
         read_console,
-        "where operators find the console: `off`; `same`: at `/console` of the service; `127.0.0.1:8001`: there, by "
-        "`roster console`, in a process of its own; none: `same` with the embedded database, else `off`",
+        "where operators find the console, a process of its own: `off`; `127.0.0.1:8001`: there; none: with the "
+        "embedded database at `127.0.0.1` and the port after `ROSTER_PORT`, else `off`",
     )
     console_idle_minutes: int = declare_setting(
         60, read_count(1, 1440), "minutes without a request after which an operator must log in to the console again"
@@ -440,24 +440,19 @@ class Settings:
         return ":" in self.host
 
     @property
-    def has_console(self) -> bool:
-        """Whether the service itself has the console, at `/console`."""
-        return self.console == CONSOLE_SAME or (self.console is None and self.database_url is None)
-
-    @property
     def console_address(self) -> str | None:
-        """The address and port at which a process of its own has the console; None if none has."""
-        return None if self.console in (None, CONSOLE_OFF, CONSOLE_SAME) else self.console
+        """The address and port of the console; None if there is none."""
+        if self.console is None and self.database_url is None:
+            return f"127.0.0.1:{self.port + 1}"
+        return None if self.console in (None, CONSOLE_OFF) else self.console
 
     def name_run_page(self, run: int) -> str | None:
         """Returns the address of the page of a run in the console; None if there is no console."""
-        has_console = self.has_console or self.console_address is not None
-        return f"{self.console_url}{CONSOLE_PATH}/runs/{run}" if has_console else None
+        return None if self.console_address is None else f"{self.console_url}{CONSOLE_PATH}/runs/{run}"
 
     @property
     def console_url(self) -> str:
-        """The address of the console, without a path. A console of its own behind a proxy is reached at `public_url`,
-        too."""
+        """The address of the console, without a path. Behind a proxy, it is reached at `public_url`, too."""
         return self.public_url or f"http://{self.console_address or self.host_and_port}"
 
     @property

@@ -193,7 +193,7 @@ def test_every_setting_is_read_from_a_file(row: dataclasses.Field[object], tmp_p
 
 
 EXAMPLES = {
-    "CONSOLE": "same",
+    "CONSOLE": "127.0.0.1:8001",
     "CONTACT": "roster@district.example",
     "OIDC_ISSUER": "https://accounts.google.com",
     "PUBLIC_URL": "https://roster.example",

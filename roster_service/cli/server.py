@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -9,13 +10,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 import click
 
 from roster_service.accounts.operators import list_operators
+from roster_service.app import prepare_database
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.credentials.transport import is_local_host
 from roster_service.auth.scopes import TOKEN_PATH
@@ -25,16 +27,20 @@ from roster_service.console.login import ROOT
 from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.embedded_server import open_database, restart_embedded
 from roster_service.db.engine import make_engine, require_reachable
+from roster_service.db.roles import VENDOR_ROLES
 from roster_service.errors import CommandError, DatabaseUnavailableError
 from roster_service.explore.listed_settings import EMBEDDED
 from roster_service.http.request_facts import READY_PATH
 from roster_service.roster.upgrades import require_current, upgrade
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_app import announce_stop, make_options, share_metrics, start, stop
-from roster_service.settings import CONSOLE_SAME, Settings
+from roster_service.server.role_addresses import DESCRIPTOR, SharedAddresses, withhold_owner
+from roster_service.settings import CONSOLE_OFF, Settings
 from roster_service.web.time_limit import NOTICE_SECONDS
 
 START_SECONDS = 60
+# The shortest time from one start of the console to the next.
+RESTART_SECONDS = 5
 FIRST = "`roster operator add EMAIL --name NAME --role owner`"
 WANTS_PROXY = (
     "roster: other machines can reach {}: put a proxy in front that terminates TLS and holds slow clients, and set "
@@ -55,10 +61,13 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
     """Serve until Ctrl-C. Without ROSTER_DATABASE_URL, use the embedded PostgreSQL, migrate it, and ask for the first
     operator of the console."""
     settings = read_settings()
-    require_free_port(settings)
+    is_embedded = settings.database_url is None
+    # With a database of its own, `roster console` is started by itself, maybe on another machine.
+    console = make_own_settings(settings) if is_embedded and settings.console_address is not None else None
+    for own in (settings, *([] if console is None else [console])):
+        require_free_port(own)
     if not settings.trusted_proxies and not is_local_host(settings.host):
         click.echo(WANTS_PROXY.format(settings.host), err=True)
-    is_embedded = settings.database_url is None
     # A signal that arrives while the database starts must stop the database too.
     signals = RunSignals()
     signals.register()
@@ -75,21 +84,71 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
             # Each worker checks this too. Here it fails with one sentence, before any worker starts.
             with engine.begin() as connection:
                 ensure_signing_key(connection, settings.read_secret_key())
-            if is_embedded and settings.has_console:
+            if console is not None:
                 invitation = invite_first(engine, settings, email, name, may_ask=not as_json)
                 with engine.connect() as connection:
                     lacks_operator = not list_operators(connection)
             account = prepare_demo(engine, url, settings) if wants_demo else None
             engine.dispose()
-        serve(
-            settings,
-            url,
-            signals,
-            lambda is_ready: announce(
-                settings, account, invitation, lacks_operator=lacks_operator, as_json=as_json, is_ready=is_ready
-            ),
-            watch=(lambda: watch_embedded(settings.home, url)) if is_embedded else lambda: None,
-        )
+        with (
+            SharedAddresses(lambda: prepare_database(settings, url, VENDOR_ROLES)) as addresses,
+            open_console(console, make_console_environment(settings, url)) as watch_console,
+        ):
+            addresses.update()
+
+            def watch() -> None:
+                if is_embedded:
+                    watch_embedded(settings.home, url)
+                addresses.update()
+                watch_console()
+
+            serve(
+                settings,
+                withhold_owner(os.environ)
+                | {DESCRIPTOR: str(addresses.descriptor), "ROSTER_CONSOLE": settings.console_address or CONSOLE_OFF},
+                signals,
+                lambda is_ready: announce(
+                    settings, account, invitation, lacks_operator=lacks_operator, as_json=as_json, is_ready=is_ready
+                ),
+                watch=watch,
+                descriptors=(addresses.descriptor,),
+            )
+
+
+def make_console_environment(settings: Settings, url: str) -> dict[str, str]:
+    """Returns the environment of a console beside `roster run`, which does not see that the database is embedded."""
+    address = {} if settings.console_address is None else {"ROSTER_CONSOLE": settings.console_address}
+    embedded = {"ROSTER_DATABASE_URL": url, EMBEDDED: "1"} if settings.database_url is None else {}
+    return os.environ | embedded | address
+
+
+@contextlib.contextmanager
+def open_console(own: Settings | None, environment: Mapping[str, str]) -> Iterator[Callable[[], None]]:
+    """Runs the console in a process of its own until the block ends; nothing without settings of it. Yields what to
+    call every second: a console that has ended is started again, and the vendors do not notice."""
+    if own is None:
+        yield lambda: None
+        return
+    children = [_start_console(own, environment)]
+    started = time.monotonic()
+
+    def watch() -> None:
+        nonlocal started
+        code = children[-1].poll()
+        if code is not None and time.monotonic() - started >= RESTART_SECONDS:
+            click.echo(f"roster: the console had ended with code {code}; it is started again", err=True)
+            children.append(_start_console(own, environment))
+            started = time.monotonic()
+
+    try:
+        wait_until_answering(own, children[-1])
+        yield watch
+    finally:
+        stop(children[-1])
+
+
+def _start_console(own: Settings, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return start(APPLICATION, make_options(own), env=environment, start_new_session=True)
 
 
 def watch_embedded(home: Path, url: str) -> None:
@@ -116,23 +175,21 @@ def require_free_port(settings: Settings) -> None:
 
 def serve(
     settings: Settings,
-    url: str,
+    environment: Mapping[str, str],
     signals: RunSignals,
     when_answering: Callable[[bool], None],
     application: str = "wsgi:app",
     watch: Callable[[], None] = lambda: None,
+    descriptors: Sequence[int] = (),
 ) -> None:
     """Runs gunicorn until it ends, or until Ctrl-C or SIGTERM, after which it finishes its requests. `application`:
-    `module:name`. Raises CommandError if gunicorn fails.
+    `module:name`; `descriptors`: those that it inherits. Raises CommandError if gunicorn fails.
 
     `when_answering`: called once gunicorn answers requests, with True if it can use the database; `watch`: called every
     second after that.
     """
-    # The workers use the embedded server of this process, and do not see that it is one.
-    embedded = {"ROSTER_DATABASE_URL": url, "ROSTER_CONSOLE": settings.console or CONSOLE_SAME, EMBEDDED: "1"}
-    environment = os.environ | (embedded if settings.database_url is None else {})
     # In a new session, so that Ctrl-C in the terminal interrupts this process only, which then stops gunicorn.
-    child = start(application, make_options(settings), env=environment, start_new_session=True)
+    child = start(application, make_options(settings), env=environment, start_new_session=True, pass_fds=descriptors)
     try:
         is_ready = wait_until_answering(settings, child)
         # A command beside this one may know another port.
@@ -191,10 +248,18 @@ def announce(
     """Prints the address of the service, and example calls if there is a demo account. `invitation`: of the first
     operator, None if there is no password to set; `lacks_operator`: whether the console is known to have none."""
     root = settings.root_url
+    console = None if settings.console_address is None else settings.console_url
     if as_json:
         demo = None if account is None else dataclasses.asdict(account)
         click.echo(
-            json.dumps({"url": root, "demo": demo, "invitation": None if invitation is None else invitation.link})
+            json.dumps(
+                {
+                    "url": root,
+                    "console": None if console is None else f"{console}{CONSOLE_ROOT}",
+                    "demo": demo,
+                    "invitation": None if invitation is None else invitation.link,
+                }
+            )
         )
         return
     if not is_ready:
@@ -209,11 +274,9 @@ def announce(
             f"The console; this link sets the password of its first operator, {invitation.email}:\n{invitation.link}\n"
         )
     elif lacks_operator:
-        click.echo(
-            f"The console, {settings.console_url}{CONSOLE_ROOT}, has no operator; add the first one with {FIRST}\n"
-        )
-    elif settings.has_console:
-        click.echo(f"The console: {settings.console_url}{CONSOLE_ROOT}\n")
+        click.echo(f"The console, {console}{CONSOLE_ROOT}, has no operator; add the first one with {FIRST}\n")
+    elif console is not None:
+        click.echo(f"The console: {console}{CONSOLE_ROOT}\n")
 
 
 def make_example_calls(root: str, account: DemoAccount) -> str:
@@ -295,21 +358,25 @@ APPLICATION = "roster_service.server.entry:open_console()"
 
 @click.command("console")
 def console() -> None:
-    """Serve the console alone, at the address and port of ROSTER_CONSOLE, until Ctrl-C.
-
-    The workers of the service then never have the rights of the owner of the tables, which the console needs.
-    """
+    """Serve the console, at the address of ROSTER_CONSOLE, until Ctrl-C. With the embedded database, `roster run` does
+    so."""
     settings = read_settings()
     own = make_own_settings(settings)
     require_free_port(own)
     signals = RunSignals()
     signals.register()
     with open_database(settings) as url:
-        serve(own, url, signals, lambda _: click.echo(f"The console: {settings.console_url}{ROOT}"), APPLICATION)
+        serve(
+            own,
+            make_console_environment(settings, url),
+            signals,
+            lambda _: click.echo(f"The console: {settings.console_url}{ROOT}"),
+            APPLICATION,
+        )
 
 
 def make_own_settings(settings: Settings) -> Settings:
-    """Returns the settings of the process: one worker at the address of the console. Raises CommandError if the
+    """Returns the settings of the process of the console: one worker at its address. Raises CommandError if the
     settings name none."""
     if settings.console_address is None:
         raise CommandError("set ROSTER_CONSOLE to an address and a port, such as 127.0.0.1:8001")

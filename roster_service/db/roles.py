@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 import sqlalchemy as sa
@@ -34,6 +35,25 @@ class DatabaseRole(Enum):
     # Counts requests, stores nonces, writes the access log, reads the health of the feeds and the names of callers, and
     # uses the links with which vendors make their secrets.
     COUNTERS = "counters"
+    # Serves the console: reads the whole roster, and changes what its forms change.
+    CONSOLE = "console"
+
+
+# The roles of the workers that serve vendors, and those of the console: it counts failed logins, and shows a record as
+# a vendor gets it.
+VENDOR_ROLES = (DatabaseRole.SERVING, DatabaseRole.ACCOUNTS, DatabaseRole.COUNTERS)
+CONSOLE_ROLES = (DatabaseRole.CONSOLE, DatabaseRole.SERVING, DatabaseRole.COUNTERS)
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where workers find the database, as roles that serve requests: nothing here opens it as the owner of the tables.
+    `urls`: of each role; `standby`: of the serving role at the standby, None without one; `database_id`: of
+    `roster_state`."""
+
+    urls: Mapping[DatabaseRole, str]
+    standby: str | None
+    database_id: str
 
 
 # The tables that the serving role reads through row-level security.
@@ -49,6 +69,23 @@ def _join_names(joined: tuple[sa.Table, ...]) -> str:
 
 
 _COUNTERS = (tables.rate_windows, tables.rate_hits)
+# What the console reads: all but the counters of requests and the sealed halves of the signing keys.
+_SHOWN = tuple(
+    table
+    for table in tables.metadata.sorted_tables
+    if table not in (*_COUNTERS, tables.oauth1_nonces, tables.signing_keys)
+)
+# What the forms of the console write as rows of their own: accounts and rights.
+_ACCOUNTS = (
+    *(tables.vendors, tables.vendor_defaults, tables.vendor_grants, tables.api_keys, tables.oauth_clients),
+    *(tables.operators, tables.operator_sessions, tables.visible_orgs, tables.last_uses),
+)
+# The rows that go with an erased or hidden person.
+_OF_PEOPLE = (
+    *(tables.users, tables.user_roles, tables.user_profiles, tables.user_agents, tables.enrollments),
+    *(tables.demographics, tables.departures, tables.orderings, tables.ordering_chunks),
+    *(tables.sync_rejections, tables.sync_changes),
+)
 RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
     DatabaseRole.SERVING: (
         f"SELECT ON {_join_names(READABLE)}",
@@ -57,6 +94,9 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         "EXECUTE ON FUNCTION admit_client, admit_key_holder, evict_orderings",
     ),
     DatabaseRole.ACCOUNTS: (
+        # Whether this version can serve the database.
+        "SELECT ON alembic_version",
+        f"SELECT (generation) ON {tables.roster_state.name}",
         f"SELECT ON {_join_names((tables.vendors, tables.vendor_defaults, tables.oauth_clients, tables.signing_keys))}",
         # The access log names the districts.
         f"SELECT (vendor_id, district_id) ON {tables.vendor_grants.name}",
@@ -74,6 +114,24 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         f"SELECT (id, feed_id, outcome, started_at, finished_at, rejected) ON {tables.sync_runs.name}",
         # A vendor makes the secret of its client with a link that an operator sent.
         "EXECUTE ON FUNCTION use_secret_link",
+    ),
+    # The scripts that the console starts, which load and remove, are processes with the rights of the owner.
+    DatabaseRole.CONSOLE: (
+        f"SELECT ON {_join_names(_SHOWN)}, {tables.disclosures.name}",
+        f"SELECT (key_id, public_jwk, created_at, retired_at) ON {tables.signing_keys.name}",
+        f"INSERT, UPDATE, DELETE ON {_join_names(_ACCOUNTS)}",
+        # What it has logged stays; the name of an erased person is taken out of a reason.
+        f"INSERT, UPDATE (reason) ON {tables.changes.name}",
+        f"INSERT, UPDATE ON {tables.feeds.name}",
+        f"UPDATE ON {_join_names((tables.sync_runs, tables.roster_state, tables.deliveries))}",
+        # A person who is erased or hidden.
+        f"DELETE ON {_join_names(_OF_PEOPLE)}",
+        f"UPDATE (date_last_modified) ON {tables.users.name}",
+        f"INSERT, UPDATE, DELETE ON {tables.exclusions.name}",
+        # The rows of the access log that ended workers of the machine have left.
+        f"INSERT ON {tables.audit.name}",
+        f"INSERT, UPDATE ON {_join_names((tables.usage, tables.refused_requests))}",
+        "EXECUTE ON FUNCTION refresh_visible_orgs, find_runs_under_way, next_stamp",
     ),
 }
 
@@ -111,13 +169,22 @@ def make_role_url(owner_url: str | sa.URL, name: str, password: str | None) -> s
     return owner.set(username=name, password=find_password(owner, name, password)).render_as_string(hide_password=False)
 
 
+# The option of an engine with the URL of the owner of the tables, where its own is that of a role.
+OWNER_URL = "roster_owner_url"
+
+
+def find_owner_url(connection: sa.Connection) -> sa.URL:
+    """Returns the URL that logs in as the owner of the tables. `connection`: as that owner, or as the console."""
+    return sa.make_url(connection.get_execution_options().get(OWNER_URL, connection.engine.url))
+
+
 def make_role_urls(connection: sa.Connection, password: str | None) -> Mapping[DatabaseRole, str]:
     """Returns the URLs that log in as the roles of a database. `connection`: as the owner of its tables; `password`: as
     for `find_password`. Raises SchemaError if the database has no roles yet."""
     base = connection.scalar(sa.select(tables.roster_state.c.role_base))
     if base is None:
         raise SchemaError("the database has no roles that serve requests; run `roster db upgrade`")
-    return {role: make_role_url(connection.engine.url, name_role(base, role), password) for role in DatabaseRole}
+    return {role: make_role_url(find_owner_url(connection), name_role(base, role), password) for role in DatabaseRole}
 
 
 def find_password(owner: sa.URL, name: str, password: str | None) -> str | None:
@@ -156,9 +223,18 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
         connection.execute(_make_statement(f"REVOKE ALL ON {every_table} FROM {quote_name(name)}"))
         for right in (f"USAGE ON SCHEMA {schema}", *RIGHTS[role]):
             connection.execute(_make_statement(f"GRANT {right} TO {quote_name(name)}"))
+    for table in connection.scalars(_SECURED).all():
+        connection.execute(_make_statement(f"DROP POLICY IF EXISTS console ON {table}"))
+        policy = f"CREATE POLICY console ON {table} TO {quote_name(names[DatabaseRole.CONSOLE])} USING (true)"
+        connection.execute(_make_statement(policy))
     connection.execute(sa.update(tables.roster_state).values(role_base=base))
 
 
+# The tables with row-level security, all of whose rows the console shows.
+_SECURED = sa.text(
+    "SELECT quote_ident(relname) FROM pg_class "
+    "WHERE relrowsecurity AND relnamespace = CAST(quote_ident(current_schema()) AS regnamespace) ORDER BY 1"
+)
 _MADE = sa.text("SELECT rolcanlogin FROM pg_roles WHERE rolname = :name")
 # Attributes that exempt a role from row-level security or let it make roles, and the roles that its session could
 # become.

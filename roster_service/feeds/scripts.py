@@ -20,6 +20,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.db.roles import find_owner_url
 from roster_service.errors import CommandError
 from roster_service.settings import FILE_SUFFIX
 
@@ -168,7 +169,7 @@ def _make_command(name: str, arguments: Sequence[str | Path], bounds: Bounds | N
 
 
 def _make_environment(connection: sa.Connection) -> dict[str, str]:
-    url = connection.engine.url.render_as_string(hide_password=False)
+    url = find_owner_url(connection).render_as_string(hide_password=False)
     # The settings refuse a value beside a file with the value.
     given = {name: value for name, value in os.environ.items() if name != f"ROSTER_DATABASE_URL{FILE_SUFFIX}"}
     return given | {"ROSTER_DATABASE_URL": url}

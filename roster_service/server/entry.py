@@ -11,25 +11,43 @@ from collections.abc import Callable
 
 from flask import Flask
 
-from roster_service.app import create_console
+from roster_service.app import create_app, create_console, create_service
 from roster_service.db.deadline import end_waits_at_the_deadline
 from roster_service.db.embedded_server import open_database
 from roster_service.errors import RosterServiceError
 from roster_service.server.gunicorn_app import set_up_log
 from roster_service.server.late_app import LateApp
+from roster_service.server.role_addresses import DESCRIPTOR, read_addresses
 from roster_service.settings import Settings
+
+
+def open_service() -> LateApp:
+    """Returns the application of a worker that serves vendors: below `roster run` without the address of the owner of
+    the tables, alone with the database of the settings."""
+    if DESCRIPTOR not in os.environ:
+        return open_application(create_app)
+    descriptor = int(os.environ[DESCRIPTOR])
+    return _open(lambda settings: lambda: create_service(settings, read_addresses(descriptor)))
 
 
 def open_application(make: Callable[[Settings, str], Flask]) -> LateApp:
     """Returns the application of this worker. `make`: makes it of the settings and the URL of the database. A setting
     that is wrong ends the process."""
-    try:
-        settings = Settings.from_environ(os.environ)
-        set_up_log(settings)
+
+    def begin(settings: Settings) -> Callable[[], Flask]:
         # Kept open until the worker ends.
         database = contextlib.ExitStack()
         atexit.register(database.close)
-        make_app = functools.partial(make, settings, database.enter_context(open_database(settings)))
+        return functools.partial(make, settings, database.enter_context(open_database(settings)))
+
+    return _open(begin)
+
+
+def _open(begin: Callable[[Settings], Callable[[], Flask]]) -> LateApp:
+    try:
+        settings = Settings.from_environ(os.environ)
+        set_up_log(settings)
+        make_app = begin(settings)
         end_waits_at_the_deadline()
         app = LateApp(make_app, settings.request_seconds, settings.v1p2_errors)
         app.start()

@@ -11,18 +11,16 @@ import os
 import re
 import statistics
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from flask.testing import FlaskClient
 
 from roster_service.accounts import operators
-from roster_service.app import create_app
+from roster_service.app import create_console
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.feeds.data_quality import store_counts
-from roster_service.settings import CONSOLE_SAME
 from tests.actors import TESTER
 from tests.bench.place import Place, open_place
 from tests.console.links import find_addresses
@@ -72,7 +70,7 @@ def run() -> None:
     with open_place(STUDENTS, None if home is None else Path(home)) as place:
         # As the nightly sync does.
         store_counts(place.engine)
-        app = create_app(replace(place.settings, console=CONSOLE_SAME), place.url)
+        app = create_console(place.settings, place.url)
         client = app.test_client()
         log_in(place, client)
         addresses = find_addresses(lambda address: client.get(address).text, SCREENS, SEARCHED)

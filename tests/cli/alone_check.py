@@ -27,7 +27,7 @@ def ask(url: str, headers: dict[str, str], body: bytes | None = None) -> Any:
         return json.load(answer)
 
 
-def check(root: str, demo: dict[str, str]) -> None:
+def check(root: str, console: str, demo: dict[str, str]) -> None:
     """Asks for a token and with it for the schools, logs in as the vendor, and reads a guide, the reference, and the
     login of the console."""
     login = b64encode(f"{demo['client_id']}:{demo['client_secret']}".encode()).decode()
@@ -38,8 +38,8 @@ def check(root: str, demo: dict[str, str]) -> None:
     account = json.dumps({"email": demo["email"], "password": demo["password"]}).encode()
     headers = {"x-api-key": demo["api_key"], "Content-Type": "application/json"}
     assert ask(f"{root}/v1/login", headers, account)["token"]
-    for path in ("/docs/guide", "/docs/reference", "/console/login"):
-        with urlopen(root + path) as page:
+    for address in (f"{root}/docs/guide", f"{root}/docs/reference", f"{console}/login"):
+        with urlopen(address) as page:
             assert b"<h1" in page.read()
 
 
@@ -53,7 +53,7 @@ def main(roster: str) -> None:
             line = process.stdout.readline()
             assert line, "`roster run` did not start; the lines above say why"
             known = json.loads(line)
-            check(known["url"], known["demo"])
+            check(known["url"], known["console"], known["demo"])
         finally:
             # A background job of a shell ignores SIGINT.
             process.terminate()

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import psutil
 import pytest
 import sqlalchemy as sa
 
@@ -111,7 +112,7 @@ def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path
         reset = subprocess.run(
             [*COMMAND[:-1], *command], env=without_port, cwd=PROJECT, capture_output=True, text=True, check=True
         )
-    assert f"http://127.0.0.1:{free_port}/console" in reset.stdout
+    assert f"http://127.0.0.1:{free_port + 1}/console" in reset.stdout
     assert process.returncode == 0
     assert printed.startswith(f"Making a database in {tmp_path / 'postgres'} ...\n")
     assert not (tmp_path / "postgres" / "postmaster.pid").exists()
@@ -142,7 +143,7 @@ def test_an_own_database_gets_no_demo_and_no_embedded_server(
             urlopen(f"{known['url']}/ims/oneroster/v1p1/orgs")
         refused.value.close()
     assert refused.value.code == 401
-    assert known == {"url": f"http://{shown}:{free_port}", "demo": None, "invitation": None}
+    assert known == {"url": f"http://{shown}:{free_port}", "console": None, "demo": None, "invitation": None}
     assert not (tmp_path / "postgres").exists()
 
 
@@ -348,3 +349,47 @@ def test_the_console_alone_serves_no_vendor(database_url: str, tmp_path: Path, f
             process.stdout.close()
             end(process)
     assert (process.returncode, root) == (0, f"http://127.0.0.1:{free_port}")
+
+
+@long
+def test_the_embedded_service_has_its_console_beside_it(tmp_path: Path, free_port: int) -> None:
+    """Two processes: the vendors' one lacks the console and the owner's address, either may be killed, and both end."""
+    environment = environment_of(home=str(tmp_path), port=str(free_port), workers="1")
+    with serving(environment, *FIRST) as (process, printed):
+        console = f"http://127.0.0.1:{free_port + 1}/console"
+        assert f"served at http://127.0.0.1:{free_port};" in printed
+        with urlopen(f"{console}/login") as page:
+            assert b'name="password"' in page.read()
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"http://127.0.0.1:{free_port}/console/login")
+        children = psutil.Process(process.pid).children()
+        [beside] = [child for child in children if "console_entry" in " ".join(child.cmdline())]
+        [serving_vendors] = [child for child in children if "wsgi:app" in " ".join(child.cmdline())]
+        for worker in (serving_vendors, *serving_vendors.children()):
+            assert not [name for name in worker.environ() if name in ("ROSTER_DATABASE_URL", "ROSTER_ROLE_PASSWORD")]
+        beside.kill()
+        assert answers_ready(free_port)
+        wait_for(lambda: is_open(free_port + 1))
+        assert answers_ready(free_port)
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    assert process.returncode == 0
+    assert not [port for port in (free_port, free_port + 1) if is_open(port)]
+    assert not (tmp_path / "postgres" / "postmaster.pid").exists()
+
+
+def is_open(port: int) -> bool:
+    """Whether somebody listens on a port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_taken_port_of_the_console_stops_the_start(tmp_path: Path, free_port: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        environment = environment_of(home=str(tmp_path), port=str(free_port), console=address)
+        done = subprocess.run(COMMAND, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"roster: cannot listen on {address} (Address already in use)")
+    # Nothing was made or started.
+    assert not list(tmp_path.iterdir())

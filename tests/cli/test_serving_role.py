@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from roster_service.app import create_app
+from roster_service.app import create_app, create_console
 from roster_service.cli import main
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import DatabaseRole, find_password, find_role, make_role_base, name_role
@@ -28,7 +28,7 @@ SETTINGS = Settings(secret_key="a secret key of the tests, long enough")
 @pytest.mark.parametrize("database", ["roster", "Élèves du Nord", "x" * 54])
 def test_the_roles_are_named_after_the_database(database: str) -> None:
     names = [name_role(make_role_base(database), role) for role in DatabaseRole]
-    assert names == [f"{database}_serving", f"{database}_accounts", f"{database}_counters"]
+    assert names == [f"{database}_serving", f"{database}_accounts", f"{database}_counters", f"{database}_console"]
 
 
 def test_databases_with_long_names_have_roles_of_their_own() -> None:
@@ -135,7 +135,7 @@ def test_a_role_that_can_become_another_is_not_served_with(
     assert run_upgrade(url, tmp_path) == (0, "")
     administer(server_url, f"GRANT pg_read_all_data TO {name}")
     with pytest.raises(DatabaseUnavailableError, match="is a member of pg_read_all_data"):
-        create_app(SETTINGS, url)
+        (create_console if role is DatabaseRole.CONSOLE else create_app)(SETTINGS, url)
 
 
 def test_a_role_that_cannot_log_in_is_said_in_a_sentence(server_url: str, empty: str, tmp_path: Path) -> None:

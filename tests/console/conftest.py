@@ -6,7 +6,7 @@ import importlib
 import re
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -19,12 +19,13 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from roster_service.accounts import operators
+from roster_service.app import create_console
 from roster_service.change_log.actors import OperatorRole
 from roster_service.feeds import scripts
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.client import RosterClient
-from tests.contract.conftest import SECRET_KEY, Served, make_served, roster, served
+from tests.contract.conftest import SECRET_KEY, SETTINGS, Served, make_served, roster, served
 from tests.postgres.loaded import EXPORTS, FEEDS
 
 __all__ = ["make_served", "roster", "served"]
@@ -69,6 +70,8 @@ class Console:
     """A service with a console that an operator of each role can log in to."""
 
     app: Flask
+    # That of the vendors, which knows nothing of the console.
+    vendors: Flask
     engine: sa.Engine
     # Of the vendors.
     client: RosterClient
@@ -96,17 +99,23 @@ def add_operator(engine: sa.Engine, email: str, role: OperatorRole, secret_key: 
 @pytest.fixture(scope="module")
 def make_console(
     make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Console]:
+) -> Iterator[Callable[..., Console]]:
     """Serves a console with these settings and an operator of each role, with a roster of its own."""
+    made: list[Flask] = []
 
     def make(**settings: Any) -> Console:
         home = tmp_path_factory.mktemp("home")
-        own = make_served(console="same", home=home, **settings)
+        own = make_served(home=home, **settings)
         for role in OperatorRole:
             add_operator(own.engine, name_operator(role), role, SECRET)
-        return Console(own.app, own.engine, own.client, home)
+        made.append(create_console(Settings(**{**SETTINGS, "home": home, **settings}), own.url))
+        return Console(made[-1], own.app, own.engine, own.client, home)
 
-    return make
+    yield make
+    for app in made:
+        for extension in app.extensions.values():
+            if isinstance(extension, sa.Engine):
+                extension.dispose()
 
 
 @pytest.fixture(scope="module")

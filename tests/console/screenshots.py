@@ -25,7 +25,6 @@ from urllib.parse import urlencode
 
 from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.console import blueprint
-from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -131,7 +130,7 @@ def take(folder: Path, names: Sequence[str], state: str) -> int:
                 engine.dispose()
             # Screens of one subject are reached by the links of others: the script takes the first of each.
             order = {
-                "root": known["url"] + ROOT,
+                "root": known["console"],
                 "invitation": known["invitation"],
                 "password": PASSWORD,
                 "pages": [name for name in list_pages() if not names or name in names],

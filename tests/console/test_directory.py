@@ -17,10 +17,12 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
+from roster_service.app import create_console
 from roster_service.change_log.actors import OperatorRole
 from roster_service.errors import SettingError
+from roster_service.settings import Settings
 from tests.console.conftest import ROOT, SECRET, Browser, Console, add_operator
-from tests.contract.conftest import Served
+from tests.contract.conftest import SETTINGS, Served
 
 CLIENT_ID, CLIENT_SECRET = "console", "the secret of the console"
 EMAIL = "ann@directory.example"
@@ -226,6 +228,6 @@ def test_without_the_directory_a_password_still_counts(console: Console, provide
     assert browser.log_in(EMAIL).status_code == 303
 
 
-def test_a_part_of_the_settings_is_refused(make_served: Callable[..., Served], server: Provider) -> None:
+def test_a_part_of_the_settings_is_refused(served: Served, server: Provider) -> None:
     with pytest.raises(SettingError, match="belong together"):
-        make_served(console="same", oidc_issuer=server.issuer)
+        create_console(Settings(**{**SETTINGS, "oidc_issuer": server.issuer}), served.url)

@@ -140,10 +140,10 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
         scopes = [Scope("v1p2", ScopeName.FULL)]
         made = clients.add_client(connection, TESTER, "refused@logs.example", "tests", scopes)
     form = {"grant_type": "client_credentials", "client_secret": "wrong"}
-    http = console.app.test_client()
+    http = console.vendors.test_client()
     for client_id in (made.client_id, made.client_id, "client-of-nobody"):
         assert http.post("/oauth/token", data={**form, "client_id": client_id}).status_code == 401
-    console.app.extensions["roster_access_log"].flush()
+    console.vendors.extensions["roster_access_log"].flush()
     cause = f"401 {Problem.CREDENTIALS.value}"
     page = owner.get(f"/vendors/{number}").text
     assert (cause in page, "2 of its requests in 30 days" in page, "from 127.0.0.1" in page) == (True, True, True)

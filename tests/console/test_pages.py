@@ -83,9 +83,20 @@ def test_no_page_is_lacking_in_every_state_of_the_pictures() -> None:
     assert set.intersection(*(set(state.lacks) for state in STATES.values())) == set()
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_led"),
+    [
+        ({"console": "127.0.0.1:8123"}, True),
+        ({"console": "off"}, False),
+        # Vendors read the page of a public address.
+        ({"console": "127.0.0.1:8123", "public_url": "https://roster.example"}, False),
+    ],
+    ids=["local", "off", "public"],
+)
 def test_the_page_at_the_root_leads_to_the_console_where_there_is_one(
-    console: Console, make_served: Callable[..., Served]
+    make_served: Callable[..., Served], settings: dict[str, str], is_led: bool
 ) -> None:
-    for app, is_led in ((console.app, True), (make_served(console="off").app, False)):
-        page = app.test_client().get("/", headers={"Accept": "text/html"}).text
-        assert ('href="/console"' in page) is is_led
+    app = make_served(**settings).app
+    page = app.test_client().get("/", base_url=settings.get("public_url"), headers={"Accept": "text/html"}).text
+    assert ('href="http://127.0.0.1:8123/console"' in page) is is_led
+    assert app.test_client().get("/console/login", base_url=settings.get("public_url")).status_code == 404

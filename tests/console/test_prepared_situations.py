@@ -217,7 +217,7 @@ def feed_runs(
         file.write_bytes(own)
     with console.engine.begin() as connection:
         connection.execute(feeds.update().values(enabled=False))
-    settings = Settings(home=console.home, hold_least_records=10_000, public_url=PUBLIC, console="same")
+    settings = Settings(home=console.home, hold_least_records=10_000, public_url=PUBLIC, console="127.0.0.1:8001")
     made = FeedRuns(console, settings, export, name)
 
     def note(_settings: Settings, announcement: Announcement) -> list[str]:

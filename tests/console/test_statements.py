@@ -105,7 +105,7 @@ def test_disclosures_are_those_of_a_person_who_is_known(
 ) -> None:
     answer = console.client.call("v1p2", "/demographics/spr-student-1", vendor="springfield")
     assert answer.status == 200
-    console.app.extensions["roster_access_log"].flush()
+    console.vendors.extensions["roster_access_log"].flush()
     page = read(browser.get(f"/disclosures?{urlencode({'person': typed})}").text)
     assert said in page
     assert ("birth dates, sex, race and ethnicity" in page) == said.startswith("Answers")

@@ -49,7 +49,7 @@ def test_a_vendor_is_added_and_its_credentials_work_once_shown(console: Console,
     assert key is not None
     assert password is not None
     login = {"email": "new@console.example", "password": html.unescape(password[1])}
-    answered = console.app.test_client().post("/v1/login", json=login, headers={"x-api-key": key[0]})
+    answered = console.vendors.test_client().post("/v1/login", json=login, headers={"x-api-key": key[0]})
     assert answered.status_code == 200
     assert key[0] not in owner.get("/vendors").text
     with console.engine.connect() as connection:
@@ -67,7 +67,7 @@ def test_a_client_is_added_and_its_secret_gets_a_token(console: Console, owner: 
     found = re.search(r"curl -s -u '([^:]+):([^']+)'", html.unescape(shown.text))
     assert found is not None
     login = base64.b64encode(f"{found[1]}:{found[2]}".encode()).decode()
-    answered = console.app.test_client().post(
+    answered = console.vendors.test_client().post(
         "/oauth/token",
         data={"grant_type": "client_credentials", "scope": "v1p1/roster.readonly"},
         headers={"Authorization": f"Basic {login}"},

@@ -1457,6 +1457,44 @@ ALTER TABLE public.class_terms ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.classes ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY console ON public.academic_sessions TO console_role USING (true);
+
+CREATE POLICY console ON public.class_terms TO console_role USING (true);
+
+CREATE POLICY console ON public.classes TO console_role USING (true);
+
+CREATE POLICY console ON public.courses TO console_role USING (true);
+
+CREATE POLICY console ON public.demographics TO console_role USING (true);
+
+CREATE POLICY console ON public.departures TO console_role USING (true);
+
+CREATE POLICY console ON public.enrollments TO console_role USING (true);
+
+CREATE POLICY console ON public.ordering_chunks TO console_role USING (true);
+
+CREATE POLICY console ON public.orderings TO console_role USING (true);
+
+CREATE POLICY console ON public.orgs TO console_role USING (true);
+
+CREATE POLICY console ON public.pulls TO console_role USING (true);
+
+CREATE POLICY console ON public.user_agents TO console_role USING (true);
+
+CREATE POLICY console ON public.user_profiles TO console_role USING (true);
+
+CREATE POLICY console ON public.user_roles TO console_role USING (true);
+
+CREATE POLICY console ON public.users TO console_role USING (true);
+
+CREATE POLICY console ON public.visibility_labels TO console_role USING (true);
+
+CREATE POLICY console ON public.visible_feeds TO console_role USING (true);
+
+CREATE POLICY console ON public.visible_labels TO console_role USING (true);
+
+CREATE POLICY console ON public.visible_orgs TO console_role USING (true);
+
 ALTER TABLE public.courses ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.demographics ENABLE ROW LEVEL SECURITY;
@@ -1626,6 +1664,7 @@ ALTER TABLE public.visible_orgs ENABLE ROW LEVEL SECURITY;
 GRANT USAGE ON SCHEMA public TO serving_role;
 GRANT USAGE ON SCHEMA public TO accounts_role;
 GRANT USAGE ON SCHEMA public TO counters_role;
+GRANT USAGE ON SCHEMA public TO console_role;
 
 REVOKE ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) TO serving_role;
@@ -1637,33 +1676,66 @@ REVOKE ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings 
 GRANT ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) TO serving_role;
 
 REVOKE ALL ON FUNCTION public.find_runs_under_way() FROM PUBLIC;
+GRANT ALL ON FUNCTION public.find_runs_under_way() TO console_role;
 
 REVOKE ALL ON FUNCTION public.next_stamp() FROM PUBLIC;
+GRANT ALL ON FUNCTION public.next_stamp() TO console_role;
 
 REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) TO console_role;
 
 REVOKE ALL ON FUNCTION public.use_secret_link(link bytea, secret bytea, address text) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.use_secret_link(link bytea, secret bytea, address text) TO counters_role;
 
 GRANT SELECT ON TABLE public.academic_sessions TO serving_role;
+GRANT SELECT ON TABLE public.academic_sessions TO console_role;
+
+GRANT SELECT ON TABLE public.alembic_version TO accounts_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.api_keys TO console_role;
 
 GRANT SELECT(vendor_id) ON TABLE public.api_keys TO counters_role;
 
 GRANT SELECT(prefix) ON TABLE public.api_keys TO counters_role;
 
 GRANT INSERT ON TABLE public.audit TO counters_role;
+GRANT SELECT,INSERT ON TABLE public.audit TO console_role;
+
+GRANT SELECT ON TABLE public.audit_days TO console_role;
+
+GRANT SELECT ON TABLE public.audit_people TO console_role;
+
+GRANT SELECT,INSERT ON TABLE public.changes TO console_role;
+
+GRANT UPDATE(reason) ON TABLE public.changes TO console_role;
 
 GRANT SELECT ON TABLE public.class_terms TO serving_role;
+GRANT SELECT ON TABLE public.class_terms TO console_role;
 
 GRANT SELECT ON TABLE public.classes TO serving_role;
+GRANT SELECT ON TABLE public.classes TO console_role;
 
 GRANT SELECT ON TABLE public.courses TO serving_role;
+GRANT SELECT ON TABLE public.courses TO console_role;
+
+GRANT SELECT,UPDATE ON TABLE public.deliveries TO console_role;
+
+GRANT SELECT ON TABLE public.delivery_runs TO console_role;
 
 GRANT SELECT ON TABLE public.demographics TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.demographics TO console_role;
 
 GRANT SELECT ON TABLE public.departures TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.departures TO console_role;
+
+GRANT SELECT ON TABLE public.disclosures TO console_role;
 
 GRANT SELECT ON TABLE public.enrollments TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.enrollments TO console_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.exclusions TO console_role;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE public.feeds TO console_role;
 
 GRANT SELECT(id) ON TABLE public.feeds TO counters_role;
 
@@ -1678,32 +1750,63 @@ GRANT SELECT(pause_until) ON TABLE public.feeds TO counters_role;
 GRANT SELECT(state) ON TABLE public.feeds TO counters_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.last_uses TO counters_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.last_uses TO console_role;
 
 GRANT INSERT,DELETE ON TABLE public.oauth1_nonces TO counters_role;
 
 GRANT SELECT(stamp) ON TABLE public.oauth1_nonces TO counters_role;
 
 GRANT SELECT ON TABLE public.oauth_clients TO accounts_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.oauth_clients TO console_role;
 
 GRANT SELECT(client_id) ON TABLE public.oauth_clients TO counters_role;
 
 GRANT SELECT(vendor_id) ON TABLE public.oauth_clients TO counters_role;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.operator_sessions TO console_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.operators TO console_role;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.ordering_chunks TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.ordering_chunks TO console_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.orderings TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.orderings TO console_role;
 
 GRANT SELECT ON TABLE public.orgs TO serving_role;
+GRANT SELECT ON TABLE public.orgs TO console_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.pulls TO serving_role;
+GRANT SELECT ON TABLE public.pulls TO console_role;
+
+GRANT SELECT ON TABLE public.quality_counts TO console_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_hits TO counters_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_windows TO counters_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.refused_requests TO counters_role;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.refused_requests TO console_role;
+
+GRANT SELECT,UPDATE ON TABLE public.roster_state TO console_role;
+
+GRANT SELECT(generation) ON TABLE public.roster_state TO accounts_role;
 
 GRANT SELECT ON TABLE public.signing_keys TO accounts_role;
+
+GRANT SELECT(key_id) ON TABLE public.signing_keys TO console_role;
+
+GRANT SELECT(public_jwk) ON TABLE public.signing_keys TO console_role;
+
+GRANT SELECT(created_at) ON TABLE public.signing_keys TO console_role;
+
+GRANT SELECT(retired_at) ON TABLE public.signing_keys TO console_role;
+
+GRANT SELECT,DELETE ON TABLE public.sync_changes TO console_role;
+
+GRANT SELECT,DELETE ON TABLE public.sync_refusals TO console_role;
+
+GRANT SELECT,UPDATE ON TABLE public.sync_runs TO console_role;
 
 GRANT SELECT(id) ON TABLE public.sync_runs TO counters_role;
 
@@ -1718,27 +1821,42 @@ GRANT SELECT(outcome) ON TABLE public.sync_runs TO counters_role;
 GRANT SELECT(rejected) ON TABLE public.sync_runs TO counters_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.usage TO counters_role;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.usage TO console_role;
 
 GRANT SELECT ON TABLE public.user_agents TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.user_agents TO console_role;
 
 GRANT SELECT ON TABLE public.user_profiles TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.user_profiles TO console_role;
 
 GRANT SELECT ON TABLE public.user_roles TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.user_roles TO console_role;
 
 GRANT SELECT ON TABLE public.users TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.users TO console_role;
+
+GRANT UPDATE(date_last_modified) ON TABLE public.users TO console_role;
 
 GRANT SELECT ON TABLE public.vendor_defaults TO accounts_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendor_defaults TO console_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendor_grants TO console_role;
 
 GRANT SELECT(vendor_id) ON TABLE public.vendor_grants TO accounts_role;
 
 GRANT SELECT(district_id) ON TABLE public.vendor_grants TO accounts_role;
 
 GRANT SELECT ON TABLE public.vendors TO accounts_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendors TO console_role;
 
 GRANT SELECT ON TABLE public.visibility_labels TO serving_role;
+GRANT SELECT ON TABLE public.visibility_labels TO console_role;
 
 GRANT SELECT ON TABLE public.visible_feeds TO serving_role;
+GRANT SELECT ON TABLE public.visible_feeds TO console_role;
 
 GRANT SELECT ON TABLE public.visible_labels TO serving_role;
+GRANT SELECT ON TABLE public.visible_labels TO console_role;
 
 GRANT SELECT ON TABLE public.visible_orgs TO serving_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.visible_orgs TO console_role;

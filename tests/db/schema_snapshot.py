@@ -37,7 +37,8 @@ def read_schema(url: str) -> str:
     kept = "\n".join(line for line in dumped.splitlines() if not NOISE.match(line))
     for role, name in roles.items():
         for spelled in (quote_name(name), name):
-            kept = kept.replace(f"TO {spelled};", f"TO {role.value}_role;")
+            for end in (";", " USING"):
+                kept = kept.replace(f"TO {spelled}{end}", f"TO {role.value}_role{end}")
     return re.sub(r"\n{3,}", "\n\n", kept).strip() + "\n"
 
 

@@ -39,7 +39,7 @@ def test_an_operator_does_each_task(tmp_path: Path) -> None:
     with serving(environment, "--json", *FIRST) as (_, printed):
         known = json.loads(printed.splitlines()[-1])
         order = {
-            "root": f"{known['url']}/console",
+            "root": known["console"],
             "invitation": known["invitation"],
             "password": PASSWORD,
             "folder": str(pictures.resolve()),
