@@ -50,6 +50,7 @@ from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_te
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import delete_person_values
 from roster_service.feeds.sync_lock import Say, say_later, take_sync_lock
+from roster_service.feeds.undo import forget_copies
 from roster_service.roster.references import list_owners, list_references_to
 from roster_service.roster.stamps import make_next_stamp
 from roster_service.settings import Settings
@@ -70,13 +71,14 @@ def _say_nothing(_words: str) -> None:
 class Removal:
     """A person who was taken out of the roster. `reference`: the keyed hash by which the change log names the person;
     `records`: numbers of deleted records by table; `ids`: of the person and these records; `held_exports`: the paths of
-    exports that `finish` deletes."""
+    exports that `finish` deletes; `kept_exports`: of those that were kept for an undo."""
 
     kind: ExclusionKind
     reference: str
     records: Mapping[str, int]
     ids: tuple[str, ...]
     held_exports: tuple[str, ...]
+    kept_exports: tuple[str, ...]
 
 
 def exclude_person(
@@ -105,6 +107,7 @@ def exclude_person(
         own = sa.select(enrollments.c.sourced_id).where(enrollments.c.user_id == sourced_id)
         ids = (sourced_id, *connection.scalars(own))
         held: Sequence[str] = ()
+        kept: Sequence[str] = ()
         feed_ids = list_feed_ids(connection) if person is None else [person.feed_id]
         if kind is ExclusionKind.ERASED:
             # A short id or number is also the value of others, such as a grade.
@@ -113,6 +116,7 @@ def exclude_person(
             named = changes.c.reason.regexp_match(naming, flags="i")
             connection.execute(sa.update(changes).where(named).values(reason=None))
             held = _discard_held(connection, feed_ids, sourced_id)
+            kept = forget_copies(connection, sync_runs.c.feed_id.in_(feed_ids))
         stamp = make_next_stamp(connection)
         records = _delete_records(connection, sourced_id, stamp)
         departed = connection.execute(sa.delete(departures).where(departures.c.person_id == sourced_id)).rowcount
@@ -120,14 +124,14 @@ def exclude_person(
         _delete_orderings(connection, ids)
         if records or departed:
             publish(connection, feed_ids, as_of=stamp, deletions_since=stamp)
-    return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held))
+    return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held), tuple(kept))
 
 
 def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
     """Does what follows the commit of a removal: deletes the exports that have an erased person from the data folder,
     and sweeps. `seconds`: to wait at most; it says so. Returns whether the requests that began before the removal have
     ended."""
-    for export in removal.held_exports:
+    for export in (*removal.held_exports, *removal.kept_exports):
         drop_export(export)
     if removal.kind is ExclusionKind.ERASED:
         drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]))

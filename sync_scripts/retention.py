@@ -32,6 +32,7 @@ from roster_service.db.tables import (
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.sync_lock import RUNNING
+from roster_service.feeds.undo import drop_unknown_copies, forget_copies
 from roster_service.roster.stamps import NOW
 from roster_service.settings import Settings
 from sync_scripts.engine.run_record import KNOWN
@@ -46,6 +47,8 @@ def delete_expired(engine: sa.Engine, settings: Settings) -> dict[str, int]:
     for name, kind in KINDS.items():
         with engine.begin() as connection:
             counts[name] = kind.delete(connection, NOW - make_interval(kind.days(settings)))
+    with engine.connect() as connection:
+        drop_unknown_copies(connection, settings.home)
     return counts
 
 
@@ -78,6 +81,11 @@ def _delete_changes(connection: sa.Connection, before: Before) -> int:
     count = connection.execute(sa.delete(sync_changes).where(sync_changes.c.run_id.in_(forgotten.all()))).rowcount
     connection.execute(sa.update(sync_runs).where(ended, sync_runs.c.preview.is_not(None)).values(preview=None))
     return count
+
+
+def _forget_copies(connection: sa.Connection, before: Before) -> int:
+    """Forgets the exports that were kept for an undo."""
+    return len(forget_copies(connection, sync_runs.c.started_at < before))
 
 
 def _delete_runs(connection: sa.Connection, before: Before) -> int:
@@ -129,6 +137,7 @@ class KeptRows:
 KINDS: Mapping[str, KeptRows] = {
     "rejected rows": KeptRows(lambda settings: settings.rejection_days, _delete_rejections),
     "changes of records": KeptRows(lambda settings: settings.change_days, _delete_changes),
+    "exports for an undo": KeptRows(lambda settings: settings.change_days, _forget_copies),
     "runs": KeptRows(lambda settings: settings.run_days, _delete_runs),
     "files of deliveries": KeptRows(lambda settings: settings.run_days, _delete_delivery_runs),
     "access log rows": KeptRows(lambda settings: settings.audit_days, _delete_disclosures),

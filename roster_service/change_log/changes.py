@@ -62,6 +62,7 @@ class Verb(StrEnum):
     SYNC_RUN = "sync run"
     SYNC_APPROVE = "sync approve"
     SYNC_DISCARD = "sync discard"
+    SYNC_UNDO = "sync undo"
     # By a loader with --allow-mass-delete, so there is no command.
     SYNC_ALLOW_MASS_DELETE = "sync allow-mass-delete"
     # It changes nothing: an operator has looked at a record as a vendor gets it.

@@ -35,6 +35,7 @@ from roster_service.feeds.rejected_rows import (
 )
 from roster_service.feeds.run_history import Run, RunDetails, find_run, list_runs
 from roster_service.feeds.runs import approve_run, discard_run
+from roster_service.feeds.undo import undo_run
 from roster_service.people import add_new_ids
 
 
@@ -93,6 +94,18 @@ def sync_discard(run: int, as_json: bool) -> None:
     for export in kept:
         drop_export(export)
     show({"run": run, "outcome": "discarded"}, as_json, lambda _: f"discarded the run {run} of the feed {name}")
+
+
+@sync.command("undo")
+@click.argument("run", type=int)
+@change_options
+def sync_undo(run: int, as_json: bool) -> None:
+    """Take the RUN back, the last one that changed its feed: load the export before it, with new stamps. Erased people
+    stay out, and the undone export is held if it comes again."""
+    with open_connection() as connection:
+        done = undo_run(connection, find_actor(), run, as_json=as_json)
+    click.echo(done.stdout, nl=False)
+    click.echo(done.stderr, nl=False, err=True)
 
 
 # How many runs are listed beside the held ones; how many rejected rows `rejected` and `show` print.

@@ -22,11 +22,11 @@ OTHER_IDS = "the export is of another SIS, or has other ids"
 PIECE = 2**20
 
 
-def keep_export(path: Path, home: Path, run_id: int) -> Path:
-    """Copies an export, a folder or a file, into the data folder. Returns the path of the copy. Raises StorageError if
-    it cannot, and then leaves no partial copy."""
+def keep_export(path: Path, home: Path, run_id: int, folder: str = FOLDER) -> Path:
+    """Copies an export, a folder or a file, into a folder of the data folder. Returns the path of the copy. Raises
+    StorageError if it cannot, and then leaves no partial copy."""
     # Resolved first, because a path that ends in `..` has no name of its own.
-    kept = home.resolve() / FOLDER / str(run_id) / (path.resolve().name or "export")
+    kept = home.resolve() / folder / str(run_id) / (path.resolve().name or "export")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.is_dir():
@@ -37,7 +37,7 @@ def keep_export(path: Path, home: Path, run_id: int) -> Path:
         drop_export(str(kept))
         # `copytree` raises an error with a list of (source, target, reason).
         reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
-        raise StorageError(f"the held export cannot be kept at {kept}: {reason}") from None
+        raise StorageError(f"the export cannot be kept at {kept}: {reason}") from None
     return kept
 
 

@@ -21,6 +21,7 @@ from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES, delete_run_values
 from roster_service.feeds.run_outcomes import DONE
 from roster_service.feeds.sync_lock import hold_lock
+from roster_service.feeds.undo import forget_copies
 from roster_service.roster.visible_orgs import FeedGrant, end_grants, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
@@ -82,7 +83,8 @@ def remove_feed(
                     report = _write(connection, feed.id, number, report, differences, settings)
                 end_grants(connection, actor, grants if at_once else ())
                 end_run(connection, number, NO_FINDINGS, **report.to_row())
-                kept = supersede(connection, feed.id, number)
+                copies = forget_copies(connection, sync_runs.c.feed_id == feed.id)
+                kept = supersede(connection, feed.id, number) + copies
                 connection.execute(sa.update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
                 removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
                 connection.execute(sa.update(feeds).where(feeds.c.id == feed.id).values(removed))

@@ -25,6 +25,7 @@ from roster_service.feeds.private_files import write_private_csv
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_outcomes import DONE, STALE, UNCHANGED
 from roster_service.feeds.sync_lock import hold_lock, name_session
+from roster_service.feeds.undo import find_undone
 from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state
 from sync_scripts.applying.org_tree import FeedDistrict, add_district
@@ -48,6 +49,7 @@ from sync_scripts.engine.run_record import (
     HeldExport,
     RunRecord,
     count_same_days,
+    keep_for_undo,
     record_end,
     record_hold,
     record_run,
@@ -137,14 +139,19 @@ def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord
                 if take_snapshot(run.path) != snapshot:
                     raise refuse_changed(run.path)
                 if record is not None and report.outcome != HELD:
-                    return record_end(
+                    ended, kept = record_end(
                         connection,
                         record,
                         report,
                         run.options.approval,
                         actor=run.actor,
                         allow_mass_delete=run.options.allow_mass_delete,
+                        undoes=run.options.undoes,
                     )
+                    if digest is None or report.stamp is None or contents.deltas:
+                        return ended, kept
+                    export = HeldExport(run.path, run.family, digest)
+                    return ended, kept + keep_for_undo(connection, record, export, run.options.settings)
                 if record is not None:
                     # A held run has written no record, so the transaction has only the changes that it would make.
                     export = HeldExport(run.path, run.family, digest)
@@ -189,7 +196,7 @@ def run_steps(run: Run) -> tuple[Report, bytes | None]:
         staged = _stage(run, follow)
     digest = run.digest(staged)
     found = _compare(run, staged)
-    report = _hold_excess(run, _report(run, found), found.differences)
+    report = _hold_excess(run, _report(run, found), found.differences, digest)
     if run.options.dry_run or report.outcome == HELD:
         run.keep_changes(found.differences, found.desired)
         return _preview(run, report, found), digest
@@ -289,12 +296,15 @@ def _report_last_export(run: Run) -> Report:
     return dataclasses.replace(report, outcome=STALE, message=f"the export has been the same for {days} days")
 
 
-def _hold_excess(run: Run, report: Report, differences: list[Difference]) -> Report:
+def _hold_excess(run: Run, report: Report, differences: list[Difference], digest: bytes) -> Report:
     """The report with the outcome `held` if the run has to be held."""
-    if run.options.allow_mass_delete:
+    if run.options.allow_mass_delete or run.options.undoes is not None:
         return report
     limits = read_limits(run.connection, run.feed.id, HoldLimits.of(run.options.settings))
     reasons = list_reasons(run.connection, run.feed.id, report, run.held, differences, limits)
+    if run.held is None and report.outcome == DONE:
+        undone = find_undone(run.connection, run.feed.id, digest)
+        reasons = [*([] if undone is None else [undone]), *reasons]
     return dataclasses.replace(report, outcome=HELD, message="; ".join(reasons)) if reasons else report
 
 

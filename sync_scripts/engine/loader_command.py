@@ -165,6 +165,7 @@ def make_command(family: Family) -> click.Command:
     @click.option("--reason", help="Why; `roster changes` shows it, if the feed is new or with --allow-mass-delete.")
     @WAIT
     @click.option("--approves", type=int, hidden=True)
+    @click.option("--undoes", type=int, hidden=True)
     @click.option("--actor", "actor_text", hidden=True)
     # What the run calls its export, for a copy of one.
     @click.option("--source", hidden=True)
@@ -183,6 +184,7 @@ def make_command(family: Family) -> click.Command:
         reason: str | None,
         wait: bool,
         approves: int | None,
+        undoes: int | None,
         actor_text: str | None,
         source: str | None,
         changes: TextIO | None,
@@ -191,8 +193,9 @@ def make_command(family: Family) -> click.Command:
     ) -> None:
         with exit_on_error(as_json=as_json):
             settings = Settings.from_environ(os.environ)
-            # With --json the output is one object; with --approves, `roster sync approve` shows the result.
-            quiet = as_json or approves is not None
+            is_copy = approves is not None or undoes is not None
+            # With --json the output is one object; of a copy, `roster sync approve` and `undo` show the result.
+            quiet = as_json or is_copy
             with (
                 write_package_log(log_file, path, feed_name) as log,
                 open_roster_engine(settings) as engine,
@@ -208,13 +211,14 @@ def make_command(family: Family) -> click.Command:
                     changes=changes,
                     strict=strict,
                     approval=approval,
+                    undoes=undoes,
                     wait=wait,
                     actor=actor,
                     source=source,
                     notify=notify_steps(notify, feed_name),
                 )
                 # A dry run of an incomplete export shows what it is missing.
-                if not (now or dry_run or approves is not None):
+                if not (now or dry_run or is_copy):
                     _require_complete(settings, path)
                 report = load(engine, feed_name, path, family=family, options=options)
                 found.append(report.findings)

@@ -13,7 +13,9 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.tables import feeds
+from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import ExcludedPeople, read_excluded
+from roster_service.feeds.undo import require_undo
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import Difference
@@ -61,6 +63,8 @@ class Options:
     strict: bool = False
     # The approval of the held run whose export this is.
     approval: Approval | None = None
+    # The run that this one takes back: it is not held, and loads no other export than the one before that run.
+    undoes: int | None = None
     # Wait for another run of the feed, instead of raising LockedError.
     wait: bool = False
     # Who loads the export; None: the system user of this process.
@@ -137,6 +141,8 @@ class Run:
 
     def is_last_export(self) -> bool:
         """Whether the feed was last loaded from this export. Raises CommandError if it is not the one that was held."""
+        if self.options.undoes is not None:
+            return False
         if self.held is not None:
             self.held.require_digest(read_digest(self.contents, self.form))
             return False
@@ -147,6 +153,8 @@ class Run:
         digest = make_digest(self.contents, self.form, staged.stage.digests)
         if self.held is not None:
             self.held.require_digest(digest)
+        if self.options.undoes is not None and require_undo(self.connection, self.options.undoes)[1] != digest:
+            raise CommandError("the kept export is not what was loaded: somebody has changed it")
         return digest
 
     def keep_changes(self, differences: list[Difference], desired: DesiredState) -> None:

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.tables import feeds, roster_state, sync_rejections, sync_runs
-from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
+from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, StorageError, name_fault
 from roster_service.feeds.feed_states import FeedState, find_feed, read_added_feed
 from roster_service.feeds.held_runs import APPROVED, HELD, close_held, drop_export, keep_export, read_outcome
 from roster_service.feeds.run_history import PURGED
@@ -27,7 +27,9 @@ from roster_service.feeds.sync_lock import (
     INTERRUPTED,
     RUNNING,
 )
+from roster_service.feeds.undo import COPIES, FOLDER, find_undone_by, forget_copies
 from roster_service.roster.stamps import NOW, make_next_stamp
+from roster_service.settings import Settings
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError, refuse_changed
 from sync_scripts.reading.registry import Family
@@ -232,14 +234,18 @@ def record_end(
     *,
     actor: Actor,
     allow_mass_delete: bool,
+    undoes: int | None,
 ) -> tuple[Report, list[str]]:
     """Records the end of a successful run, in the run's own transaction. Returns its report, and the kept exports of
     held runs that are no longer needed. `actor`: of the change log, for a feed that the run adds, and for changes that
     `allow_mass_delete` exempts from holding."""
     approved = [] if approval is None else _approve(connection, run, report, approval)
     is_exempt = allow_mass_delete and report.outcome == DONE
-    with _record_exemption(connection, actor, run, report) if is_exempt else contextlib.nullcontext():
-        end_run(connection, run.number, report.findings, **report.to_row())
+    with (
+        _record_exemption(connection, actor, run, report) if is_exempt else contextlib.nullcontext(),
+        contextlib.nullcontext() if undoes is None else _record_undo(connection, actor, undoes, report),
+    ):
+        end_run(connection, run.number, report.findings, **report.to_row(), undoes=undoes)
     if run.is_new:
         _add_feed(connection, actor, run.feed_id, report.feed)
     superseded = supersede(connection, run.feed_id, run.number)
@@ -253,6 +259,34 @@ def _record_exemption(
     return recorded(
         connection, actor, Verb.SYNC_ALLOW_MASS_DELETE, subject, lambda: read_outcome(connection, run.number)
     )
+
+
+def _record_undo(
+    connection: sa.Connection, actor: Actor, undone: int, report: Report
+) -> contextlib.AbstractContextManager[None]:
+    subject = Subject.of_run(undone, report.feed)
+    return recorded(
+        connection, actor, Verb.SYNC_UNDO, subject, lambda: {"undone_by": find_undone_by(connection, undone)}
+    )
+
+
+def keep_for_undo(connection: sa.Connection, run: RunRecord, export: HeldExport, settings: Settings) -> list[str]:
+    """Copies the export of a run that has changed the roster into the data folder, unless the settings keep no values
+    of records. Returns the copies of earlier runs, which the caller deletes after the commit. A copy that cannot be
+    made is no reason to load nothing: then the next run cannot be taken back."""
+    if not settings.change_days:
+        return []
+    try:
+        kept = str(keep_export(export.path, settings.home, run.number, FOLDER))
+    except StorageError:
+        return []
+    own = sync_runs.c.feed_id == run.feed_id
+    latest = sa.select(sync_runs.c.id).where(own, sync_runs.c.stamp.is_not(None), sync_runs.c.id < run.number)
+    before = latest.order_by(sync_runs.c.id.desc()).limit(COPIES - 1)
+    earlier = forget_copies(connection, own, sync_runs.c.id.not_in(before), sync_runs.c.id != run.number)
+    values = {"kept_export": kept, "kept_digest": export.digest}
+    connection.execute(sa.update(sync_runs).where(sync_runs.c.id == run.number).values(values))
+    return earlier
 
 
 def _add_feed(connection: sa.Connection, actor: Actor, feed_id: int, name: str) -> None:

@@ -10,7 +10,7 @@ from psycopg2.errors import InsufficientPrivilege
 from sqlalchemy.exc import ProgrammingError
 
 from roster_service.db.engine import make_engine
-from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.roles import DatabaseRole, make_role_urls
 from tests.contract.conftest import Roster, Served, make_served, roster, served
 
 __all__ = ["make_served", "roster", "served"]
@@ -55,7 +55,7 @@ MAY_NOT = {
 def session(roster: Roster, make_served: Callable[..., Served]) -> sa.Engine:
     """Logs in as the role of the console, on a copy of the roster."""
     with make_served().engine.connect() as connection:
-        return make_engine(make_role_urls(connection, None)[Role.CONSOLE])
+        return make_engine(make_role_urls(connection, None)[DatabaseRole.CONSOLE])
 
 
 @pytest.mark.parametrize("statement", MAY.values(), ids=MAY)

@@ -16,7 +16,7 @@ from roster_service.accounts.vendors import add_vendor
 from roster_service.app import make_serving_engine
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
-from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import users
 from roster_service.errors import CommandError
 from roster_service.explore.person import COLUMNS, Seeing, make_grid
@@ -78,7 +78,7 @@ def list_keys(body: Any) -> Iterator[str]:
 def test_the_grid_says_what_the_interfaces_answer(console: Console) -> None:
     settings, states = Settings(secret_key=SECRET), set()
     with console.engine.connect() as connection:
-        serving = make_serving_engine(make_role_urls(connection, None)[Role.SERVING], settings)
+        serving = make_serving_engine(make_role_urls(connection, None)[DatabaseRole.SERVING], settings)
         for sourced_id in connection.scalars(sa.select(users.c.sourced_id).order_by(users.c.sourced_id)).all()[::3]:
             for row in make_grid(connection, sourced_id, list_verdicts(connection, sourced_id)):
                 views: list[VendorView] = []

@@ -170,6 +170,15 @@ class World:
             bend(folder)
         load(self.engine, feed, folder, options=Options(self.settings, allow_mass_delete=True))
 
+    def undo(self, feed: str) -> None:
+        """An operator takes the last run that changed the feed back."""
+        with self.engine.connect() as connection:
+            runs, own = tables.sync_runs.c, tables.feeds.c.name == feed
+            changed = sa.select(runs.id, runs.kept_export).join(tables.feeds, tables.feeds.c.id == runs.feed_id)
+            changed = changed.where(own, runs.stamp.is_not(None)).order_by(runs.id.desc()).limit(2)
+            undone, before = connection.execute(changed).all()
+        load(self.engine, feed, Path(before.kept_export), options=Options(self.settings, undoes=undone.id))
+
     def load_held(self, feed: str) -> bool:
         """A sync that is held, and approved; returns whether there was something to hold."""
         strict = replace(self.settings, hold_tombstones_percent=0, hold_changes_percent=0, hold_least_records=1)

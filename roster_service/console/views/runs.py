@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.list_pages import MOST_ROWS, Paged, find_window, make_paged
 from roster_service.console.screen import Form, Screen
-from roster_service.console.visit import Visit
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 from roster_service.feeds.change_history import ChangedRecord, find_changes
@@ -30,9 +31,11 @@ from roster_service.feeds.run_history import (
     list_good_runs_before,
     list_run_page,
 )
-from roster_service.feeds.run_outcomes import OUTCOMES
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, OUTCOMES
 from roster_service.feeds.runs import Decision, read_approval, read_decision
+from roster_service.feeds.scripts import Background
 from roster_service.feeds.sync_lock import RUNNING, find_step
+from roster_service.feeds.undo import Undo, find_undone_by, read_started, read_undo, start_undo
 from roster_service.roster.record_names import read_names
 
 # Changes of a page.
@@ -101,8 +104,9 @@ class Comparison:
 class RunPage:
     """A run. `steps`: all of them, with their seconds; `before`: the number of the last good run before it; `compared`:
     with that run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are
-    stored; `missing`: why the others are not; `decision`: on a held run; `is_live`: whether the page changes by
-    itself."""
+    stored; `missing`: why the others are not; `decision`: on a held run;
+    `undo`: what taking it back would do, None for a run that changed nothing; `undone_by`: the run that has done so;
+    `undoing`: the undo that was started last; `is_live`: whether the page changes by itself."""
 
     run: RunDetails
     steps: Sequence[Progress]
@@ -112,6 +116,9 @@ class RunPage:
     stored: int
     missing: str
     decision: Decision
+    undo: Undo | None
+    undone_by: int | None
+    undoing: Background | None
     is_live: bool
 
 
@@ -169,6 +176,7 @@ def read_run(visit: Visit) -> RunPage:
     run = find_run(connection, number)
     decision = read_decision(connection, visit.settings.home, run)
     good = list_good_runs_before(connection, number, NIGHTS)
+    undoing = read_started(visit.settings.home, number)
     stored = count_rejected_rows(connection, number)
     return RunPage(
         run,
@@ -179,7 +187,10 @@ def read_run(visit: Visit) -> RunPage:
         stored,
         explain_missing(run.rejected, stored),
         decision,
-        is_live=run.outcome == RUNNING or decision.is_under_way,
+        read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
+        find_undone_by(connection, number),
+        undoing,
+        is_live=run.outcome == RUNNING or decision.is_under_way or (undoing is not None and undoing.is_running),
     )
 
 
@@ -237,6 +248,14 @@ def read_changes(visit: Visit) -> ChangePage:
     )
 
 
+def undo(sent: Submission) -> Outcome:
+    """Starts to take a run back, and shows it, which tells how that goes on."""
+    run = int(sent.place["run"])
+    with sent.change() as connection:
+        start_undo(connection, sent.actor, run, sent.settings.home)
+    return Moved(f"/runs/{run}", None)
+
+
 def _name_changes(connection: sa.Connection, changes: Sequence[ChangedRecord]) -> list[NamedChange]:
     names = {
         kind: read_names(connection, table, (change.sourcedId for change in changes if change.type == kind), {})
@@ -283,4 +302,4 @@ SCREENS = (
         "run_changes", "/runs/<int:run>/changes", "Changed records", _VIEWER, read_changes, lambda it: it.changes, None
     ),
 )
-FORMS: Sequence[Form] = ()
+FORMS = (Form("run", "undo", Verb.SYNC_UNDO, undo, None),)

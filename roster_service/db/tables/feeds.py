@@ -81,10 +81,13 @@ sync_runs = sa.Table(
     sa.Column("preview", JSONB(none_as_null=True)),
     # Whether sync_changes has the changes of the run; false for a run that stored none, or whose changes were deleted.
     sa.Column("has_changes", sa.Boolean, nullable=False, server_default=sa.text("false")),
-    # The export of a held run, kept until it is approved or discarded.
+    # The export: of a held run, kept until it is approved or discarded; of the latest runs, for an undo
+    # (roster_service/feeds/undo.py).
     sa.Column("kept_export", CText),
-    # The digest of that export as it was read: an approval loads no other export.
+    # The digest of that export as it was read: an approval and an undo load no other export.
     sa.Column("kept_digest", sa.LargeBinary),
+    # The run that this one has taken back.
+    sa.Column("undoes", sa.BigInteger),
     sa.CheckConstraint(
         "outcome IN ('running', 'done', 'unchanged', 'partial', 'stale', 'held', 'approved', 'discarded', "
         "'refused', 'missing', 'incomplete', 'failed', 'interrupted')",

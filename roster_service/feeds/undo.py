@@ -1,0 +1,156 @@
+"""Taking a run back: a load of the export before it, of which the loads of a feed keep a copy for that.
+
+The load is like any other, with stamps of its own, so consumers of deltas follow. Only bulk exports are kept, the
+latest two of a feed, for as many days as the changes of records.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from roster_service.change_log.actors import Actor, require_role
+from roster_service.change_log.changes import Verb
+from roster_service.db.tables import disclosures, exclusions, feeds, sync_runs, vendors, visible_feeds
+from roster_service.errors import CommandError
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
+from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
+
+FOLDER = "loaded"
+# Two copies: of the export that is loaded, and of the one before.
+COPIES = 2
+_IS_KEPT = sa.and_(sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.kept_export.is_not(None))
+
+
+@dataclass(frozen=True)
+class Undo:
+    """What taking a run back would do. `before`: the run whose export is loaded again; `why_not`: why it cannot be
+    done, one sentence; `readers`: the vendors that have read records since and see the feed; `left_out`: how many
+    erased and hidden people stay out."""
+
+    before: int | None
+    why_not: str | None
+    readers: Sequence[str]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class _Found:
+    feed: sa.Row[Any]
+    run: sa.Row[Any]
+    before: sa.Row[Any] | None
+    why_not: str | None
+
+
+def read_undo(connection: sa.Connection, run: int) -> Undo:
+    """Returns what taking a run back would do. Raises CommandError if there is no such run."""
+    found = _find(connection, run)
+    read_since = sa.select(disclosures.c.vendor_id).where(disclosures.c.last_at >= found.run.finished_at)
+    sees = sa.select(visible_feeds.c.vendor_id).where(visible_feeds.c.feed_id == found.feed.id)
+    readers = sa.select(vendors.c.name).where(vendors.c.id.in_(read_since), vendors.c.id.in_(sees))
+    return Undo(
+        None if found.before is None else found.before.id,
+        found.why_not,
+        connection.scalars(readers.order_by(vendors.c.name)).all() if found.run.finished_at else (),
+        connection.scalar(sa.select(sa.func.count()).select_from(exclusions)) or 0,
+    )
+
+
+def require_undo(connection: sa.Connection, run: int) -> tuple[int, bytes]:
+    """Returns the feed of a run, and the digest of the export that takes it back. Raises CommandError for a run that
+    cannot be taken back (any more)."""
+    found = _find(connection, run)
+    if found.before is None or found.why_not is not None:
+        raise CommandError(f"the run {run} cannot be taken back: {found.why_not}")
+    return found.feed.id, bytes(found.before.kept_digest)
+
+
+def undo_run(connection: sa.Connection, actor: Actor, run: int, *, as_json: bool) -> subprocess.CompletedProcess[str]:
+    """Takes a run back, by the loader, which records it. Returns the output of the loader. Raises CommandError for a
+    run that cannot be taken back."""
+    script, *options = _prepare(connection, actor, run)
+    done = run_script(connection, script, *(["--json"] if as_json else []), *options)
+    if connection.scalar(sa.select(sync_runs.c.id).where(sync_runs.c.undoes == run)) is None:
+        raise CommandError(f"the run {run} was not taken back:\n{done.stderr or done.stdout}")
+    return done
+
+
+def start_undo(connection: sa.Connection, actor: Actor, run: int, home: Path) -> None:
+    """Starts what `undo_run` does, in the background; `read_started` tells how it ended. `home`: the data folder.
+    Raises CommandError as `undo_run`, and if it was started and has not ended."""
+    script, *options = _prepare(connection, actor, run)
+    start_script(connection, home, name_folder(home, "undo", str(run)), script, "--json", *options)
+
+
+def read_started(home: Path, run: int) -> Background | None:
+    """Returns the undo of a run that was started last; None if there was none."""
+    return read_background(name_folder(home, "undo", str(run)))
+
+
+def find_undone_by(connection: sa.Connection, run: int) -> int | None:
+    """Returns the number of the run that has taken a run back; None if none has."""
+    return connection.scalar(sa.select(sync_runs.c.id).where(sync_runs.c.undoes == run).limit(1))
+
+
+def find_undone(connection: sa.Connection, feed_id: int, digest: bytes) -> str | None:
+    """Returns a sentence if an export, by its digest, is one that was loaded and taken back since; else None."""
+    same = (sync_runs.c.feed_id == feed_id, sync_runs.c.kept_digest == digest)
+    of_same = sa.select(sa.func.max(sync_runs.c.id)).where(*same, sync_runs.c.outcome.in_(LOADED_OUTCOMES))
+    last = connection.scalar(of_same)
+    by = None if last is None else find_undone_by(connection, last)
+    return None if by is None else f"the export is that of run {last}, which run {by} has taken back"
+
+
+def forget_copies(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> list[str]:
+    """Forgets the copies of the exports of these runs, and returns their paths, which the caller deletes after the
+    commit."""
+    before = sync_runs.alias()
+    forgotten = sa.update(sync_runs).where(_IS_KEPT, before.c.id == sync_runs.c.id, *which).values(kept_export=None)
+    return list(connection.scalars(forgotten.returning(before.c.kept_export)))
+
+
+def drop_unknown_copies(connection: sa.Connection, home: Path) -> None:
+    """Deletes the copies that belong to no run: of those that were killed, and whose time is over."""
+    known = set(connection.scalars(sa.select(sync_runs.c.kept_export).where(_IS_KEPT)))
+    folder = home.resolve() / FOLDER
+    for kept in folder.iterdir() if folder.is_dir() else ():
+        if not any(Path(path).parent == kept for path in known):
+            shutil.rmtree(kept, ignore_errors=True)
+
+
+def _prepare(connection: sa.Connection, actor: Actor, run: int) -> Sequence[str]:
+    """The script that takes a run back, and its arguments."""
+    require_role(connection, actor, Verb.SYNC_UNDO.least_role, Verb.SYNC_UNDO)
+    require_undo(connection, run)
+    found = _find(connection, run)
+    before: Any = found.before
+    options = ("--feed", found.feed.name, "--undoes", str(run), "--actor", actor.to_text(), "--source", before.source)
+    return (f"load_{found.feed.format}", *options, "--", before.kept_export)
+
+
+def _find(connection: sa.Connection, run: int) -> _Found:
+    own = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one_or_none()
+    if own is None:
+        raise CommandError(f"there is no run {run}")
+    feed = connection.execute(sa.select(feeds).where(feeds.c.id == own.feed_id)).one()
+    changed = sa.select(sync_runs).where(
+        sync_runs.c.feed_id == feed.id, sync_runs.c.stamp.is_not(None), sync_runs.c.finished_at.is_not(None)
+    )
+    latest = connection.execute(changed.order_by(sync_runs.c.id.desc()).limit(COPIES)).all()
+    before = latest[1] if len(latest) == COPIES else None
+    why_not = None
+    if own.stamp is None or own.outcome not in LOADED_OUTCOMES:
+        why_not = "it has changed nothing"
+    elif latest[0].id != run:
+        why_not = f"run {latest[0].id} has changed the roster of the feed since"
+    elif before is None:
+        why_not = "it is the first load of the feed"
+    elif before.kept_export is None or before.kept_digest is None or not Path(before.kept_export).exists():
+        why_not = f"the export of run {before.id}, before it, is not kept (any more)"
+    return _Found(feed, own, before, why_not)

@@ -1,0 +1,34 @@
+"""Taking a run back, on its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roster_service.change_log.actors import OperatorRole
+from roster_service.settings import Settings
+from sync_scripts.engine.load import Options, load
+from tests.console.conftest import Browser, Console
+from tests.sync.export_changes import cell_of
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_run_is_taken_back_on_its_page(console: Console, browser: Browser, export: Path) -> None:
+    options = Options(Settings(home=console.home), allow_mass_delete=True)
+    runs = []
+    for name in ("First", "Second"):
+        cell_of("users", "spr-student-1", "givenName", name)(export)
+        runs.append(load(console.engine, "springfield", export, options=options).run)
+    console.client.call("v1p2", "/users/spr-student-1", vendor="springfield")
+    console.vendors.extensions["roster_access_log"].flush()
+    page = browser.get(f"/runs/{runs[1]}").text
+    assert (f"Load the export of run {runs[0]} again" in page, "<bdi>springfield</bdi>" in page) == (True, True)
+    assert f"No undo: run {runs[1]} has changed the roster of the feed since." in browser.get(f"/runs/{runs[0]}").text
+    viewer = console.log_in(OperatorRole.VIEWER)
+    assert "Load the export" not in viewer.get(f"/runs/{runs[1]}").text
+    assert viewer.send(f"/runs/{runs[1]}/undo").status_code == 403
+    assert browser.send(f"/runs/{runs[1]}/undo", reason="wrong names").status_code == 303
+    assert "This run was taken back by" in browser.get(f"/runs/{runs[1]}").text
+    answer = console.client.call("v1p2", "/users/spr-student-1", vendor="springfield")
+    assert answer.body["user"]["givenName"] == "First"

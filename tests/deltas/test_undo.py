@@ -1,0 +1,45 @@
+"""A run is taken back: the copies of every vendor, kept by deltas, follow from before to between to after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+import sqlalchemy as sa
+
+from tests.extent import every_other
+
+from .copies import find_wrong, open_copies
+from .districts import CHANGES
+from .world import World
+
+SEEDS = every_other(range(4))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_copies_by_deltas_are_right_before_between_and_after_an_undo(
+    engine: sa.Engine, tmp_path: Path, seed: int
+) -> None:
+    world, dice = World(engine, tmp_path, seed), Random(seed)
+    try:
+        district = world.districts["a"]
+        district.dice = dice
+        world.load("a")
+        # Who reads each time, and who does not read between.
+        prompt = {name: open_copies(world, name) for name in world.vendors}
+        late = {name: open_copies(world, name) for name in world.vendors}
+        for name in dice.sample(sorted(CHANGES), 6):
+            CHANGES[name](district)
+        world.load("a")
+        for copies in prompt.values():
+            for consumer in copies.values():
+                consumer.update()
+        assert [wrong for copies in prompt.values() for wrong in find_wrong(copies)] == []
+        world.undo("a")
+        for copies in (*prompt.values(), *late.values()):
+            for consumer in copies.values():
+                consumer.update()
+        assert [wrong for copies in (*prompt.values(), *late.values()) for wrong in find_wrong(copies)] == []
+    finally:
+        world.close()

@@ -1,0 +1,192 @@
+"""Taking a run back: by a load of the export before it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+
+from roster_service.cli import main as roster
+from roster_service.db.tables import changes, sync_runs, users
+from roster_service.feeds.undo import FOLDER, read_undo
+from roster_service.people import ExclusionKind, exclude_person, finish
+from roster_service.settings import Settings
+from sync_scripts.engine.feed_removal import remove_feed
+from sync_scripts.engine.load import Options, load
+from sync_scripts.retention import delete_expired
+from tests.actors import TESTER
+from tests.sync.conftest import snapshot
+from tests.sync.export_changes import cell_of, without_rows
+
+Call = Callable[..., Result]
+GONE = "spr-student-4"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Of the loads, whose copies lie in a data folder."""
+    return Settings(home=tmp_path / "home", secret_key="s" * 40)
+
+
+@pytest.fixture
+def nights(engine: sa.Engine, springfield: Path, settings: Settings) -> Path:
+    """Two loads of the feed springfield: the second lacks a pupil, and names another one otherwise. The folder has the
+    second export."""
+    load(engine, "springfield", springfield, options=Options(settings))
+    cell_of("users", "spr-student-1", "givenName", "Changed")(springfield)
+    for file in ("users", "demographics"):
+        without_rows(file, GONE)(springfield)
+    assert load(engine, "springfield", springfield, options=Options(settings)).outcome in ("done", "partial")
+    return springfield
+
+
+@pytest.fixture
+def call(engine: sa.Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Runs `roster ARGUMENTS` on the test's database."""
+    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    monkeypatch.setenv("ROSTER_HOME", str(settings.home))
+    monkeypatch.setenv("ROSTER_SECRET_KEY", str(settings.secret_key))
+    return lambda *arguments: CliRunner().invoke(roster, [str(argument) for argument in arguments])
+
+
+def find_last(engine: sa.Engine) -> int:
+    """The number of the last run."""
+    with engine.connect() as connection:
+        return int(connection.scalar(sa.select(sa.func.max(sync_runs.c.id))) or 0)
+
+
+def list_copies(settings: Settings) -> list[str]:
+    """The folders of the copies."""
+    return sorted(path.name for path in (settings.home / FOLDER).glob("*"))
+
+
+def test_an_undone_run_leaves_the_roster_of_before_with_new_stamps(engine: sa.Engine, nights: Path, call: Call) -> None:
+    run = find_last(engine)
+    stamp = snapshot(engine, sync_runs)[run]["stamp"]
+    done = call("sync", "undo", run, "--reason", "cut off")
+    assert done.exit_code == 0, done.output
+    after = snapshot(engine, users)
+    assert (after[GONE]["status"], after["spr-student-1"]["given_name"] != "Changed") == ("active", True)
+    assert {after[name]["date_last_modified"] > stamp for name in (GONE, "spr-student-1")} == {True}
+    undoing = find_last(engine)
+    assert snapshot(engine, sync_runs)[undoing]["undoes"] == run
+    with engine.connect() as connection:
+        row = connection.execute(sa.select(changes).where(changes.c.verb == "sync undo")).one()
+    assert (row.after, row.reason) == ({"undone_by": undoing}, "cut off")
+    assert f"the run {run} cannot be taken back: run {undoing} has changed" in call("sync", "undo", run).output
+
+
+def test_an_undone_export_is_held_when_it_comes_again(
+    engine: sa.Engine, nights: Path, call: Call, settings: Settings
+) -> None:
+    run = find_last(engine)
+    call("sync", "undo", run)
+    again = load(engine, "springfield", nights, options=Options(settings))
+    assert (again.outcome, again.message) == (
+        "held",
+        f"the export is that of run {run}, which run {run + 1} has taken back",
+    )
+    # An operator may approve it, and then it comes each night.
+    assert call("sync", "approve", again.run).exit_code == 0
+    assert load(engine, "springfield", nights, options=Options(settings)).outcome == "unchanged"
+
+
+def test_an_undo_can_be_taken_back_too(engine: sa.Engine, nights: Path, call: Call, settings: Settings) -> None:
+    call("sync", "undo", find_last(engine))
+    assert call("sync", "undo", find_last(engine)).exit_code == 0
+    assert snapshot(engine, users)[GONE]["status"] == "tobedeleted"
+    assert load(engine, "springfield", nights, options=Options(settings)).outcome == "unchanged"
+
+
+def _lose_copy(engine: sa.Engine, settings: Settings) -> None:
+    shutil.rmtree(settings.home / FOLDER / str(find_last(engine) - 1))
+
+
+def _erase(engine: sa.Engine, settings: Settings) -> None:
+    with engine.begin() as connection:
+        removal = exclude_person(connection, TESTER, ExclusionKind.ERASED, "spr-student-2", settings)
+    finish(engine, settings.home, removal, 0)
+    assert list_copies(settings) == []
+
+
+def _expire(engine: sa.Engine, settings: Settings) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.update(sync_runs).values(started_at=sa.func.now() - sa.text("interval '31 days'")))
+    assert delete_expired(engine, settings)["exports for an undo"] == 2
+    assert list_copies(settings) == []
+
+
+def _tamper(engine: sa.Engine, settings: Settings) -> None:
+    [users_file] = (settings.home / FOLDER / str(find_last(engine) - 1)).rglob("users.csv")
+    users_file.write_text(users_file.read_text().replace("spr-student-1", "spr-student-x"))
+
+
+def _remove(engine: sa.Engine, settings: Settings) -> None:
+    remove_feed(engine, TESTER, "springfield", settings, at_once=False)
+    assert list_copies(settings) == []
+
+
+REFUSED = {
+    "its copy is lost": (_lose_copy, "is not kept (any more)"),
+    "a person of the feed was erased": (_erase, "is not kept (any more)"),
+    "its days are over": (_expire, "is not kept (any more)"),
+    "somebody has changed the copy": (_tamper, "somebody has changed it"),
+    "the feed is removed": (_remove, "cannot be taken back"),
+}
+
+
+@pytest.mark.parametrize(("happens", "reason"), REFUSED.values(), ids=REFUSED)
+def test_no_undo(
+    engine: sa.Engine,
+    nights: Path,
+    call: Call,
+    settings: Settings,
+    happens: Callable[[sa.Engine, Settings], None],
+    reason: str,
+) -> None:
+    run = find_last(engine)
+    happens(engine, settings)
+    before = snapshot(engine, users)
+    done = call("sync", "undo", run)
+    assert (done.exit_code, reason in done.output) == (1, True), done.output
+    assert snapshot(engine, users) == before
+
+
+def test_an_excluded_person_stays_out(engine: sa.Engine, nights: Path, call: Call, settings: Settings) -> None:
+    run = find_last(engine)
+    with engine.begin() as connection:
+        exclude_person(connection, TESTER, ExclusionKind.HIDDEN, GONE, settings)
+    with engine.connect() as connection:
+        assert read_undo(connection, run).left_out == 1
+    assert call("sync", "undo", run).exit_code == 0
+    assert GONE not in snapshot(engine, users)
+
+
+def test_the_first_load_and_a_run_without_a_change_cannot_be_taken_back(
+    engine: sa.Engine, springfield: Path, settings: Settings
+) -> None:
+    load(engine, "springfield", springfield, options=Options(settings))
+    first = find_last(engine)
+    load(engine, "springfield", springfield, options=Options(settings))
+    with engine.connect() as connection:
+        assert read_undo(connection, first).why_not == "it is the first load of the feed"
+        assert read_undo(connection, first + 1).why_not == "it has changed nothing"
+
+
+def test_two_private_copies_are_kept_and_none_without_values_of_changes(
+    engine: sa.Engine, nights: Path, settings: Settings
+) -> None:
+    cell_of("users", "spr-student-1", "givenName", "Again")(nights)
+    load(engine, "springfield", nights, options=Options(settings))
+    last = find_last(engine)
+    assert list_copies(settings) == [str(last - 1), str(last)]
+    assert {path.stat().st_mode & 0o077 for path in (settings.home / FOLDER).glob("*")} == {0}
+    cell_of("users", "spr-student-1", "givenName", "Without")(nights)
+    load(engine, "springfield", nights, options=Options(Settings(home=settings.home, change_days=0)))
+    with engine.connect() as connection:
+        assert "not kept" not in str(read_undo(connection, last + 1).why_not)
+    assert str(last + 1) not in list_copies(settings)
