@@ -15,8 +15,8 @@ from roster_service.web.time_limit import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import ExitCode
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-UNITS = ("roster-web.service", "roster-console.service", "roster-sync.service", "roster-sync.timer")
-SERVICES = UNITS[:3]
+SERVICES = ("roster-web.service", "roster-console.service", "roster-sync.service", "roster-deliver.service")
+UNITS = (*SERVICES, "roster-sync.timer", "roster-deliver.timer")
 # What systemd-analyze makes of an unprotected service is 9.6 of 10.
 MOST_EXPOSED = 2.0
 EXAMPLE = (DEPLOY / "roster.env.example").read_text()
@@ -57,7 +57,9 @@ def test_a_service_may_do_little(placed: Path, name: str) -> None:
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_service_runs_as_a_user_of_its_own(name: str) -> None:
     unit = read_unit(name)
-    wanted = {"User": "roster", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "Restart": "on-failure"}
+    # The timer starts the deliveries again.
+    restart = "no" if name == "roster-deliver.service" else "on-failure"
+    wanted = {"User": "roster", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "Restart": restart}
     assert {key: unit[key] for key in wanted} == wanted
     assert unit["EnvironmentFile"] == "/etc/roster/roster.env"
 
