@@ -232,6 +232,19 @@ def test_a_receiver_that_is_away_may_be_tried_again(world: World) -> None:
     assert world.list_states() == ["waiting", "failed", "sent"]
 
 
+def test_an_interrupted_upload_ends_once_its_receiver_is_back(world: World) -> None:
+    world.deliver()
+    world.box.kill_at = 2
+    with pytest.raises(Killed):
+        world.approve()
+    world.box.kill_at, world.box.fails = None, 1
+    away = world.deliver()
+    assert (away.state, away.retries) == ("failed", True)
+    assert world.deliver().state == "sent"
+    assert [name for name in world.box.files if name.endswith(".part")] == []
+    assert world.list_states() == ["waiting", "failed", "failed", "sent"]
+
+
 def test_a_second_file_of_a_day_has_a_number(world: World) -> None:
     world.deliver()
     first, second = world.approve(), world.deliver()
