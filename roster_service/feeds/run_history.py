@@ -165,7 +165,7 @@ def list_latest_runs(
     return found
 
 
-def list_nights(connection: sa.Connection, first: date) -> Mapping[str, Mapping[date, str]]:
+def list_day_outcomes(connection: sa.Connection, first: date) -> Mapping[str, Mapping[date, str]]:
     """Returns the outcome of the latest run of each day in UTC from `first` on, by the name of the feed. A run of
     before `first` is left out, and so is a day without a run."""
     day = sa.func.date(sa.func.timezone("UTC", sync_runs.c.started_at))

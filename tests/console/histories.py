@@ -19,7 +19,7 @@ TYPES = ("orgs", "academicSessions", "courses", "classes", "users", "enrollments
 
 
 @dataclass(frozen=True)
-class Night:
+class LastRun:
     """The last night of a feed. `outcome`: of its run, None if it has none; `finishes`: whether the run has an end."""
 
     outcome: str | None
@@ -29,22 +29,22 @@ class Night:
     paused: bool = False
 
 
-LAST: Mapping[str, Night] = {
-    "done": Night("done"),
-    "unchanged": Night("unchanged"),
-    "held": Night("held", "338 of 677 users would vanish, more than 20%"),
-    "refused": Night("refused", "orgs.csv is missing, and the manifest names it"),
-    "stale": Night("stale", "the export has been the same for 4 days"),
-    "missing": Night("missing", "there is no export at /exports/nightly"),
-    "paused": Night("done", paused=True),
-    "killed": Night("running", finishes=False),
-    "rejected": Night("partial", "34 of 677 rows of users.csv are rejected", rejected=34),
-    "never": Night(None),
+LAST: Mapping[str, LastRun] = {
+    "done": LastRun("done"),
+    "unchanged": LastRun("unchanged"),
+    "held": LastRun("held", "338 of 677 users would vanish, more than 20%"),
+    "refused": LastRun("refused", "orgs.csv is missing, and the manifest names it"),
+    "stale": LastRun("stale", "the export has been the same for 4 days"),
+    "missing": LastRun("missing", "there is no export at /exports/nightly"),
+    "paused": LastRun("done", paused=True),
+    "killed": LastRun("running", finishes=False),
+    "rejected": LastRun("partial", "34 of 677 rows of users.csv are rejected", rejected=34),
+    "never": LastRun(None),
 }
 
 
 def add_feed(
-    connection: sa.Connection, name: str, night: Night, before: Sequence[str], users: int, random_: random.Random
+    connection: sa.Connection, name: str, last: LastRun, before: Sequence[str], users: int, random_: random.Random
 ) -> None:
     """Adds a feed, a run of each outcome of `before`, one a night, and the last night. `users`: about how many it
     has."""
@@ -54,12 +54,12 @@ def add_feed(
         "name": name,
         "format": "oneroster",
         "path": f"/exports/{name}",
-        **(days if night.paused else {}),
+        **(days if last.paused else {}),
     }
     feed_id = connection.execute(sa.insert(feeds).values(row).returning(feeds.c.id)).scalar_one()
     outcomes = [(outcome, None, 0, True) for outcome in before]
-    if night.outcome is not None:
-        outcomes.append((night.outcome, night.message, night.rejected, night.finishes))
+    if last.outcome is not None:
+        outcomes.append((last.outcome, last.message, last.rejected, last.finishes))
     for number, (outcome, message, rejected, finishes) in enumerate(outcomes):
         begun = today - timedelta(days=len(outcomes) - 1 - number, minutes=30)
         users += random_.randint(-3, 4)

@@ -34,7 +34,7 @@ SELECT feeds.name, latest.id AS run,
 FROM feeds LEFT JOIN sync_runs latest ON latest.id = (SELECT max(id) FROM sync_runs WHERE feed_id = feeds.id)
 WHERE feeds.state <> 'removed' ORDER BY feeds.name
 """
-NIGHTS = """
+OUTCOMES = """
 SELECT (SELECT coalesce((SELECT CASE outcome WHEN 'running' THEN 'interrupted' ELSE outcome END
     FROM sync_runs JOIN feeds ON feeds.id = feed_id
     WHERE name = :feed AND (started_at AT TIME ZONE 'UTC')::date = day::date ORDER BY sync_runs.id DESC LIMIT 1), '-'))
@@ -89,8 +89,8 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
         if row.name in shown:
             of_feed = shown[row.name]
             assert (of_feed.people, of_feed.is_loaded) == (row.people, row.outcome in ("done", "partial", "unchanged"))
-            nights = connection.scalars(sa.text(NIGHTS), {"feed": row.name}).all()
-            assert [night or "-" for night in of_feed.nights] == nights
+            outcomes = connection.scalars(sa.text(OUTCOMES), {"feed": row.name}).all()
+            assert [outcome or "-" for outcome in of_feed.days] == outcomes
     rest = [row for row in rows if row.name not in needy] if count > MOST_FEEDS else []
     words = Counter("paused" if row.is_paused else row.outcome for row in rest)
     assert {it.word: it.feeds for it in page.rest} == words
@@ -98,7 +98,7 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
 
 
 @pytest.mark.parametrize("kind", LAST)
-def test_each_kind_of_night_is_named(console: Console, connection: sa.Connection, kind: str) -> None:
+def test_each_kind_of_last_run_is_named(console: Console, connection: sa.Connection, kind: str) -> None:
     add_feed(connection, kind, LAST[kind], ["done", "done"] if LAST[kind].outcome else [], 677, random.Random(1))
     page = read(connection, console)
     is_loaded = kind in ("done", "unchanged", "paused", "rejected")

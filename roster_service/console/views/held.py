@@ -9,7 +9,7 @@ from typing import Any
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.runs import NIGHTS, Comparison, compare_run
+from roster_service.console.views.runs import GOOD_RUNS, Comparison, compare_run
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.change_history import find_changes
@@ -78,7 +78,7 @@ def read_held(visit: Visit) -> HeldPage:
         raise CommandError(f"the run {run.run} has no preview: it is {run.outcome}, and was not held")
     shown = run.preview or {}
     feed = find_listed(visit.connection, run.feed)
-    good = list_good_runs_before(visit.connection, run.run, NIGHTS)
+    good = list_good_runs_before(visit.connection, run.run, GOOD_RUNS)
     return HeldPage(
         run,
         feed,

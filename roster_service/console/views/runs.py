@@ -41,7 +41,7 @@ from roster_service.roster.record_names import read_names
 # Changes of a page.
 PAGE = 50
 # The good runs beside a run.
-NIGHTS = 13
+GOOD_RUNS = 13
 # What each step does, for people.
 STEP_WORDS = {
     "digest": "look for a change of the files",
@@ -89,13 +89,13 @@ class Progress:
 @dataclass(frozen=True)
 class Comparison:
     """The live records of a type after a run, and after the last good run before it; None: that run had none.
-    `nights`: after each of the last good runs, the oldest first, and after this one; `changes`: records by kind of
+    `series`: after each of the last good runs, the oldest first, and after this one; `changes`: records by kind of
     change, rejected rows, and those purged later; `is_touched`: whether there is any change."""
 
     type: str
     records: int
     before: int | None
-    nights: Sequence[int]
+    series: Sequence[int]
     changes: Mapping[str, int]
     is_touched: bool
 
@@ -175,7 +175,7 @@ def read_run(visit: Visit) -> RunPage:
     connection, number = visit.connection, int(visit.place["run"])
     run = find_run(connection, number)
     decision = read_decision(connection, visit.settings.home, run)
-    good = list_good_runs_before(connection, number, NIGHTS)
+    good = list_good_runs_before(connection, number, GOOD_RUNS)
     undoing = read_started(visit.settings.home, number)
     stored = count_rejected_rows(connection, number)
     return RunPage(

@@ -17,11 +17,11 @@ from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
 from roster_service.feeds.held_runs import HELD
-from roster_service.feeds.run_history import FinishedRun, list_latest_runs, list_nights
+from roster_service.feeds.run_history import FinishedRun, list_day_outcomes, list_latest_runs
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL, Colour
 
 # The nights that a row shows.
-NIGHTS = 14
+DAYS = 14
 # With more feeds than this, only those in need have rows, and no more of them than the second number.
 MOST_FEEDS, MOST_IN_NEED = 12, 20
 # The types of records that districts count in. The first is that of the column of numbers.
@@ -56,7 +56,7 @@ class Growth:
 @dataclass(frozen=True)
 class FeedRow:
     """A feed with its last nights. `conditions`: what is said of it, the gravest first; `task`: the page where a person
-    acts, None if nobody must; `is_loaded`: whether its latest run made the roster that of its export; `nights`: the
+    acts, None if nobody must; `is_loaded`: whether its latest run made the roster that of its export; `days`: the
     outcome of each of the last nights, the oldest first, None where no run was; `people`: after the last good run;
     `growth`: that of the type that changed most in it."""
 
@@ -65,7 +65,7 @@ class FeedRow:
     task: str | None
     is_loaded: bool
     last: FinishedRun | None
-    nights: Sequence[str | None]
+    days: Sequence[str | None]
     people: int | None
     growth: Growth | None
 
@@ -94,7 +94,7 @@ class VendorsToday:
 class Tonight:
     """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person; `rows`:
     the feeds that are shown, those in need first; `hidden`: feeds in need without a row; `rest`: the other feeds
-    without one; `days`: the first and the last of the nights; `is_live`: whether the page changes by itself."""
+    without one; `period`: the first and the last of the days; `is_live`: whether the page changes by itself."""
 
     sentence: str
     is_good: bool
@@ -103,7 +103,7 @@ class Tonight:
     hidden: int
     rest: Sequence[Rest]
     feeds: int
-    days: tuple[str, str]
+    period: tuple[str, str]
     vendors: VendorsToday
     is_live: bool
 
@@ -111,16 +111,16 @@ class Tonight:
 def read_tonight(visit: Visit) -> Tonight:
     """Reads the last nights of every feed, the files that were not sent, and the vendors of today."""
     connection, today = visit.connection, datetime.now(UTC).date()
-    first = today - timedelta(days=NIGHTS - 1)
+    first = today - timedelta(days=DAYS - 1)
     last, good = list_latest_runs(connection, 1), list_latest_runs(connection, 2, is_good=True)
-    nights = list_nights(connection, first)
+    outcomes = list_day_outcomes(connection, first)
     rows = [
         _make_row(
             feed,
             list_conditions(feed, visit.settings),
             next(iter(last.get(feed.name, ())), None),
             good.get(feed.name, ()),
-            [nights.get(feed.name, {}).get(first + timedelta(days=number)) for number in range(NIGHTS)],
+            [outcomes.get(feed.name, {}).get(first + timedelta(days=number)) for number in range(DAYS)],
         )
         for feed in list_feeds(connection)
         if feed.state != FeedState.REMOVED
@@ -137,7 +137,7 @@ def read_tonight(visit: Visit) -> Tonight:
         hidden=len(needy) - len([row for row in shown if row.task is not None]),
         rest=list(_sum_rest([row for row in rows if row.task is None])) if len(rows) > MOST_FEEDS else (),
         feeds=len(rows),
-        days=(first.isoformat(), today.isoformat()),
+        period=(first.isoformat(), today.isoformat()),
         vendors=_sum_vendors(visit, today),
         # A held run without a task is one whose approval is under way.
         is_live=any(row.feed.is_running or (row.feed.held_run and row.task is None) for row in rows),
@@ -168,7 +168,7 @@ def _make_row(
     conditions: Sequence[Condition],
     last: FinishedRun | None,
     good: Sequence[FinishedRun],
-    nights: Sequence[str | None],
+    days: Sequence[str | None],
 ) -> FeedRow:
     growths = []
     if len(good) > 1:
@@ -179,7 +179,7 @@ def _make_row(
         task=_find_task(feed, conditions[0]) if conditions[0].needs else None,
         is_loaded=feed.last_outcome in LOADED_OUTCOMES,
         last=last,
-        nights=nights,
+        days=days,
         people=good[-1].records.get(COUNTED[0], 0) if good else None,
         growth=max(growths, key=lambda growth: abs(growth.percent), default=None),
     )
