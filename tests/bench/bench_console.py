@@ -2,7 +2,8 @@
 
 STUDENTS (191,000: 200,000 users) sets the size of the district, BENCH_HOME a folder that keeps it for the next run. The
 time is that of the whole request in this process, the median of ROUNDS (7), after one request that is not counted. A
-screen of a single subject is that of the first link to one.
+screen of a single subject is that of the first link to one. Beside the district there are 200 feeds with made-up runs,
+some held and some with rejected rows, and 20 vendors. The search box looks for each of `SEARCHES`.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ import re
 import statistics
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 from flask.testing import FlaskClient
 
-from roster_service.accounts import operators
+from roster_service.accounts import operators, vendors
 from roster_service.app import create_console
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.feeds.data_quality import store_counts
+from roster_service.feeds.feeds import list_feeds
 from tests.actors import TESTER
 from tests.bench.place import Place, open_place
+from tests.console.histories import add_feeds
 from tests.console.links import find_addresses
 
 STUDENTS = int(os.environ.get("STUDENTS", "191000"))
@@ -32,6 +36,18 @@ EMAIL, PASSWORD = "bench@operators.example", "a long sentence to log in with"
 MOST_MILLISECONDS, MOST_KILOBYTES = 150, 100
 # How many pages the search for the screens of single subjects looks at.
 SEARCHED = 200
+FEEDS, VENDORS = 200, 20
+# Two letters, two words, a hyphen, Arabic, a class, a school, and nothing.
+SEARCHES = ("ma", "ava smith", "smith-jo", "محم", "math", "lincoln", "xqzzy")
+
+
+def add_more(place: Place) -> None:
+    """Adds the feeds and the vendors, unless an earlier run has."""
+    with place.engine.begin() as connection:
+        if len(list_feeds(connection)) < FEEDS:
+            add_feeds(connection, FEEDS, seed=7)
+        for number in range(len(vendors.list_vendors(connection)), VENDORS):
+            vendors.add_vendor(connection, TESTER, f"vendor-{number}@example.org", f"Vendor {number}")
 
 
 def log_in(place: Place, client: FlaskClient) -> None:
@@ -70,6 +86,7 @@ def run() -> None:
     with open_place(STUDENTS, None if home is None else Path(home)) as place:
         # As the nightly sync does.
         store_counts(place.engine)
+        add_more(place)
         app = create_console(place.settings, place.url)
         client = app.test_client()
         log_in(place, client)
@@ -80,6 +97,8 @@ def run() -> None:
                 measure(client, screen.name, addresses[screen.name][0])
             else:
                 print(f"{screen.name:<14} no link leads to it")
+        for text in SEARCHES:
+            measure(client, f"find {text}", f"{ROOT}/find?{urlencode({'q': text})}")
 
 
 if __name__ == "__main__":
