@@ -35,7 +35,7 @@ from roster_service.console.views import (
 # The views by the word of the menu that has them. The first screen of a word with a name of its own in the menu is
 # that to which the word leads; the others with a name stand beside it.
 SECTIONS: Mapping[str, Sequence[ModuleType]] = {
-    "Tonight": (tonight, runs, rejected, held, feeds, export_previews, find),
+    "Tonight": (tonight, runs, rejected, held, feeds, export_previews),
     "Roster": (roster, records, quality),
     "Vendors": (vendors, wizard, vendor, grants, clients, files, access),
     "Privacy": (disclosures, people),
@@ -44,7 +44,8 @@ SECTIONS: Mapping[str, Sequence[ModuleType]] = {
 _OF_SECTION: Mapping[str, Sequence[Screen]] = {
     word: tuple(screen for view in views for screen in view.SCREENS) for word, views in SECTIONS.items()
 }
-SCREENS: Sequence[Screen] = tuple(screen for screens in _OF_SECTION.values() for screen in screens)
+# The search belongs to no word.
+SCREENS: Sequence[Screen] = (*(screen for screens in _OF_SECTION.values() for screen in screens), *find.SCREENS)
 FORMS: Sequence[Form] = tuple(form for views in SECTIONS.values() for view in views for form in view.FORMS)
 
 
@@ -56,9 +57,9 @@ def list_menu(role: OperatorRole) -> Mapping[str, Sequence[Screen]]:
     }
 
 
-def find_place(shown: Screen | None, path: str) -> tuple[str, Screen | None]:
-    """Returns (the word of the menu, the screen of the menu) that a page belongs to. `shown`: its screen, None if it
-    has none, such as a page of credentials; `path`: its own, below the root of the console."""
+def find_place(shown: Screen | None, path: str) -> tuple[str | None, Screen | None]:
+    """Returns (the word of the menu, the screen of the menu) that a page belongs to, None for none. `shown`: its
+    screen, None if it has none, such as a page of credentials; `path`: its own, below the root of the console."""
     listed = [screen for screen in SCREENS if screen.menu is not None and f"{path}/".startswith(f"{screen.path}/")]
     opened = max(listed, key=lambda screen: len(screen.path), default=None)
     if opened is not None and not opened.path and path:
@@ -66,4 +67,4 @@ def find_place(shown: Screen | None, path: str) -> tuple[str, Screen | None]:
     for word, screens in _OF_SECTION.items():
         if (shown or opened) in screens:
             return word, opened if opened in screens else None
-    return next(iter(SECTIONS)), None
+    return None, None

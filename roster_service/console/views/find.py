@@ -13,7 +13,7 @@ from roster_service.auth.access_log.reports import AccessLogFilter, read_access_
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.record_cells import make_rows
-from roster_service.console.screen import Form, Screen
+from roster_service.console.screen import Screen
 from roster_service.console.views.roster import find_problem
 from roster_service.console.visit import Visit
 from roster_service.db.folding import split_name
@@ -140,4 +140,3 @@ def _find_request(visit: Visit, text: str) -> Iterator[Result]:
 
 
 SCREENS = (Screen("find", "/find", "Search", OperatorRole.VIEWER, read_found, None, None),)
-FORMS: Sequence[Form] = ()
