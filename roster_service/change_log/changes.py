@@ -100,6 +100,9 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.PERSON_LIFT: OperatorRole.OWNER,
     Verb.PERSON_HIDE: OperatorRole.OWNER,
     Verb.PERSON_SHOW: OperatorRole.OWNER,
+    # They decide to which machine outside the roster goes.
+    Verb.DELIVERY_ADD: OperatorRole.OWNER,
+    Verb.DELIVERY_REMOVE: OperatorRole.OWNER,
     Verb.KEYS_ROTATE: OperatorRole.OWNER,
     Verb.DB_RESTORED: OperatorRole.OWNER,
     Verb.OPERATOR_ADD: OperatorRole.OWNER,

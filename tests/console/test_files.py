@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
+from roster_service.change_log.actors import OperatorRole
 from roster_service.deliveries.accounts import find_delivery
 from roster_service.deliveries.sender import Sender
+from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from tests.console.conftest import Browser, Console
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.deliveries.checker import check
 from tests.deliveries.dropbox import DropBox
-from tests.deliveries.test_sending import NAME, add
+from tests.deliveries.test_sending import HOST_KEY, NAME, PASSWORD, add
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -67,3 +69,37 @@ def test_the_file_that_a_vendor_would_get_is_downloaded(console: Console, owner:
     refused = owner.send(f"/vendors/{number}/file", preset="apple")
     assert refused.status_code == 422
     assert "the receiver takes ids of letters, digits and hyphens" in refused.text
+
+
+def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
+    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(
+        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words[-1])
+    )
+    given = {
+        "name": HOSTILE, "preset": "st-math", "host": "sftp.example.org", "username": "us", "host_key": HOST_KEY,
+        "secret": PASSWORD, "login": "password", "hour": "5",
+    }  # fmt: skip
+    for wrong in ({"secret": ""}, {"host_key": "ssh-ed25519 no"}, {"hour": "24"}, {"preset": "none"}):
+        refused = owner.send(f"/vendors/{number}/delivery", **(given | wrong))
+        assert (refused.status_code, PASSWORD in refused.text) == (422, False)
+    owner.send(f"/vendors/{number}/delivery", **given)
+    editor = console.log_in(OperatorRole.EDITOR)
+    assert "Add a delivery" not in editor.get(f"/vendors/{number}").text
+    assert editor.send(f"/vendors/{number}/delivery", **(given | {"name": "other"})).status_code == 403
+    assert started == [HOSTILE]
+    shown = owner.get(f"/vendors/{number}").text
+    assert "us@sftp.example.org" in shown
+    assert PASSWORD not in shown
+    assert HOSTILE not in shown
+    with console.engine.connect() as connection:
+        assert find_delivery(connection, HOSTILE).hour == 5
+        logged = connection.scalar(sa.text("SELECT to_jsonb(it)::text FROM changes it ORDER BY id DESC LIMIT 1"))
+    assert "delivery add" in str(logged)
+    assert PASSWORD not in str(logged)
+    assert owner.send(f"/vendors/{number}/delivery-remove", delivery=HOSTILE, typed="x").status_code == 422
+    owner.send(f"/vendors/{number}/delivery-remove", delivery=HOSTILE, typed=HOSTILE)
+    with console.engine.connect() as connection, pytest.raises(CommandError):
+        find_delivery(connection, HOSTILE)

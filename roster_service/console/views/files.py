@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import sqlalchemy as sa
+
+from roster_service.accounts.vendors import Vendor
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor
 from roster_service.console.visit import Download, Moved, Outcome, Submission
-from roster_service.deliveries.accounts import approve_file, find_delivery
+from roster_service.deliveries.accounts import Wanted, add_delivery, approve_file, find_delivery, remove_delivery
 from roster_service.deliveries.previews import preview_package
 from roster_service.errors import CommandError
 from roster_service.feeds.scripts import name_folder, start_script
@@ -28,17 +31,74 @@ def approve_waiting(sent: Submission) -> Outcome:
     """Approves the file of a delivery that waits, and starts to send it."""
     name, vendor = sent.get("delivery") or "", find_vendor(sent)
     with sent.change() as connection:
-        if find_delivery(connection, name).vendor != vendor.email:
-            raise CommandError(f"{vendor.name} has no delivery {name}")
+        _require_own(connection, name, vendor)
         approve_file(connection, sent.actor, name, sent.get("digest") or "")
+    _start(sent, name)
+    return Moved(f"/vendors/{vendor.id}", f"The file of {name} is approved, and sent now. Look again in a minute.")
+
+
+def add_to_vendor(sent: Submission) -> Outcome:
+    """Adds a delivery, and starts to make its first file, which waits. The secret is never shown again."""
+    vendor, hour = find_vendor(sent), sent.get("hour")
+    given = {name: sent.get(name) or "" for name in ("name", "preset", "host", "username", "folder", "host_key")}
+    missing = [name for name in given if name != "folder" and not given[name]]
+    # Not `get`, which takes the blanks around a password.
+    secret = sent.form.get("secret", "").replace("\r\n", "\n")
+    if missing or not secret:
+        raise CommandError(f"{', '.join([*missing, *([] if secret else ['secret'])]).replace('_', ' ')} is missing")
+    wanted = Wanted(
+        **given,
+        email=vendor.email,
+        client_id=sent.get("client"),
+        port=_read_number(sent.get("port") or "22", "port", 65535),
+        secret=secret,
+        has_private_key=sent.get("login") == "key",
+        hour=None if hour is None else _read_number(hour, "hour", 23),
+        in_place=sent.get("in_place") is not None,
+        contact=sent.get("contact"),
+    )
+    with sent.change() as connection:
+        add_delivery(connection, sent.actor, wanted, sent.settings)
+    _start(sent, wanted.name)
+    return Moved(
+        f"/vendors/{vendor.id}", f"{wanted.name} is added. Its first file is made now, and waits here for you to look."
+    )
+
+
+def remove_from_vendor(sent: Submission) -> Outcome:
+    """Removes a delivery."""
+    name, vendor = sent.get("delivery") or "", find_vendor(sent)
+    with sent.change() as connection:
+        _require_own(connection, name, vendor)
+        remove_delivery(connection, sent.actor, name)
+    return Moved(f"/vendors/{vendor.id}", f"{name} is removed: no more files are sent.")
+
+
+def _require_own(connection: sa.Connection, name: str, vendor: Vendor) -> None:
+    if find_delivery(connection, name).vendor != vendor.email:
+        raise CommandError(f"{vendor.name} has no delivery {name}")
+
+
+def _read_number(given: str, what: str, most: int) -> int:
+    if not (given.isascii() and given.isdigit() and len(given) < 6 and int(given) <= most):
+        raise CommandError(f"the {what} is a whole number up to {most}")
+    return int(given)
+
+
+def _start(sent: Submission, name: str) -> None:
     home = sent.settings.home
     with sent.tools.owner.connect() as connection:
         start_script(connection, home, name_folder(home, "deliver", name), "deliver", name)
-    return Moved(f"/vendors/{vendor.id}", f"The file of {name} is approved, and sent now. Look again in a minute.")
+
+
+def _read_typed(sent: Submission) -> str:
+    return sent.get("delivery") or ""
 
 
 SCREENS: tuple[Screen, ...] = ()
 FORMS = (
     Form("vendor", "file", Verb.DELIVERY_PREVIEW, download_file, None),
     Form("vendor", "approve-file", Verb.DELIVERY_APPROVE, approve_waiting, None),
+    Form("vendor", "delivery", Verb.DELIVERY_ADD, add_to_vendor, None),
+    Form("vendor", "delivery-remove", Verb.DELIVERY_REMOVE, remove_from_vendor, _read_typed),
 )
