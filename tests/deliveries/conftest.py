@@ -71,5 +71,5 @@ def load_export(engine: sa.Engine, name: str) -> None:
 
 
 def loosen(preset: Preset) -> Preset:
-    """The preset without a rule for ids."""
-    return replace(preset, id_pattern=re.compile(".+"))
+    """The preset without rules for ids."""
+    return replace(preset, id_pattern=re.compile(".+"), unique_ids=False)

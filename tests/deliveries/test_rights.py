@@ -17,10 +17,12 @@ from tests.extent import examples
 
 from .checker import check
 from .conftest import loosen, make
-from .triples import COLLECTIONS, compare
+from .triples import COLLECTIONS, compare, read_files
 
 # Rosters with about 16 callers each.
 ROSTERS = examples(1, 3, 20)
+# Presets of receivers that take less than all.
+NARROW = ("apple", "st-math")
 # Errors of the checker that the made-up exports have, too.
 SAID_BY_EXPORTS = ("other signs", "other subjects", "bad grades")
 
@@ -44,6 +46,11 @@ def test_a_zip_says_what_the_pages_of_its_client_say(
             assert made.files.keys() - {"manifest", "roles", "userProfiles"} == {*paths}
             same += compare(pages, made.files, version)
             callers += 1
+            if version == "1.1":
+                less = make(engine, email, loosen(PRESETS[dice.choice(NARROW)]), caller.scopes)
+                whole = read_files(made.files, version)
+                for name, narrow in read_files(less.files, version).items():
+                    assert all(values <= whole[name][it] for it, values in narrow.items()), name
             wrong = [it for it in check(made.content) if not any(text in it for text in SAID_BY_EXPORTS)]
             assert sorted(set(wrong)) == []
     finally:
