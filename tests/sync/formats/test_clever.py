@@ -14,19 +14,16 @@ from roster_service.errors import CommandError
 from sync_scripts.engine.load import load
 from sync_scripts.formats.tolerated import COURSE_NAMES, DAY_FIRST, EXTRA_COLUMN, HEADER_CASE, OTHER_FILE, Deviation
 from sync_scripts.reading.registry import CLEVER
-from sync_scripts.reading.rejections import RefusedExportError
 from tests.postgres.loaded import load_first
-from tests.sync.conftest import describe, snapshot, state
+from tests.sync.conftest import snapshot, state
 from tests.sync.export_changes import (
     Bend,
     both,
-    cell,
     column,
     header,
     rows_of,
     shuffled,
     with_file,
-    with_row,
     without_column,
     without_file,
     without_rows,
@@ -85,10 +82,7 @@ def test_sections(engine: sa.Engine, clever: Path) -> None:
     sessions = {row["title"]: (key, row) for key, row in read(engine, tables.academic_sessions).items()}
     assert {
         title: (str(row["start_date"]), row["school_year"], row["type"]) for title, (_, row) in sessions.items()
-    } == {
-        "Fall 2026": ("2026-08-17", "2027", "term"),
-        "Spring 2027": ("2027-01-19", "2027", "term"),
-    }
+    } == {"Fall 2026": ("2026-08-17", "2027", "term"), "Spring 2027": ("2027-01-19", "2027", "term")}
     courses = read(engine, tables.courses).values()
     assert {row["title"]: (row.get("course_code"), row["org_id"].split(":")[-1]) for row in courses} == {
         "Algebra": ("MA-9", "20"),
@@ -294,8 +288,7 @@ def test_tolerated_deviations_are_loaded_and_counted(engine: sa.Engine, clever: 
 
 
 @pytest.mark.parametrize(
-    ("bend", "deviation"),
-    [(with_file("notes.csv"), OTHER_FILE), (column("teachers", "Nickname", "Al"), EXTRA_COLUMN)],
+    ("bend", "deviation"), [(with_file("notes.csv"), OTHER_FILE), (column("teachers", "Nickname", "Al"), EXTRA_COLUMN)]
 )
 def test_other_files_and_columns_are_left_out_and_reported(
     engine: sa.Engine, clever: Path, bend: Bend, deviation: Deviation
@@ -313,61 +306,7 @@ def test_somebody_leaves(engine: sa.Engine, clever: Path) -> None:
     assert load(engine, FEED, clever, family=CLEVER).counts["users"].tombstoned == 1
 
 
-WHOLE: dict[str, tuple[Bend, str]] = {
-    "missing file": (without_file("teachers.csv"), "teachers.csv: is missing; every export of clever has it"),
-    "misspelt column": (
-        header("teachers", "Last_name", "Lastname"),
-        "is no column of this file; did you mean Last_name? (found 'Lastname')",
-    ),
-    "missing column": (without_column("teachers", "Last_name"), "column Last_name: is missing in the header"),
-    "a section twice": (
-        with_row("sections", School_id="20", Section_id="100", Teacher_id="1"),
-        "sections.csv, line 6, column Section_id: stands in this file a second time (found '100')",
-    ),
-}
-
-
-@pytest.mark.parametrize(("bend", "words"), WHOLE.values(), ids=WHOLE)
-def test_refused_as_a_whole(engine: sa.Engine, clever: Path, bend: Bend, words: str) -> None:
-    bend(clever)
-    with pytest.raises(RefusedExportError) as caught:
-        load(engine, FEED, clever, family=CLEVER)
-    assert words in describe(caught.value.findings)
-
-
 def test_a_feed_keeps_its_family(engine: sa.Engine, clever: Path, springfield: Path) -> None:
     load_first(engine, FEED, clever, family=CLEVER)
     with pytest.raises(CommandError, match="the feed shelby takes clever, not oneroster"):
         load(engine, FEED, springfield)
-
-
-ROWS: dict[str, tuple[Bend, str]] = {
-    "no such school": (
-        cell("students", 7, "School_id", "30"),
-        "students.csv, line 7, column School_id: names no row of schools.csv (found '30')",
-    ),
-    "no such student": (
-        cell("enrollments", 2, "Student_id", "99"),
-        "enrollments.csv, line 2, column Student_id: names no row of students.csv (found '99')",
-    ),
-    "no such teacher": (
-        cell("sections", 2, "Teacher_2_id", "99"),
-        "sections.csv, line 2, column Teacher_2_id: names no row of teachers.csv (found '99')",
-    ),
-    "day": (
-        cell("students", 2, "DOB", "13/13/2011"),
-        "students.csv, line 2, column DOB: must be a day of the calendar, M/D/YYYY or YYYY-MM-DD (found '13/13/2011')",
-    ),
-    "gender": (cell("students", 2, "Gender", "W"), "students.csv, line 2, column Gender: must be one of F, Female"),
-}
-
-
-@pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
-def test_rows_are_rejected_at_their_lines(engine: sa.Engine, clever: Path, bend: Bend, words: str) -> None:
-    """Each once, as it stands in the export; and nobody is gone for it."""
-    load_first(engine, FEED, clever, family=CLEVER)
-    bend(clever)
-    report = load(engine, FEED, clever, family=CLEVER)
-    assert words in describe(report.findings)
-    assert {refusal.file for refusal in report.findings.first} <= {path.name for path in clever.iterdir()}
-    assert report.counts["users"].tombstoned == 0

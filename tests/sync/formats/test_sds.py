@@ -11,10 +11,9 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from sync_scripts.engine.load import load
 from sync_scripts.reading.registry import SDS
-from sync_scripts.reading.rejections import RefusedExportError
 from tests.postgres.loaded import load_first
-from tests.sync.conftest import describe, snapshot, state
-from tests.sync.export_changes import Bend, both, cell, header, rows_of, shuffled, without_column, without_file
+from tests.sync.conftest import snapshot, state
+from tests.sync.export_changes import Bend, both, cell, rows_of, shuffled, without_column, without_file
 
 FEED = "northhaven"
 
@@ -128,40 +127,3 @@ def test_users_alone(engine: sa.Engine, sds: Path) -> None:
     report = load(engine, FEED, sds, family=SDS)
     assert (report.outcome, report.findings.total) == ("unchanged", 0)
     assert state(engine) == before
-
-
-WHOLE: dict[str, tuple[Bend, str]] = {
-    "missing file": (without_file("roles.csv"), "roles.csv: is missing; every export of sds v2.1 has it"),
-    "unknown column": (
-        header("classes", "title", "titel"),
-        "column 3: is no column of this file; did you mean title? (found 'titel')",
-    ),
-}
-
-
-@pytest.mark.parametrize(("bend", "words"), WHOLE.values(), ids=WHOLE)
-def test_refused_as_a_whole(engine: sa.Engine, sds: Path, bend: Bend, words: str) -> None:
-    bend(sds)
-    with pytest.raises(RefusedExportError) as caught:
-        load(engine, FEED, sds, family=SDS)
-    assert words in describe(caught.value.findings)
-
-
-ROWS: dict[str, tuple[Bend, str]] = {
-    "no such user": (
-        cell("enrollments", 2, "userSourcedId", "u9"),
-        "enrollments.csv, line 2, column userSourcedId: names no row of users.csv (found 'u9')",
-    ),
-    "no such class": (cell("enrollments", 2, "classSourcedId", "c9"), "enrollments.csv, line 2, column classSourcedId"),
-    "sex": (cell("demographics", 2, "sex", "w"), "demographics.csv, line 2, column sex: must be one of female, male"),
-    "day": (cell("roles", 2, "roleStartDate", "soon"), "roles.csv, line 2, column roleStartDate: must be a day"),
-}
-
-
-@pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
-def test_rows_are_rejected_at_their_lines(engine: sa.Engine, sds: Path, bend: Bend, words: str) -> None:
-    load_first(engine, FEED, sds, family=SDS)
-    bend(sds)
-    report = load(engine, FEED, sds, family=SDS)
-    assert words in describe(report.findings)
-    assert report.counts["users"].tombstoned == 0

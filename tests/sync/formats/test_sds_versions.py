@@ -13,8 +13,8 @@ from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.registry import SDS
 from tests.postgres.loaded import load_first
-from tests.sync.conftest import describe, snapshot, state
-from tests.sync.export_changes import Bend, both, cell, shuffled, without_column, without_file
+from tests.sync.conftest import snapshot, state
+from tests.sync.export_changes import Bend, both, shuffled, without_column, without_file
 
 FEED = "northhaven"
 V1, V2 = "northhaven-sds-v1", "northhaven-sds-v2"
@@ -144,25 +144,3 @@ def test_v1_is_taken(engine: sa.Engine, copy_export: Callable[[str], Path], bend
     bend(export)
     report = load(engine, FEED, export, family=SDS)
     assert (report.counts["enrollments"].added, report.findings.total) == (5, 0)
-
-
-REJECTED: dict[str, tuple[str, Bend, str]] = {
-    "v2: no such org": (V2, cell("users", 4, "orgSourcedIds", "nh-1,nh-9"), "users.csv, line 4, column orgSourcedIds"),
-    "v2: no such user": (V2, cell("enrollments", 2, "userSourcedId", "u9"), "enrollments.csv, line 2, column user"),
-    "v1: no such school": (V1, cell("Student", 4, "School SIS ID", "9"), "Student.csv, line 4, column School SIS ID"),
-    "v1: no such section": (V1, cell("TeacherRoster", 2, "Section SIS ID", "9"), "TeacherRoster.csv, line 2, column"),
-    "v1: a day": (V1, cell("Section", 4, "Term EndDate", "soon"), "Section.csv, line 4, column Term EndDate: must be"),
-}
-
-
-@pytest.mark.parametrize(("name", "bend", "words"), REJECTED.values(), ids=REJECTED)
-def test_a_bad_row_is_rejected_at_its_line_and_no_user_goes(
-    engine: sa.Engine, copy_export: Callable[[str], Path], name: str, bend: Bend, words: str
-) -> None:
-    export = copy_export(name)
-    load_first(engine, FEED, export, family=SDS)
-    before = {table: rows for table, rows in state(engine).items() if table is not tables.enrollments}
-    bend(export)
-    report = load(engine, FEED, export, family=SDS, options=Options(allow_mass_delete=True))
-    assert words in describe(report.findings)
-    assert {table: rows for table, rows in state(engine).items() if table is not tables.enrollments} == before

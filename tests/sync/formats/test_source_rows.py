@@ -22,10 +22,21 @@ from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
 from sync_scripts.formats.model import CsvFile
 from sync_scripts.formats.sds import SDS as SDS_CSV
 from sync_scripts.reading.registry import CLEVER, SDS, Family
+from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import cases, every_other
 from tests.postgres.loaded import load_first
-from tests.sync.conftest import EXPORTS, empty_roster, lend_engine, snapshot, state
-from tests.sync.export_changes import Bend, both, cell, read_csv, rows_of, with_row, without_file
+from tests.sync.conftest import EXPORTS, describe, empty_roster, lend_engine, snapshot, state
+from tests.sync.export_changes import (
+    Bend,
+    both,
+    cell,
+    header,
+    read_csv,
+    rows_of,
+    with_row,
+    without_column,
+    without_file,
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Source:
 SOURCES = {
     "clever": Source(CLEVER, load_clever.main, "shelbyville-clever", "shelby"),
     "sds": Source(SDS, load_sds.main, "northhaven-sds", "northhaven"),
+    "sds v1": Source(SDS, load_sds.main, "northhaven-sds-v1", "northhaven"),
+    "sds v2": Source(SDS, load_sds.main, "northhaven-sds-v2", "northhaven"),
 }
 NOT_SAID = ("feed_id", "status", "date_last_modified", "ordinal", "row_id")
 
@@ -101,11 +114,7 @@ SECTION_100 = {
 }
 SEATS_100 = tuple(f"enrollments.csv, line {line}, column Section_id" for line in (2, 3, 4))
 SEATS_C1 = tuple(f"enrollments.csv, line {line}, column classSourcedId" for line in (2, 3))
-CLASS_C1 = {
-    "classes c1",
-    "enrollments enrollment:c1:u1:student",
-    "enrollments enrollment:c1:u3:teacher",
-}
+CLASS_C1 = {"classes c1", "enrollments enrollment:c1:u1:student", "enrollments enrollment:c1:u3:teacher"}
 STUDENT_2 = {"users student:2", "demographics student:2", "enrollments enrollment:200:2"}
 CASES: dict[str, Case] = {
     "clever: a flag": of(
@@ -332,8 +341,8 @@ def test_every_bad_cell_of_every_file_is_named(
     name = file.file_name.removesuffix(".csv")
     read = {cell.header: cell for cell in file.cells if cell.kind.check is not None}
     bad = {header: BAD.get(it.kind.check, "Q" if it.kind.few_values else "x" * 5000) for header, it in read.items()}
-    for header in read:
-        add_column(name, header)(folder)
+    for name_of_column in read:
+        add_column(name, name_of_column)(folder)
     both(with_row(name), with_row(name, **bad))(folder)
     last = len(read_csv(folder / file.file_name))
     report = load(engine, SOURCES[source].feed, folder, family=SOURCES[source].family, options=Options(dry_run=True))
@@ -499,3 +508,99 @@ def test_rows_of_a_file_whose_records_cannot_be_made_count(
     without_file("classes.csv")(folder)
     report = load(engine, "northhaven", folder, family=SDS, options=Options(allow_mass_delete=True))
     assert (report.rejected, report.counts["enrollments"].rejected) == (5, 5)
+
+
+# --- the words of a refusal ------------------------------------------------------------------------------------------
+
+
+def name_sources(table: dict[str, tuple[Bend, str]]) -> list[tuple[str, Bend, str]]:
+    """The cases of a table with their formats, with which their names begin."""
+    return [(name.partition(":")[0], *case) for name, case in table.items()]
+
+
+WHOLE: dict[str, tuple[Bend, str]] = {
+    "clever: missing file": (without_file("teachers.csv"), "teachers.csv: is missing; every export of clever has it"),
+    "clever: misspelt column": (
+        header("teachers", "Last_name", "Lastname"),
+        "is no column of this file; did you mean Last_name? (found 'Lastname')",
+    ),
+    "clever: missing column": (without_column("teachers", "Last_name"), "column Last_name: is missing in the header"),
+    "clever: a section twice": (
+        with_row("sections", School_id="20", Section_id="100", Teacher_id="1"),
+        "sections.csv, line 6, column Section_id: stands in this file a second time (found '100')",
+    ),
+    "sds: missing file": (without_file("roles.csv"), "roles.csv: is missing; every export of sds v2.1 has it"),
+    "sds: unknown column": (
+        header("classes", "title", "titel"),
+        "column 3: is no column of this file; did you mean title? (found 'titel')",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "bend", "words"), name_sources(WHOLE), ids=WHOLE)
+def test_an_export_is_refused_as_a_whole(
+    engine: sa.Engine, copy_export: Callable[[str], Path], source: str, bend: Bend, words: str
+) -> None:
+    folder = copy_export(SOURCES[source].export)
+    bend(folder)
+    with pytest.raises(RefusedExportError) as caught:
+        load(engine, SOURCES[source].feed, folder, family=SOURCES[source].family)
+    assert words in describe(caught.value.findings)
+
+
+SAID: dict[str, tuple[Bend, str]] = {
+    "clever: no such school": (
+        cell("students", 7, "School_id", "30"),
+        "students.csv, line 7, column School_id: names no row of schools.csv (found '30')",
+    ),
+    "clever: no such student": (
+        cell("enrollments", 2, "Student_id", "99"),
+        "enrollments.csv, line 2, column Student_id: names no row of students.csv (found '99')",
+    ),
+    "clever: no such teacher": (
+        cell("sections", 2, "Teacher_2_id", "99"),
+        "sections.csv, line 2, column Teacher_2_id: names no row of teachers.csv (found '99')",
+    ),
+    "clever: day": (
+        cell("students", 2, "DOB", "13/13/2011"),
+        "students.csv, line 2, column DOB: must be a day of the calendar, M/D/YYYY or YYYY-MM-DD (found '13/13/2011')",
+    ),
+    "clever: gender": (
+        cell("students", 2, "Gender", "W"),
+        "students.csv, line 2, column Gender: must be one of F, Female",
+    ),
+    "sds: no such user": (
+        cell("enrollments", 2, "userSourcedId", "u9"),
+        "enrollments.csv, line 2, column userSourcedId: names no row of users.csv (found 'u9')",
+    ),
+    "sds: no such class": (
+        cell("enrollments", 2, "classSourcedId", "c9"),
+        "enrollments.csv, line 2, column classSourcedId",
+    ),
+    "sds: sex": (
+        cell("demographics", 2, "sex", "w"),
+        "demographics.csv, line 2, column sex: must be one of female, male",
+    ),
+    "sds: day": (cell("roles", 2, "roleStartDate", "soon"), "roles.csv, line 2, column roleStartDate: must be a day"),
+    "sds v2: no such org": (cell("users", 4, "orgSourcedIds", "nh-1,nh-9"), "users.csv, line 4, column orgSourcedIds"),
+    "sds v2: no such user": (cell("enrollments", 2, "userSourcedId", "u9"), "enrollments.csv, line 2, column user"),
+    "sds v1: no such school": (cell("Student", 4, "School SIS ID", "9"), "Student.csv, line 4, column School SIS ID"),
+    "sds v1: no such section": (cell("TeacherRoster", 2, "Section SIS ID", "9"), "TeacherRoster.csv, line 2, column"),
+    "sds v1: a day": (cell("Section", 4, "Term EndDate", "soon"), "Section.csv, line 4, column Term EndDate: must be"),
+}
+
+
+@pytest.mark.parametrize(("source", "bend", "words"), name_sources(SAID), ids=SAID)
+def test_a_row_is_rejected_at_its_line_and_nobody_is_gone(
+    engine: sa.Engine, copy_export: Callable[[str], Path], source: str, bend: Bend, words: str
+) -> None:
+    """Once, as it stands in the export."""
+    own = SOURCES[source]
+    folder = copy_export(own.export)
+    load_first(engine, own.feed, folder, own.family)
+    before = {table: rows for table, rows in state(engine).items() if table is not tables.enrollments}
+    bend(folder)
+    report = load(engine, own.feed, folder, family=own.family, options=Options(allow_mass_delete=True))
+    assert words in describe(report.findings)
+    assert {refusal.file for refusal in report.findings.first} <= {path.name for path in folder.iterdir()}
+    assert {table: rows for table, rows in state(engine).items() if table is not tables.enrollments} == before
