@@ -197,10 +197,6 @@ class Document:
         self._held.add((*key, body))
 
 
-def _means(documented: str, given: str) -> bool:
-    return documented == given or (documented.startswith("{") and given != "")
-
-
 def _whole_records(document: dict[str, Any]) -> dict[str, Any]:
     """The document where `anyOf` (the whole record, or a selection of its fields) means the whole record."""
     narrowed = copy.deepcopy(document)

@@ -32,8 +32,6 @@ def without(*names: str) -> list[str]:
 
 # --- guardians ---------------------------------------------------------------------------------------------------
 
-GUARDIAN_PATHS = ("/users", "/users/spr-guardian-1", "/users/spr-parent-1", "/users/spr-relative-1")
-
 
 @each_version
 def test_guardians_are_users_with_the_scope_alone(client: RosterClient, version: str) -> None:
