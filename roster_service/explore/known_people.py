@@ -101,7 +101,7 @@ def find_person(connection: sa.Connection, sourced_id: str, secret_key: str) -> 
     if excluded is not None:
         is_erased = excluded.kind is ExclusionKind.ERASED
         return KnownPerson(sourced_id, None, Whereabouts.ERASED if is_erased else Whereabouts.HIDDEN)
-    if connection.scalar(sa.select(sa.exists().where(_is_rejected(sourced_id)))):
+    if connection.scalar(sa.select(sa.exists().where(is_rejected(sourced_id)))):
         return KnownPerson(sourced_id, None, Whereabouts.REJECTED)
     if was_disclosed(connection, PersonHasher(secret_key).hash_id(sourced_id)):
         return KnownPerson(sourced_id, None, Whereabouts.DISCLOSED)
@@ -113,8 +113,8 @@ def _of_roster(row: sa.Row[tuple[object, ...]]) -> KnownPerson:
     return KnownPerson(row.sourced_id, f"{row.given_name} {row.family_name}", where)
 
 
-def _is_rejected(sourced_id: str) -> sa.ColumnElement[bool]:
-    """The condition that a rejected row names a person."""
+def is_rejected(sourced_id: str) -> sa.ColumnElement[bool]:
+    """Returns the condition that a rejected row names a person."""
     named = (names_record(TYPES[table.name], sourced_id) for table in OF_PEOPLE)
     return sync_rejections.c.run_id.is_not(None) & sa.or_(*named)
 

@@ -17,8 +17,17 @@ from roster_service.accounts.parts import PARTS, Received, is_withheld, list_rec
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.access_log.reports import AccessLogFilter, sum_disclosures
 from roster_service.db import tables
-from roster_service.db.tables import classes, demographics, enrollments, orgs, user_roles, users
-from roster_service.explore.known_people import EXCLUDED, KnownPerson, Whereabouts
+from roster_service.db.tables import (
+    classes,
+    demographics,
+    enrollments,
+    orgs,
+    sync_refusals,
+    sync_runs,
+    user_roles,
+    users,
+)
+from roster_service.explore.known_people import EXCLUDED, KnownPerson, Whereabouts, is_rejected
 from roster_service.explore.rejected_rows import explain_record
 from roster_service.explore.who_sees import STUDENTS, Verdict, list_following, select_guardians
 from roster_service.feeds.feed_conditions import list_conditions
@@ -255,12 +264,22 @@ def list_causes(connection: sa.Connection, person: KnownPerson, settings: Settin
             yield Cause("The person has no role at any org, so no vendor sees the record.")
     elif person.whereabouts is Whereabouts.DISCLOSED:
         yield Cause("The roster has no such person any more; the access log has the person.")
+    # Nobody knows the feed of a person who is not in the roster: the rejected rows, and the held exports, may.
+    rejecting = {feed.name for feed in feeds} if row else set(connection.scalars(_select_feeds(person.sourcedId)))
     for feed in feeds:
-        yield from _list_rejections(connection, person.sourcedId, feed.name)
+        if feed.name in rejecting:
+            yield from _list_rejections(connection, person.sourcedId, feed.name)
         for condition in list_conditions(feed, settings):
-            if condition.needs:
+            if condition.needs and (row is not None or feed.held_run is not None):
                 held = condition.run == feed.held_run and condition.run is not None
                 yield Cause(f"The feed {feed.name}: {condition.sentence}.", condition.run, held, feed.name)
+
+
+def _select_feeds(sourced_id: str) -> sa.Select[str]:
+    """Selects the names of the feeds with a rejected row that names a person."""
+    runs = sync_refusals.join(sync_runs, sync_runs.c.id == sync_refusals.c.run_id)
+    joined = runs.join(tables.feeds, tables.feeds.c.id == sync_runs.c.feed_id)
+    return sa.select(tables.feeds.c.name).select_from(joined).where(is_rejected(sourced_id)).distinct()
 
 
 def _list_rejections(connection: sa.Connection, sourced_id: str, feed: str) -> Iterator[Cause]:

@@ -20,7 +20,12 @@ LEVELS: Mapping[str, frozenset[str]] = {
     "high": frozenset({"09", "10", "11", "12", "13", "PS"}),
 }
 # With one of these, a vendor gets more of a child than names and classes.
-SENSITIVE = frozenset({"guardians", "birthDate", "sex", "race", "birthPlace", "residence"})
+SENSITIVE = frozenset(
+    {
+        *("guardians", "guardianMetadata"),
+        *("birthDate", "sex", "race", "birthPlace", "residence", "demographicMetadata"),
+    }
+)
 
 
 @dataclass(frozen=True)

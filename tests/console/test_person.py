@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
+from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.console.conftest import SECRET, Browser, Console
 from tests.console.test_statements import read
@@ -146,3 +148,27 @@ def test_a_person_who_left_is_known_by_the_log_alone(console: Console) -> None:
         assert "both@vendors.example was shown names, usernames and grades" in page
         assert "What each vendor sees" not in page
         assert ("Hide" in page) == (role is OperatorRole.OWNER)
+
+
+def test_the_page_says_why_a_person_is_missing(console: Console, browser: Browser, export: Path) -> None:
+    """A row of the person is rejected, and a held run waits."""
+    assert "No rejected row that is stored names this person" in read(browser.get(f"/records/{PUPIL}").text)
+    enrollments = export / "enrollments.csv"
+    text = enrollments.read_text()
+    header, *rows = text.splitlines()
+    place = header.split(",").index("classSourcedId")
+    row = next(line for line in rows if PUPIL in line)
+    cells = row.split(",")
+    cells[place] = "nowhere"
+    enrollments.write_text(text.replace(row, ",".join(cells)))
+    load(console.engine, "springfield", export)
+    page = read(browser.get(f"/records/{PUPIL}").text)
+    with console.engine.connect() as connection:
+        run, file, line = connection.execute(
+            sa.text(
+                "SELECT run_id, file, line FROM sync_refusals WHERE records @> CAST(:named AS jsonb)"
+                " ORDER BY run_id DESC LIMIT 1"
+            ),
+            {"named": f'[{{"type": "users", "sourcedId": "{PUPIL}"}}]'},
+        ).one()
+    assert f"Run {run} of springfield rejected 1 row that names the person; {file}, line {line}: " in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -51,7 +52,10 @@ def ask_token(console: Console, client_id: str, secret: str) -> int:
     return console.app.test_client().post("/oauth/token", data=form, headers=headers).status_code
 
 
-def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(console: Console, browser: Browser) -> None:
+def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
+    console: Console, browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     email = "reader@wizard.example"
     _, link = add(browser, email)
     with console.engine.connect() as connection:
@@ -89,6 +93,9 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(console: C
         row = connection.execute(sa.select(changes).order_by(changes.c.id.desc()).limit(1)).one()
     assert (row.actor_kind, row.actor, row.verb, row.subject) == ("vendor", email, "client use-link", before.client_id)
     assert secret not in str(row)
+    lines = [f"{record.getMessage()} {vars(record)}" for record in caplog.records]
+    assert any("/client-secrets/{token}" in line for line in lines)
+    assert [line for line in lines if secret in line or link.rpartition("/")[2] in line] == []
     assert "client use-link" in browser.get("/changes").text
 
 
