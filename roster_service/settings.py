@@ -254,7 +254,7 @@ class Settings:
     change_days: int = declare_setting(
         30,
         read_count(0, 3650),
-        "days that a run's changes are kept, with the values before and after, and its export, for an undo; 0: none",
+        "days that the changes of a run are kept, with the values before and after, and exports for an undo; 0: none",
     )
     run_days: int = declare_setting(
         400, read_count(1, 36_500), "days that runs are kept; those that show the state of their feed stay"

@@ -36,7 +36,9 @@ LOGIN_USER = Path("/proc/self/loginuid")
 class OperatorRole(StrEnum):
     """The role of an operator, in ascending order: each may do what the ones before it may."""
 
-    # Changes nothing but the own password.
+    # Sees runs and counts, and no person: only the screens that name this role. Changes nothing but the own password.
+    OBSERVER = "observer"
+    # Sees people too.
     VIEWER = "viewer"
     EDITOR = "editor"
     # Changes operators too.

@@ -111,8 +111,8 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.OPERATOR_ENABLE: OperatorRole.OWNER,
     Verb.OPERATOR_REMOVE: OperatorRole.OWNER,
     Verb.OPERATOR_RESET: OperatorRole.OWNER,
-    Verb.OPERATOR_SET_PASSWORD: OperatorRole.VIEWER,
-    Verb.OPERATOR_SET_CODES: OperatorRole.VIEWER,
+    Verb.OPERATOR_SET_PASSWORD: OperatorRole.OBSERVER,
+    Verb.OPERATOR_SET_CODES: OperatorRole.OBSERVER,
     Verb.SHOW: OperatorRole.VIEWER,
 }
 

@@ -22,7 +22,7 @@ from roster_service.db.tables import (
     demographics,
     enrollments,
     orgs,
-    sync_refusals,
+    sync_rejections,
     sync_runs,
     user_roles,
     users,
@@ -277,7 +277,7 @@ def list_causes(connection: sa.Connection, person: KnownPerson, settings: Settin
 
 def _select_feeds(sourced_id: str) -> sa.Select[str]:
     """Selects the names of the feeds with a rejected row that names a person."""
-    runs = sync_refusals.join(sync_runs, sync_runs.c.id == sync_refusals.c.run_id)
+    runs = sync_rejections.join(sync_runs, sync_runs.c.id == sync_rejections.c.run_id)
     joined = runs.join(tables.feeds, tables.feeds.c.id == sync_runs.c.feed_id)
     return sa.select(tables.feeds.c.name).select_from(joined).where(is_rejected(sourced_id)).distinct()
 

@@ -103,9 +103,11 @@ def test_a_right_that_was_taken_away_counts_at_once(
 
 def test_every_verb_of_operators_needs_an_owner_but_those_of_the_own_account() -> None:
     needed = {verb: verb.least_role for verb in Verb if verb.startswith("operator ")}
-    assert {needed.pop(verb) for verb in (Verb.OPERATOR_SET_PASSWORD, Verb.OPERATOR_SET_CODES)} == {OperatorRole.VIEWER}
+    assert {needed.pop(verb) for verb in (Verb.OPERATOR_SET_PASSWORD, Verb.OPERATOR_SET_CODES)} == {
+        OperatorRole.OBSERVER
+    }
     assert set(needed.values()) == {OperatorRole.OWNER}
-    others = [verb for verb in Verb if verb.least_role is OperatorRole.VIEWER]
+    others = [verb for verb in Verb if verb.least_role in (OperatorRole.OBSERVER, OperatorRole.VIEWER)]
     assert others == [Verb.SHOW, Verb.OPERATOR_SET_PASSWORD, Verb.OPERATOR_SET_CODES]
 
 

@@ -208,6 +208,6 @@ SCREENS = (
     Screen(
         "disclosures", "/disclosures", "Disclosures", _VIEWER, read_disclosures, lambda it: it.rows.rows, "Disclosures"
     ),
-    Screen("usage", "/disclosures/usage", "Usage", _VIEWER, read_usage_page, lambda it: it.rows, None),
+    Screen("usage", "/disclosures/usage", "Usage", OperatorRole.OBSERVER, read_usage_page, lambda it: it.rows, None),
 )
 FORMS: Sequence[Form] = ()

@@ -294,7 +294,7 @@ def _show(sent: Submission, message: str) -> Moved:
 
 _VIEWER = OperatorRole.VIEWER
 SCREENS = (
-    Screen("feeds", "/feeds", "Feeds", _VIEWER, read_feeds, lambda it: it.feeds.rows, "Feeds"),
+    Screen("feeds", "/feeds", "Feeds", OperatorRole.OBSERVER, read_feeds, lambda it: it.feeds.rows, "Feeds"),
     Screen("feed", "/feeds/<feed>", "Feed", _VIEWER, read_feed, lambda it: it.runs, None),
     Screen("feed_removal", "/feeds/<feed>/removal", "Remove a feed", _VIEWER, read_removal, None, None),
 )

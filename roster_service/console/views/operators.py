@@ -166,7 +166,7 @@ SCREENS = (
     Screen(
         "operators", "/operators", "Operators", OperatorRole.OWNER, read_operators, lambda it: it.operators, "Operators"
     ),
-    Screen("account", "/account", "Your account", OperatorRole.VIEWER, read_account, lambda it: it.sessions, None),
+    Screen("account", "/account", "Your account", OperatorRole.OBSERVER, read_account, lambda it: it.sessions, None),
 )
 FORMS = (
     Form("operators", "add", Verb.OPERATOR_ADD, add_operator, None),

@@ -3,6 +3,7 @@ rows that it rejected."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -177,6 +178,10 @@ def read_run(visit: Visit) -> RunPage:
     decision = read_decision(connection, visit.settings.home, run)
     good = list_good_runs_before(connection, number, GOOD_RUNS)
     undoing = read_started(visit.settings.home, number)
+    if not visit.signed_in.role.includes(_VIEWER):
+        # A preview has samples by name, also in the reports of scripts, and the reason of a decision may name a person.
+        run, undoing = dataclasses.replace(run, preview=None), None
+        decision = dataclasses.replace(decision, change=None, approval=None)
     stored = count_rejected_rows(connection, number)
     return RunPage(
         run,
@@ -296,8 +301,8 @@ def _list_progress(connection: sa.Connection, run: RunDetails) -> Iterator[Progr
 
 _VIEWER = OperatorRole.VIEWER
 SCREENS = (
-    Screen("runs", "/runs", "Runs", _VIEWER, read_runs, lambda it: it.runs.rows, "Runs"),
-    Screen("run", "/runs/<int:run>", "Run", _VIEWER, read_run, None, None),
+    Screen("runs", "/runs", "Runs", OperatorRole.OBSERVER, read_runs, lambda it: it.runs.rows, "Runs"),
+    Screen("run", "/runs/<int:run>", "Run", OperatorRole.OBSERVER, read_run, None, None),
     Screen(
         "run_changes", "/runs/<int:run>/changes", "Changed records", _VIEWER, read_changes, lambda it: it.changes, None
     ),

@@ -218,5 +218,5 @@ def _sum_vendors(visit: Visit, today: date) -> VendorsToday:
     return VendorsToday(len({row.vendor for row in rows}), count(), count("4xx"), count("5xx"))
 
 
-SCREENS = (Screen("tonight", "", "Tonight", OperatorRole.VIEWER, read_tonight, lambda it: it.rows, "Tonight"),)
+SCREENS = (Screen("tonight", "", "Tonight", OperatorRole.OBSERVER, read_tonight, lambda it: it.rows, "Tonight"),)
 FORMS = ()

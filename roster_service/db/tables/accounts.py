@@ -124,7 +124,7 @@ operators = sa.Table(
     sa.Column("code_step", sa.BigInteger),
     # The operator's account in the directory (OpenID Connect), since the first login with it.
     sa.Column("directory_subject", CText),
-    sa.CheckConstraint("role IN ('viewer', 'editor', 'owner')", name="role"),
+    sa.CheckConstraint("role IN ('observer', 'viewer', 'editor', 'owner')", name="role"),
 )
 
 # A row for each session in the console. `used_at` is at most a minute older than the last request.

@@ -33,7 +33,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def loaded_twice(engine: sa.Engine, springfield: Path, settings: Settings) -> Path:
+def second(engine: sa.Engine, springfield: Path, settings: Settings) -> Path:
     """Two loads of the feed springfield: the second lacks a pupil, and names another one otherwise. The folder has the
     second export."""
     load(engine, "springfield", springfield, options=Options(settings))
@@ -64,9 +64,7 @@ def list_copies(settings: Settings) -> list[str]:
     return sorted(path.name for path in (settings.home / FOLDER).glob("*"))
 
 
-def test_an_undone_run_leaves_the_roster_of_before_with_new_stamps(
-    engine: sa.Engine, loaded_twice: Path, call: Call
-) -> None:
+def test_an_undone_run_leaves_the_roster_of_before_with_new_stamps(engine: sa.Engine, second: Path, call: Call) -> None:
     run = find_last(engine)
     stamp = snapshot(engine, sync_runs)[run]["stamp"]
     done = call("sync", "undo", run, "--reason", "cut off")
@@ -83,25 +81,25 @@ def test_an_undone_run_leaves_the_roster_of_before_with_new_stamps(
 
 
 def test_an_undone_export_is_held_when_it_comes_again(
-    engine: sa.Engine, loaded_twice: Path, call: Call, settings: Settings
+    engine: sa.Engine, second: Path, call: Call, settings: Settings
 ) -> None:
     run = find_last(engine)
     call("sync", "undo", run)
-    again = load(engine, "springfield", loaded_twice, options=Options(settings))
+    again = load(engine, "springfield", second, options=Options(settings))
     assert (again.outcome, again.message) == (
         "held",
         f"the export is that of run {run}, which run {run + 1} has taken back",
     )
     # An operator may approve it, and then it comes each night.
     assert call("sync", "approve", again.run).exit_code == 0
-    assert load(engine, "springfield", loaded_twice, options=Options(settings)).outcome == "unchanged"
+    assert load(engine, "springfield", second, options=Options(settings)).outcome == "unchanged"
 
 
-def test_an_undo_can_be_taken_back_too(engine: sa.Engine, loaded_twice: Path, call: Call, settings: Settings) -> None:
+def test_an_undo_can_be_taken_back_too(engine: sa.Engine, second: Path, call: Call, settings: Settings) -> None:
     call("sync", "undo", find_last(engine))
     assert call("sync", "undo", find_last(engine)).exit_code == 0
     assert snapshot(engine, users)[GONE]["status"] == "tobedeleted"
-    assert load(engine, "springfield", loaded_twice, options=Options(settings)).outcome == "unchanged"
+    assert load(engine, "springfield", second, options=Options(settings)).outcome == "unchanged"
 
 
 def _lose_copy(engine: sa.Engine, settings: Settings) -> None:
@@ -144,7 +142,7 @@ REFUSED = {
 @pytest.mark.parametrize(("happens", "reason"), REFUSED.values(), ids=REFUSED)
 def test_no_undo(
     engine: sa.Engine,
-    loaded_twice: Path,
+    second: Path,
     call: Call,
     settings: Settings,
     happens: Callable[[sa.Engine, Settings], None],
@@ -158,7 +156,7 @@ def test_no_undo(
     assert snapshot(engine, users) == before
 
 
-def test_an_excluded_person_stays_out(engine: sa.Engine, loaded_twice: Path, call: Call, settings: Settings) -> None:
+def test_an_excluded_person_stays_out(engine: sa.Engine, second: Path, call: Call, settings: Settings) -> None:
     run = find_last(engine)
     with engine.begin() as connection:
         exclude_person(connection, TESTER, ExclusionKind.HIDDEN, GONE, settings)
@@ -180,15 +178,15 @@ def test_the_first_load_and_a_run_without_a_change_cannot_be_taken_back(
 
 
 def test_two_private_copies_are_kept_and_none_without_values_of_changes(
-    engine: sa.Engine, loaded_twice: Path, settings: Settings
+    engine: sa.Engine, second: Path, settings: Settings
 ) -> None:
-    cell_of("users", "spr-student-1", "givenName", "Again")(loaded_twice)
-    load(engine, "springfield", loaded_twice, options=Options(settings))
+    cell_of("users", "spr-student-1", "givenName", "Again")(second)
+    load(engine, "springfield", second, options=Options(settings))
     last = find_last(engine)
     assert list_copies(settings) == [str(last - 1), str(last)]
     assert {path.stat().st_mode & 0o077 for path in (settings.home / FOLDER).glob("*")} == {0}
-    cell_of("users", "spr-student-1", "givenName", "Without")(loaded_twice)
-    load(engine, "springfield", loaded_twice, options=Options(Settings(home=settings.home, change_days=0)))
+    cell_of("users", "spr-student-1", "givenName", "Without")(second)
+    load(engine, "springfield", second, options=Options(Settings(home=settings.home, change_days=0)))
     with engine.connect() as connection:
         assert "not kept" not in str(read_undo(connection, last + 1).why_not)
     assert str(last + 1) not in list_copies(settings)

@@ -654,7 +654,7 @@ CREATE TABLE operators (
     directory_subject text COLLATE "C",
     CONSTRAINT pk_operators PRIMARY KEY (id),
     CONSTRAINT uq_operators_email UNIQUE (email),
-    CONSTRAINT ck_operators_role CHECK (role IN ('viewer', 'editor', 'owner'))
+    CONSTRAINT ck_operators_role CHECK (role IN ('observer', 'viewer', 'editor', 'owner'))
 );
 
 CREATE TABLE operator_sessions (

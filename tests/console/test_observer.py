@@ -1,0 +1,70 @@
+"""An operator who may see no person: the screens of the role, as pages, as JSON and as CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.change_log.actors import OperatorRole
+from roster_service.console.screens import SCREENS
+from roster_service.db.tables import users
+from roster_service.settings import Settings
+from sync_scripts.engine.load import Options, load
+from tests.console.conftest import Browser, Console
+from tests.sync.export_changes import cell_of, without_rows
+
+# A screen that is not named here is none of the role's.
+SEEN = {"tonight", "runs", "run", "feeds", "usage", "account"}
+
+
+@pytest.fixture(scope="module")
+def runs(console: Console, export: Path) -> tuple[int, int]:
+    """A run with rejected rows, and one that is held, whose preview has names."""
+    cell_of("users", "spr-student-1", "enabledUser", "maybe")(export)
+    cell_of("users", "spr-student-2", "givenName", "Changed")(export)
+    options = Options(Settings(home=console.home), allow_mass_delete=True)
+    loaded = load(console.engine, "springfield", export, options=options)
+    assert loaded.refused > 0
+    without_rows("demographics", "spr-student-2")(export)
+    held = load(
+        console.engine, "springfield", export, options=Options(Settings(home=console.home, hold_least_records=5))
+    )
+    assert held.outcome == "held"
+    return int(loaded.run or 0), int(held.run or 0)
+
+
+@pytest.fixture(scope="module")
+def observer(console: Console) -> Browser:
+    """A browser of the role."""
+    return console.log_in(OperatorRole.OBSERVER)
+
+
+def test_the_screens_of_the_role_are_these() -> None:
+    assert {screen.name for screen in SCREENS if screen.least is OperatorRole.OBSERVER} == SEEN
+
+
+@pytest.mark.parametrize("ending", ["", ".json", ".csv"])
+def test_no_answer_names_a_person(console: Console, observer: Browser, runs: tuple[int, int], ending: str) -> None:
+    with console.engine.connect() as connection:
+        people = connection.execute(sa.select(users.c.sourced_id, users.c.family_name, users.c.email)).all()
+    named = {str(value) for person in people for value in person if value and len(str(value)) > 4}
+    assert len(named) > 10
+    # An owner's page of the held run names them, so the search can find what it looks for.
+    owner = console.log_in()
+    assert [value for value in named if value in owner.get(f"/runs/{runs[1]}.json").text]
+    places = ["/index" if ending else "", "/feeds", "/runs", "/disclosures/usage", *(f"/runs/{run}" for run in runs)]
+    for place in places:
+        answer = observer.get(place + ending)
+        assert answer.status_code == (404 if ending == ".csv" and place.count("/") == 2 and "runs/" in place else 200)
+        assert [value for value in named if value in answer.text] == [], place
+
+
+def test_every_other_screen_is_refused(observer: Browser, runs: tuple[int, int]) -> None:
+    places = ("/roster", "/records/spr-student-2", f"/runs/{runs[1]}/held", f"/runs/{runs[0]}/rejected")
+    places += (f"/runs/{runs[0]}/changes", "/quality", "/disclosures", "/access", "/changes", "/people", "/vendors/1")
+    for place in places:
+        for ending in ("", ".json", ".csv"):
+            assert observer.get(place + ending).status_code in (403, 404), place
+        assert observer.get(place).status_code == 403, place
