@@ -29,7 +29,7 @@ from tests.deliveries.dropbox import use_drop_box
 from tests.deliveries.test_sending import HOST_KEY
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD, lend_engine
-from tests.sync.export_changes import without_rows
+from tests.sync.export_changes import cell_of, without_rows
 
 Answer = Callable[..., Any]
 VENDOR, OPERATOR, REASON = "reading@vendor.example", "ann@district.example", "ticket 4711"
@@ -113,6 +113,8 @@ def test_each_command_that_changes_something_leaves_one_row(
     without_rows("demographics", "spr-student-4")(export)
     change("sync discard", hold(engine, export, tmp_path))
     change("sync approve", hold(engine, export, tmp_path))
+    cell_of("users", "spr-student-1", "givenName", "Another")(export)
+    change("sync undo", str(load(engine, "springfield", export, options=Options(Settings(home=tmp_path))).run))
     change("person erase", "spr-student-1", "--yes")
     change("person lift", "spr-student-1", "--yes")
     change("person hide", "spr-student-2", "--yes")

@@ -18,7 +18,7 @@ __all__ = ["make_served", "roster", "served"]
 MAY = {
     "read every pupil": "SELECT given_name FROM users",
     "read the access log": "SELECT * FROM disclosures",
-    "read rejected rows": "SELECT value FROM sync_refusals",
+    "read rejected rows": "SELECT value FROM sync_rejections",
     "see which keys sign": "SELECT key_id, public_jwk, retired_at FROM signing_keys",
     "add a vendor": "INSERT INTO vendors (email, name) VALUES ('v@example.org', 'V')",
     "end the session of an operator": "DELETE FROM operator_sessions",

@@ -166,7 +166,7 @@ def test_the_page_says_why_a_person_is_missing(console: Console, browser: Browse
     with console.engine.connect() as connection:
         run, file, line = connection.execute(
             sa.text(
-                "SELECT run_id, file, line FROM sync_refusals WHERE records @> CAST(:named AS jsonb)"
+                "SELECT run_id, file, line FROM sync_rejections WHERE records @> CAST(:named AS jsonb)"
                 " ORDER BY run_id DESC LIMIT 1"
             ),
             {"named": f'[{{"type": "users", "sourcedId": "{PUPIL}"}}]'},
