@@ -1805,7 +1805,7 @@ GRANT SELECT(retired_at) ON TABLE public.signing_keys TO console_role;
 
 GRANT SELECT,DELETE ON TABLE public.sync_changes TO console_role;
 
-GRANT SELECT,DELETE ON TABLE public.sync_refusals TO console_role;
+GRANT SELECT,DELETE ON TABLE public.sync_rejections TO console_role;
 
 GRANT SELECT,UPDATE ON TABLE public.sync_runs TO console_role;
 
