@@ -7,6 +7,7 @@ and ends the older tokens of the vendors that it concerns, because tokens carry 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -17,8 +18,10 @@ from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
+from roster_service.feeds.sharing_groups import lock_groups, make_group
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules, check_rules
 
 
 def grant(
@@ -28,13 +31,18 @@ def grant(
     district: str | None,
     schools: Sequence[str],
     flags: Sequence[PermissionFlag] = (),
+    rules: Rules | None = None,
 ) -> Vendor:
     """Grants a vendor a district, or only the schools `schools` of it, and permission flags. `district`: None to grant
-    flags alone. Older tokens of the vendor end.
+    flags alone. `rules`: None for all records of these orgs. Older tokens of the vendor end.
 
     `district` and `schools` are sourcedIds, identifiers or unique names. Raises CommandError for an unknown vendor,
-    district or school, and for a school of another district.
+    district or school, for a school of another district, for a filter that means nothing, and for rules of what the
+    vendor may see already without rules.
     """
+    if rules is not None:
+        check_rules(rules)
+        lock_groups(connection)
     with recorded_vendor(connection, actor, Verb.VENDOR_GRANT, email):
         vendor = find_vendor(connection, email)
         if district is not None:
@@ -42,9 +50,25 @@ def grant(
             wanted: list[str | None] = [find_org(connection, school, SCHOOL, district_id) for school in schools]
             for school_id in wanted or [None]:
                 row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
-                connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
+                if rules is not None:
+                    _require_room_for_rules(vendor, district_id, school_id)
+                    row |= asdict(rules)
+                added = upsert(vendor_grants).values(row).on_conflict_do_nothing().returning(vendor_grants.c.id)
+                grant_id = connection.scalar(added)
+                if rules is not None and grant_id is not None:
+                    make_group(connection, grant_id, None)
         _set_flags(connection, vendor, {*vendor.flags, *flags})
     return find_vendor(connection, email)
+
+
+def _require_room_for_rules(vendor: Vendor, district_id: str, school_id: str | None) -> None:
+    """Raises CommandError where a grant without rules opens the same records: the rules would narrow nothing."""
+    plain = [item.school_id for item in vendor.grants if item.district_id == district_id and item.rules is None]
+    if None in plain or school_id in plain:
+        raise CommandError(
+            f"{vendor.email} may see records of {school_id or district_id} without rules already, so rules would "
+            "narrow nothing; take the grant of the district back first"
+        )
 
 
 def revoke(
@@ -76,6 +100,9 @@ def set_district_grant(
     with recorded_vendor(connection, actor, verb, email):
         vendor = find_vendor(connection, email)
         known = {item.district_id for item in vendor.grants}
+        if any(item.district_id == district_id and item.rules is not None for item in vendor.grants) and schools != []:
+            # It would open what the rules keep closed.
+            raise CommandError("the grant of this district has rules; change it with `roster vendor grant`")
         # The roster may no longer have a district whose grant is taken back.
         if schools or district_id not in known:
             find_org(connection, district_id, DISTRICT, None)

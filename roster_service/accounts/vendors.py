@@ -23,6 +23,7 @@ from roster_service.errors import CommandError
 from roster_service.roster.visible_orgs import refresh_visible_orgs
 from roster_service.roster.withheld import read_list
 from roster_service.schemas.flags import find_withheld
+from roster_service.schemas.sharing_rules import Rules, Staff
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Grant:
     # The names, for people; None for an org that the roster no longer has.
     district_name: str | None = field(default=None, compare=False)
     school_name: str | None = field(default=None, compare=False)
+    # None: all records of these orgs.
+    rules: Rules | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,9 @@ def _read_state(connection: sa.Connection, email: str) -> State:
     return {
         "name": found.name,
         "enabled": found.enabled,
-        "grants": [[item.district_id, item.school_id] for item in found.grants],
+        "grants": [
+            [item.district_id, item.school_id, *([asdict(item.rules)] if item.rules else [])] for item in found.grants
+        ],
         "flags": list(found.flags),
         "withheld": None if found.own_withheld is None else list(found.own_withheld),
         "limits": asdict(found.allowance)
@@ -141,8 +146,10 @@ def list_vendors(connection: sa.Connection, *conditions: sa.ColumnElement[bool])
         .outerjoin(school, school.c.sourced_id == vendor_grants.c.school_id)
     )
     named = named.join(vendors, vendors.c.id == vendor_grants.c.vendor_id).where(*conditions)
-    for row in connection.execute(named.order_by(vendor_grants.c.district_id, vendor_grants.c.school_id)):
-        grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name)
+    order = (vendor_grants.c.district_id, vendor_grants.c.school_id, vendor_grants.c.id)
+    for row in connection.execute(named.order_by(*order)):
+        rules = None if row.staff is None else Rules(row.students, row.classes, Staff(row.staff), row.guardians)
+        grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name, rules)
         grants.setdefault(row.vendor_id, []).append(grant)
     listed = sa.select(vendors, read_list().label("listed")).where(*conditions)
     return [

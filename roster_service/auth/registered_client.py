@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, read_scopes
 from roster_service.db.tables import oauth_clients, vendors
+from roster_service.roster.visibility import read_has_rules
 from roster_service.roster.withheld import WithheldField, read_list
 from roster_service.schemas.flags import find_withheld
 
@@ -29,6 +30,7 @@ class RegisteredClient:
     grant_version: int
     visibility_key: str
     withheld: frozenset[WithheldField]
+    has_rules: bool
     # Why it gets no token in spite of the right secret; only if `find_client` was asked for disabled clients, too.
     disabled: str | None = None
 
@@ -42,6 +44,7 @@ class RegisteredClient:
             client_version=self.client_version,
             visibility_key=self.visibility_key,
             withheld=self.withheld,
+            has_rules=self.has_rules,
             scopes=tuple(scopes),
             key_id=None,
             expires_at=expires_at,
@@ -59,6 +62,7 @@ def find_client(connection: sa.Connection, client_id: str, *, even_disabled: boo
         vendors.c.flags,
         vendors.c.enabled.label("vendor_enabled"),
         read_list().label("listed"),
+        read_has_rules().label("has_rules"),
     )
     row = connection.execute(
         sa.select(oauth_clients, has_ended, in_grace, *of_vendor)
@@ -90,5 +94,6 @@ def find_client(connection: sa.Connection, client_id: str, *, even_disabled: boo
         grant_version=row.grant_version,
         visibility_key=str(row.visibility_key),
         withheld=find_withheld(row.listed, row.flags),
+        has_rules=row.has_rules,
         disabled=disabled,
     )

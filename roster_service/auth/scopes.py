@@ -117,10 +117,13 @@ def read_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
 
 
 @functools.lru_cache(KEPT_RIGHTS)
-def make_content_rights(names: frozenset[ScopeName], withheld: frozenset[WithheldField]) -> ContentRights:
-    """Returns the content rights of a token with these scopes, of a vendor from which these fields are withheld."""
+def make_content_rights(
+    names: frozenset[ScopeName], withheld: frozenset[WithheldField], *, has_rules: bool = False
+) -> ContentRights:
+    """Returns the content rights of a token with these scopes, of a vendor from which these fields are withheld.
+    `has_rules`: whether it has a grant with rules; without them, such a grant opens no records."""
     return ContentRights(
-        viewer=Viewer.ONE_VENDOR,
+        viewer=Viewer.RULED_VENDOR if has_rules else Viewer.ONE_VENDOR,
         guardians=ScopeName.GUARDIANS in names,
         metadata=frozenset(kind for name, kind in _METADATA_SCOPES.items() if name in names),
         withheld=withheld,

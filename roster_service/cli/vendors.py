@@ -33,6 +33,7 @@ from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.recipients import FILES, find_recipient
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules, Staff
 
 district_option = click.option("--district", help="The district's sourcedId, identifier or unique name.")
 flag_option = click.option(
@@ -90,20 +91,41 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
 @district_option
 @click.option("--school", "schools", multiple=True, help="Only this school of it; repeatable.")
 @flag_option
+@click.option("--students", metavar="FILTER", help="Only students that match, such as \"grades~'06,07,08'\".")
+@click.option("--classes", metavar="FILTER", help="Only classes that match, with the students in them.")
+@click.option(
+    "--staff", type=click.Choice([word.value for word in Staff]), help="With --students or --classes: which staff."
+)
+@click.option("--no-guardians", is_flag=True, help="Not even the guardians of shared students.")
 @change_options
 def vendor_grant(
-    email: str, district: str | None, schools: tuple[str, ...], flags: tuple[str, ...], as_json: bool
+    email: str,
+    district: str | None,
+    schools: tuple[str, ...],
+    flags: tuple[str, ...],
+    students: str | None,
+    classes: str | None,
+    staff: str | None,
+    no_guardians: bool,
+    as_json: bool,
 ) -> None:
     """Grant the vendor EMAIL a district, or only some schools of it, or permission flags.
 
-    Its older tokens stop working.
+    With rules, it sees only what they open, and no one else learns of them. Its older tokens stop working.
     """
     _require_something(district, flags)
+    rules = None
+    if staff is not None:
+        rules = Rules(students, classes, Staff(staff), guardians=not no_guardians)
+    elif students is not None or classes is not None or no_guardians:
+        raise click.UsageError("rules need --staff: all, classes (the teachers of shared classes) or none")
+    if rules is not None and district is None:
+        raise click.UsageError("rules need the --district that they are for")
     if schools and district is None:
         raise click.UsageError("--school needs the --district that it lies in")
     with open_change() as (connection, actor):
         named = [PermissionFlag(flag) for flag in flags]
-        changed = vendor_rights.grant(connection, actor, email, district, schools, named)
+        changed = vendor_rights.grant(connection, actor, email, district, schools, named, rules)
     show(changed, as_json, _describe_grants)
 
 

@@ -31,7 +31,7 @@ from roster_service.errors import CommandError, Problem, RefusedRequestError
 from roster_service.explore.who_sees import explain_hidden, find_endpoints
 from roster_service.feeds.exclusions import IdHasher
 from roster_service.roster.references import OF_PEOPLE
-from roster_service.roster.visibility import VENDOR, Viewer, org_id_is_granted
+from roster_service.roster.visibility import VENDOR, Viewer, org_id_is_shared
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.rostering.operations import Operation, PlannedRequest, RequestAddress, show_page, show_record
 from roster_service.schemas.versions import VERSIONS, Version
@@ -268,6 +268,6 @@ def _select_student_district(sourced_id: str) -> sa.Select[str]:
     own, district = orgs.alias(), orgs.alias()
     seen = user_roles.join(own, own.c.sourced_id == user_roles.c.org_id)
     lea = name_district(district)
-    is_seen = org_id_is_granted(own.c.sourced_id, Viewer.ONE_VENDOR)
+    is_seen = org_id_is_shared(own.c.sourced_id, Viewer.ONE_VENDOR)
     found = sa.select(lea).select_from(seen.join(district, district.c.sourced_id == own.c.district_id))
     return found.where(_is_student(sourced_id), is_seen).order_by(lea).limit(1)

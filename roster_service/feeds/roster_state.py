@@ -17,8 +17,10 @@ from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db import tables
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
+from roster_service.feeds.sharing_groups import refresh_groups_of
 from roster_service.feeds.sync_lock import try_sync_lock
 from roster_service.roster.label_check import require_right_labels
+from roster_service.roster.stamps import make_next_stamp
 from roster_service.roster.visible_orgs import refresh_vendors_of
 
 # The bounds of the random number that is added to the revision of a restored roster. It is larger than the number of
@@ -178,8 +180,8 @@ def publish(
     deletions_since: datetime | None = None,
 ) -> int:
     """Publishes the records of these feeds, as this transaction has changed them, as the next revision, and returns
-    that revision: checks the labels of what has changed, and updates the visible orgs and labels and the state of the
-    vendors that see the feeds.
+    that revision: checks the labels of what has changed, makes the groups of grants with rules anew, and updates the
+    visible orgs and labels and the state of the vendors that see the feeds.
 
     `new_orgs`: the ids of the orgs that the transaction has added: those that were there before move the floor of a
     vendor that sees other ones of them now. `as_of`, `deletions_since`: as for `advance_state`.
@@ -190,6 +192,8 @@ def publish(
     if as_of is not None:
         for feed_id in feed_ids:
             require_right_labels(connection, feed_id, as_of)
+    # A purge has no stamp of a run, and may end what has opened a guardian.
+    refresh_groups_of(connection, feed_ids, make_next_stamp(connection) if as_of is None else as_of)
     revision = advance_state(connection, feed_ids, as_of, deletions_since)
     refresh_vendors_of(connection, feed_ids, new_orgs)
     return revision

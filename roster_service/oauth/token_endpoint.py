@@ -52,7 +52,16 @@ OTHER_GRANT_TYPE = f"there is one kind of grant here; send grant_type={GRANT_TYP
 QUERY_PARAMETERS = ("grant_type", "scope")
 # Stands in for an unknown client. No secret has this hash.
 UNKNOWN_CLIENT = RegisteredClient(
-    "", (b"",), (), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="", withheld=frozenset()
+    "",
+    (b"",),
+    (),
+    (),
+    client_version=0,
+    vendor_id=0,
+    grant_version=0,
+    visibility_key="",
+    withheld=frozenset(),
+    has_rules=False,
 )
 INSECURE = (
     "the service issues tokens over https only, and this request came over http; behind a proxy that terminates TLS, "
@@ -220,6 +229,7 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
             "client_version": client.registered.client_version,
             "visibility_key": client.registered.visibility_key,
             "withheld": sorted(client.registered.withheld),
+            "has_rules": client.registered.has_rules,
         }
 
 

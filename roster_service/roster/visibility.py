@@ -9,6 +9,7 @@ A row is visible as follows:
 - a course, a user, demographics and an enrollment, if their label is open; it is the sync that knows what a label
   follows from (roster_service/roster/labels.py);
 - a role of a user, if its org is granted, and guardians' roles only with the right to see guardians;
+- what the rules of a grant open, if it is a member of the grant's group; such a grant opens no content of its orgs;
 - an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster.
 
 A vendor without rows in these tables sees nothing. Every statement has these conditions, whatever its filter and sort.
@@ -28,7 +29,18 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.db import tables
-from roster_service.db.tables import CText, Stamp, vendors, visible_feeds, visible_labels, visible_orgs
+from roster_service.db.tables import (
+    CText,
+    Stamp,
+    departures,
+    group_members,
+    vendor_grants,
+    vendors,
+    visible_feeds,
+    visible_groups,
+    visible_labels,
+    visible_orgs,
+)
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
 
@@ -44,9 +56,11 @@ class MetadataOf(Enum):
 
 class Viewer(Enum):
     """Whose visible orgs, labels and feeds count: of the vendor that a statement binds as `vendor_id`, as in every
-    request; of each vendor, a row of `vendors` in an enclosing query; or all that there are, for an operator."""
+    request; of the same, one that has a grant with rules, whose groups count too; of each vendor, a row of `vendors` in
+    an enclosing query; or all that there are, for an operator."""
 
     ONE_VENDOR = "one vendor"
+    RULED_VENDOR = "one vendor with rules"
     EVERY_VENDOR = "every vendor"
     ALL_ORGS = "all orgs"
 
@@ -82,7 +96,13 @@ def of_each_row(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
 
 
 VENDOR: sa.BindParameter[int] = sa.bindparam("vendor_id", type_=sa.Integer)
-_VENDORS: Mapping[Viewer, sa.ColumnElement[int]] = {Viewer.ONE_VENDOR: VENDOR, Viewer.EVERY_VENDOR: vendors.c.id}
+_VENDORS: Mapping[Viewer, sa.ColumnElement[int]] = {
+    Viewer.ONE_VENDOR: VENDOR,
+    Viewer.RULED_VENDOR: VENDOR,
+    Viewer.EVERY_VENDOR: vendors.c.id,
+}
+# The viewers of whom a group may open records; the statements of all others have no groups.
+_WITH_GROUPS = frozenset({Viewer.RULED_VENDOR, Viewer.EVERY_VENDOR})
 
 
 def _is_seen(viewer: Viewer, seen: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
@@ -90,6 +110,52 @@ def _is_seen(viewer: Viewer, seen: sa.FromClause, *conditions: sa.ColumnElement[
     if viewer is Viewer.ALL_ORGS:
         return sa.true()
     return has_row(seen, seen.c.vendor_id == _VENDORS[viewer], *conditions)
+
+
+def _select_memberships(
+    value: sa.ColumnElement[Any], table: sa.Table, sourced_id: sa.ColumnElement[str], viewer: Viewer
+) -> tuple[sa.FromClause, sa.Select[Any]]:
+    """Returns an alias of group_members, and the SELECT of `value` for the memberships of a record in the groups of the
+    viewer. `value`: of the table group_members, or a constant."""
+    member, seen = group_members.alias(), visible_groups.alias()
+    shown = member.c[value.name] if isinstance(value, sa.Column) else value
+    kind = (tables.users if table is tables.demographics else table).name
+    rows = (
+        sa.select(shown)
+        .select_from(member.join(seen, seen.c.group_id == member.c.group_id))
+        .where(seen.c.vendor_id == _VENDORS[viewer], member.c.type == kind, member.c.sourced_id == sourced_id)
+    )
+    return member, rows.correlate_except(member, seen)
+
+
+def is_in_group(
+    table: sa.Table,
+    sourced_id: sa.ColumnElement[str],
+    rights: ContentRights,
+    condition: Callable[[Any], sa.ColumnElement[bool]] = lambda _member: sa.true(),
+) -> sa.ColumnElement[bool]:
+    """Returns the condition that a group of the viewer has the record with this id; False for a viewer without groups.
+    `condition`: of the columns `org_id` and `role` of the membership."""
+    if rights.viewer not in _WITH_GROUPS:
+        return sa.false()
+    member, rows = _select_memberships(sa.literal_column("1"), table, sourced_id, rights.viewer)
+    return sa.exists(rows.where(_shows_role(member.c.role, rights), condition(member.c)))
+
+
+def _shows_role(role: sa.ColumnElement[str], rights: ContentRights) -> sa.ColumnElement[bool]:
+    return sa.true() if rights.guardians else role.not_in(GUARDIAN_ROLES)
+
+
+def make_stamp(table: sa.Table, row: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[Any]:
+    """Returns the stamp of a record as the viewer sees it: where groups of the viewer have it, no earlier than it came
+    into them."""
+    stamp: sa.ColumnElement[Any] = row.c.date_last_modified
+    if rights.viewer is not Viewer.RULED_VENDOR or table not in GROUPED:
+        return stamp
+    member, rows = _select_memberships(group_members.c.since, table, row.c.sourced_id, rights.viewer)
+    latest = rows.with_only_columns(sa.func.max(member.c.since)).where(_shows_role(member.c.role, rights))
+    # GREATEST passes over NULL.
+    return sa.func.greatest(stamp, latest.scalar_subquery(), type_=Stamp)
 
 
 def select_whole_districts() -> sa.Select[str]:
@@ -147,10 +213,27 @@ def org_id_is_granted(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.Colum
     return _is_seen(viewer, visible, visible.c.org_id == org_id, visible.c.granted)
 
 
+def read_has_rules() -> sa.ColumnElement[bool]:
+    """Returns an expression for whether a vendor, a row of `vendors`, has a grant with rules."""
+    given = vendor_grants.alias()
+    return has_row(given, given.c.vendor_id == vendors.c.id, given.c.staff.is_not(None))
+
+
+def org_id_is_shared(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
+    """Returns the condition that the org with this id is granted, with rules or without."""
+    visible = visible_orgs.alias()
+    return _is_seen(viewer, visible, visible.c.org_id == org_id, visible.c.shared)
+
+
 def role_is_visible(role: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of user_roles is visible."""
     # A user has few roles. For a join, PostgreSQL would hash the visible orgs anew for each user of a page.
     granted = of_each_row(org_id_is_granted(role.c.org_id, rights.viewer))
+    if rights.viewer in _WITH_GROUPS:
+        held = is_in_group(
+            tables.users, role.c.user_id, rights, lambda m: (m.org_id == role.c.org_id) & (m.role == role.c.role)
+        )
+        granted |= of_each_row(held)
     return granted if rights.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 
@@ -183,6 +266,28 @@ def label_is_open(
     return _is_seen(rights.viewer, seen, seen.c.label_id == label_id, *conditions)
 
 
+def record_is_open(row: sa.FromClause, rights: ContentRights, opened: Opened | None = None) -> sa.ColumnElement[bool]:
+    """Returns the condition that the label or a group of `row` opens the record: the table of a record or an alias of
+    it; or the departures, for what has left. `opened`: as for `label_is_open`."""
+    by_label = label_is_open(row.c.label_id, rights, opened)
+    if rights.viewer not in _WITH_GROUPS:
+        return by_label
+
+    def has_role(columns: Any) -> sa.ColumnElement[bool]:
+        return sa.true() if opened is None else columns.role == opened.value
+
+    if row is departures:
+        return by_label | (group_is_visible(row.c.group_id, rights) & _shows_role(row.c.role, rights) & has_role(row.c))
+    table = row.element if isinstance(row, sa.Alias) else row
+    return by_label | is_in_group(tables.metadata.tables[str(table)], row.c.sourced_id, rights, has_role)
+
+
+def group_is_visible(group_id: sa.ColumnElement[int], rights: ContentRights) -> sa.ColumnElement[bool]:
+    """Returns the condition that a group is one of the viewer, who has groups."""
+    seen = visible_groups.alias()
+    return has_row(seen, seen.c.vendor_id == _VENDORS[rights.viewer], seen.c.group_id == group_id)
+
+
 def _is_open(seen: sa.FromClause, rights: ContentRights, opened: Opened | None) -> Iterator[sa.ColumnElement[bool]]:
     if not rights.guardians:
         yield seen.c.without_guardians
@@ -209,6 +314,8 @@ def session_id_is_visible(session_id: sa.ColumnElement[str], rights: ContentRigh
 
 # The tables whose rows are visible by their label.
 _BY_LABEL = frozenset({tables.courses, tables.users, tables.demographics, tables.enrollments})
+# The tables whose records a group may open.
+GROUPED = frozenset({tables.classes, *_BY_LABEL})
 _VISIBLE: Mapping[sa.Table, Callable[[sa.FromClause, ContentRights], sa.ColumnElement[bool]]] = {
     tables.orgs: lambda org, rights: org_id_is_visible(org.c.sourced_id, rights.viewer),
     tables.academic_sessions: _session_is_visible,
@@ -220,7 +327,10 @@ _VISIBLE: Mapping[sa.Table, Callable[[sa.FromClause, ContentRights], sa.ColumnEl
 def row_is_visible(table: sa.Table, row: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that `row`, the table or an alias of it, is visible. Raises KeyError for a table without a
     rule."""
-    return _VISIBLE[table](row, rights)
+    visible = _VISIBLE[table](row, rights)
+    if table in GROUPED and rights.viewer in _WITH_GROUPS:
+        visible |= is_in_group(table, row.c.sourced_id, rights)
+    return visible
 
 
 def find_visible_rows(table: sa.Table, rights: ContentRights) -> sa.ColumnElement[bool]:

@@ -83,7 +83,7 @@ class RosterField(fields.Field[Any]):
         """Returns the expression that a filter compares for `path`, a name of `filter_types`."""
         raise NotImplementedError
 
-    def preselect(self, clause: TypedClause) -> sa.ColumnElement[bool] | None:
+    def preselect(self, clause: TypedClause, rights: ContentRights) -> sa.ColumnElement[bool] | None:
         """Returns a condition that all records of a clause on this field satisfy and that indexes answer, where the
         clause itself has to be evaluated for each row; else None."""
         return None

@@ -16,6 +16,7 @@ from roster_service.roster.json_text import entries, member
 from roster_service.roster.visibility import (
     ContentRights,
     MetadataOf,
+    make_stamp,
     org_id_is_visible,
     row_is_visible,
     session_id_is_visible,
@@ -64,7 +65,7 @@ def make_base_fields(table: sa.Table) -> tuple[Text, Token, Instant]:
     return (
         Text(table.c.sourced_id, "The id of the record in the SIS; it never changes", required=True),
         Token(table.c.status, STATUS, "Whether the record is in the export of the SIS", required=True),
-        Instant(table.c.date_last_modified, STAMP, required=True),
+        Instant(lambda rights: make_stamp(table, table, rights), STAMP, required=True),
     )
 
 

@@ -18,7 +18,7 @@ from oneroster_filter.typing import Span, TypedClause
 from roster_service.db import tables
 from roster_service.db.tables import Stamp
 from roster_service.roster.references import REFERENCES
-from roster_service.roster.visibility import ContentRights, row_is_visible
+from roster_service.roster.visibility import ContentRights, Viewer, make_stamp, row_is_visible
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import Instant
@@ -57,17 +57,17 @@ class StudentStamp(Instant):
     """The stamp of a student. (GREATEST passes over NULL, the stamp of what is not there.)"""
 
     def __init__(self, included: Included) -> None:
-        def make_stamp(rights: ContentRights) -> sa.ColumnElement[Any]:
-            return sa.func.greatest(_users.date_last_modified, *_list_stamps(included, rights))
+        def make_student_stamp(rights: ContentRights) -> sa.ColumnElement[Any]:
+            return sa.func.greatest(make_stamp(tables.users, tables.users, rights), *_list_stamps(included, rights))
 
-        super().__init__(make_stamp, STAMP, required=True)
+        super().__init__(make_student_stamp, STAMP, required=True)
         self.included = included
 
-    def preselect(self, clause: TypedClause) -> sa.ColumnElement[bool] | None:
+    def preselect(self, clause: TypedClause, rights: ContentRights) -> sa.ColumnElement[bool] | None:
         if clause.operator is not Operator.GREATER_OR_EQUAL or not isinstance(clause.value, Span):
             return None
         since = FilterValue(None, clause.value.first, type_=Stamp, unique=True)
-        return _users.sourced_id.in_(_select_changed_students(self.included, since))
+        return _users.sourced_id.in_(_select_changed_students(self.included, since, rights))
 
 
 def _list_stamps(included: Included, rights: ContentRights) -> Iterator[sa.ColumnElement[Any]]:
@@ -126,10 +126,14 @@ def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
     return _latest(latest, shown, is_enrollment_of_student(rights))
 
 
-def _select_changed_students(included: Included, since: sa.ColumnElement[Any]) -> sa.Select[str]:
+def _select_changed_students(included: Included, since: sa.ColumnElement[Any], rights: ContentRights) -> sa.Select[str]:
     """Selects the ids of the students whose stamp may be `since` or later, from the indexes of the stamps. It has
     further ids, of parts that the caller does not see."""
-    ids = sa.union(*_list_changed(included, since)).subquery("changed_students")
+    changed = [*_list_changed(included, since)]
+    if rights.viewer is Viewer.RULED_VENDOR:
+        came = tables.group_members.alias()
+        changed.append(sa.select(came.c.sourced_id).where(came.c.type == tables.users.name, came.c.since >= since))
+    ids = sa.union(*changed).subquery("changed_students")
     return sa.select(ids.c[0])
 
 

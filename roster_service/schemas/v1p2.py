@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.roster.json_text import entries, member
-from roster_service.roster.visibility import ContentRights, org_id_is_granted, role_is_visible
+from roster_service.roster.visibility import ContentRights, is_in_group, org_id_is_granted, role_is_visible
 from roster_service.roster.vocabulary import (
     CLASS_TYPES,
     ENROLLMENT_ROLES,
@@ -153,7 +153,10 @@ class User(records.UserRecord):
         ORG,
         _users.primary_org_id,
         "The main org of the user",
-        visible=lambda org_id, rights: org_id_is_granted(org_id, rights.viewer),
+        visible=lambda org_id, rights: (
+            org_id_is_granted(org_id, rights.viewer)
+            | is_in_group(tables.users, _users.sourced_id, rights, lambda member: member.org_id == org_id)
+        ),
     )
     resources = Unserved(RESOURCE)
 

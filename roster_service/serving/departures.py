@@ -59,7 +59,7 @@ def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) ->
     if not isinstance(listed, ListFilter):
         raise TypeError("the list shows no departures")
     left, record = tables.departures, table.alias("present_record")
-    is_there = has_row(record, record.c.sourced_id == left.c.sourced_id, listed.opens(record.c.label_id, rights))
+    is_there = has_row(record, record.c.sourced_id == left.c.sourced_id, listed.opens(record, rights))
     return (
         sa.select(
             left.c.sourced_id,
@@ -69,7 +69,7 @@ def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) ->
         )
         .where(
             left.c.type == table.name,
-            listed.opens(left.c.label_id, rights),
+            listed.opens(left, rights),
             departure_is_shown(left),
             ~is_there,
             *conditions,

@@ -18,8 +18,8 @@ from roster_service.roster.visibility import (
     ContentRights,
     Opened,
     has_row,
-    label_is_open,
     of_each_row,
+    record_is_open,
     role_is_visible,
     row_is_visible,
 )
@@ -29,17 +29,18 @@ from roster_service.schemas.version_words import Wording
 # Given the caller's content rights and the words of the version, the condition that selects the records of a path.
 # Statements join it by AND with the conditions of visibility and with the caller's own filter.
 PathFilter = Callable[[ContentRights, Wording], sa.ColumnElement[bool]]
-# Given the number of a label, the condition that it opens records in a list.
-LabelCondition = Callable[[sa.ColumnElement[int], ContentRights], sa.ColumnElement[bool]]
+# Given a record, or the departures, the condition that its label or group opens the record in a list.
+OpenCondition = Callable[[sa.FromClause, ContentRights], sa.ColumnElement[bool]]
 
 
 @dataclass(frozen=True)
 class ListFilter:
     """The path filter of a list that shows departures: of the records that a former label opened in it, and that the
-    present label does not. `condition`: selects the records; `opens`: whether a label opens records in the list."""
+    present label does not. `condition`: selects the records; `opens`: whether a label or a group opens records in the
+    list."""
 
     condition: PathFilter
-    opens: LabelCondition
+    opens: OpenCondition
 
     def __call__(self, rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
         """Returns the condition that selects the records."""
@@ -76,7 +77,7 @@ def no_condition(_rights: ContentRights, _wording: Wording) -> sa.ColumnElement[
 
 
 # All records of the resource.
-everything = ListFilter(no_condition, label_is_open)
+everything = ListFilter(no_condition, record_is_open)
 
 
 # --- by kind -----------------------------------------------------------------------------------------------------
@@ -101,11 +102,11 @@ def users_with_role(role: str) -> ListFilter:
     """Users with this role, `student` or `teacher`, at an org that the caller may see, if the version shows it."""
     opened = Opened(role)
 
-    def has_role(label_id: sa.ColumnElement[int], rights: ContentRights) -> sa.ColumnElement[bool]:
-        return label_is_open(label_id, rights, opened)
+    def has_role(row: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
+        return record_is_open(row, rights, opened)
 
     return ListFilter(
-        lambda rights, wording: has_role(_users.label_id, rights) & wording.shows_role(role, rights), has_role
+        lambda rights, wording: has_role(tables.users, rights) & wording.shows_role(role, rights), has_role
     )
 
 

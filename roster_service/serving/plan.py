@@ -24,7 +24,7 @@ from oneroster_filter import (
 )
 from oneroster_filter.typing import TypedExpr
 
-from roster_service.errors import Problem, RefusedRequestError
+from roster_service.errors import Problem, RefusedRequestError, describe_filter_error
 from roster_service.roster.visibility import ContentRights
 from roster_service.schemas.kinds import RosterField, find_vocabulary, list_hidden, list_roster_fields
 from roster_service.schemas.records import Record
@@ -125,13 +125,7 @@ def _check_filter(text: str, view: ResourceView) -> TypedExpr:
     try:
         return check(parse(text), view.filter_types)
     except FilterError as error:
-        raise RefusedRequestError(Problem.FILTER, _describe(error)) from None
-
-
-def _describe(error: FilterError) -> str:
-    position = "" if error.column is None else f" at column {error.column + 1} of the filter"
-    hint = f"; {error.hint}" if error.hint else ""
-    return f"{error.message}{position}{hint}"
+        raise RefusedRequestError(Problem.FILTER, describe_filter_error(error)) from None
 
 
 def _check_words(expression: TypedExpr | None, view: ResourceView) -> Iterator[Notice]:

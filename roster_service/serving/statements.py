@@ -144,7 +144,7 @@ def compile_clause(view: ResourceView, clause: TypedClause) -> sa.ColumnElement[
     # `contains_folded` (db/sql) can be leakproof: PostgreSQL may then evaluate it before the policies of row-level
     # security.
     condition = sqlalchemy_where(clause, functools.partial(find_source, view), contains=sa.func.contains_folded)
-    preselected = view.fields[clause.path[0]].preselect(clause)
+    preselected = view.fields[clause.path[0]].preselect(clause, view.rights)
     return condition if preselected is None else preselected & of_each_row(condition)
 
 

@@ -26,8 +26,11 @@ from roster_service.errors import Problem, RefusedRequestError
 from roster_service.roster.visibility import (
     ContentRights,
     Viewer,
+    group_is_visible,
     has_row,
+    is_in_group,
     org_id_is_granted,
+    org_id_is_shared,
     org_id_is_visible,
     role_is_visible,
 )
@@ -90,7 +93,7 @@ def authorize_students(engine: sa.Engine, holder: KeyHolder, params: StudentsPar
     """
     _require_flags(holder, params)
     rights = ContentRights(
-        viewer=Viewer.ONE_VENDOR,
+        viewer=Viewer.RULED_VENDOR if holder.has_rules else Viewer.ONE_VENDOR,
         guardians=PermissionFlag.CONTACTS in params.include,
         metadata=frozenset(),
         withheld=holder.withheld,
@@ -207,7 +210,7 @@ def _make_granted_schools_statement() -> sa.Select[str, str, str]:
     columns = (org.c.sourced_id, org.c.name, org.c.district_id)
     return (
         sa.select(*columns)
-        .where(is_listed, org_id_is_granted(org.c.sourced_id, Viewer.ONE_VENDOR))
+        .where(is_listed, org_id_is_shared(org.c.sourced_id, Viewer.ONE_VENDOR))
         .order_by(org.c.sourced_id)
     )
 
@@ -220,7 +223,7 @@ def _make_schools_statement() -> sa.Select[str]:
         org.c.type == "school",
         org.c.sourced_id == sa.any_(_REQUESTED_SCHOOLS),
         org.c.district_id == sa.any_(_REQUESTED_DISTRICTS),
-        org_id_is_granted(org.c.sourced_id, Viewer.ONE_VENDOR),
+        org_id_is_shared(org.c.sourced_id, Viewer.ONE_VENDOR),
     )
 
 
@@ -245,12 +248,21 @@ def _is_requested_student(rights: ContentRights, _wording: Wording) -> sa.Column
     )
 
 
-def _opens_requested_students(label_id: sa.ColumnElement[int], rights: ContentRights) -> sa.ColumnElement[bool]:
-    """The condition that a label opens students at a requested org."""
+def _opens_requested_students(row: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
+    """The condition that the label or a group opens students at a requested org."""
     label, requested = tables.visibility_labels.alias(), _select_requested_orgs()
     granted = requested.where(org_id_is_granted(requested.selected_columns[0], rights.viewer))
     is_open = label.c.student_orgs.overlap(sa.func.array(granted.scalar_subquery(), type_=CTexts))
-    return has_row(label, label.c.id == label_id, is_open)
+    by_label = has_row(label, label.c.id == row.c.label_id, is_open)
+    if rights.viewer is not Viewer.RULED_VENDOR:
+        return by_label
+
+    def is_requested(columns: Any) -> sa.ColumnElement[bool]:
+        return sa.and_(columns.role == "student", columns.org_id.in_(_select_requested_orgs()))
+
+    if row is tables.departures:
+        return by_label | (group_is_visible(row.c.group_id, rights) & is_requested(row.c))
+    return by_label | is_in_group(tables.users, row.c.sourced_id, rights, is_requested)
 
 
 _REQUESTED_STUDENTS = ListFilter(_is_requested_student, _opens_requested_students)

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import WHOLE, oauth_clients, vendor_grants, vendors, visible_feeds
+from roster_service.roster.visibility import read_has_rules
 from roster_service.roster.withheld import read_list
 from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.records import Record
@@ -79,7 +80,9 @@ def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[
 
 def _list_tokens(connection: sa.Connection) -> list[tuple[AccessToken, str]]:
     """Returns (token, hash of its visible orgs) for each enabled client and version, with all its scopes."""
-    of_vendor = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.flags, read_list().label("listed"))
+    rights = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.flags)
+    of_vendor = (*rights, read_list().label("listed"), read_has_rules().label("has_rules"))
+
     found = (
         sa.select(oauth_clients, *of_vendor, visible_feeds.c.visible_set)
         .select_from(oauth_clients.join(vendors).join(visible_feeds))
@@ -99,6 +102,7 @@ def _list_tokens(connection: sa.Connection) -> list[tuple[AccessToken, str]]:
                 client_version=client.version,
                 visibility_key=str(client.visibility_key),
                 withheld=find_withheld(client.listed, client.flags),
+                has_rules=client.has_rules,
                 scopes=tuple(scope for scope in scopes if scope.version == version),
                 key_id=None,
                 expires_at=0,

@@ -93,6 +93,7 @@ def add_class(district: District) -> None:
         schoolSourcedId=district.pick_school(),
         termSourcedIds=district.dice.choice(["t1", "t2", "t1,t2"]).replace("t", f"{district.feed}-t"),
         classType="scheduled",
+        subjects=district.dice.choice(["Math", "Art", "Math,Art", ""]),
     )
 
 
@@ -118,6 +119,7 @@ def add_person(district: District) -> None:
     word = district.dice.choice(["student", "student", "student", "teacher", "guardian"])
     user = district.name("u")
     district.add("users", user, givenName=f"Given {user}", email=f"{user}@example.org", middleName=f"Middle {user}")
+    district.rows["users"][user]["grades"] = district.dice.choice(["06", "07", "08"])
     add_role(district, user, word)
     if word == "student":
         district.add("demographics", user, sex="female", birthDate=f"2015-03-{district.dice.randint(10, 28)}")
@@ -262,6 +264,17 @@ def change_cells(file: str, column: str) -> Callable[[District], None]:
     return change
 
 
+def choose_cell(file: str, column: str, *values: str) -> Callable[[District], None]:
+    """A cell of a row is another one of some values."""
+
+    def change(district: District) -> None:
+        row = district.pick(file)
+        if row is not None:
+            row[column] = district.dice.choice([value for value in values if value != row[column]])
+
+    return change
+
+
 def change_primary_org(district: District) -> None:
     user = district.pick("users")
     if user is not None:
@@ -337,6 +350,8 @@ CHANGES: Mapping[str, Callable[[District], None]] = {
     "a person returns": come_back,
     "a role word changes": change_word,
     "agents change": change_agents,
+    "grades change": choose_cell("users", "grades", "06", "07", "08"),
+    "subjects change": choose_cell("classes", "subjects", "Math", "Art", "Math,Art", ""),
     "a name changes": change_cells("users", "givenName"),
     "a primary school changes": change_primary_org,
     "demographics change": change_demographics,

@@ -1,4 +1,4 @@
-"""A served roster of three feeds, five vendors who see different parts of it, and all that may happen to them."""
+"""A served roster of three feeds, eight vendors who see different parts of it, and all that may happen to them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from roster_service.feeds.roster_state import advance_restored_state
 from roster_service.people import end_exclusion, exclude_person, sweep
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.settings import Settings
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load
@@ -41,6 +42,12 @@ SCOPES = frozenset(ScopeName) - {ScopeName.CORE}
 OPEN = SCOPES - {ScopeName.GUARDIANS, ScopeName.GUARDIANS_METADATA}
 HIDDEN = frozenset({WithheldField.EMAIL, WithheldField.BIRTH_DATE, WithheldField.MIDDLE_NAME})
 
+GRADES = Rules("grades~'06,07'", None, Staff.ALL, guardians=True)
+SUBJECT = Rules(None, "subjects~'Math'", Staff.CLASSES, guardians=True)
+BOTH = Rules("grades~'06'", "subjects~'Math,Art'", Staff.CLASSES, guardians=False)
+NO_STAFF = Rules("givenName~'1' OR grades~'08'", "title~'1' OR subjects~'Art'", Staff.NONE, guardians=True)
+RULES = (GRADES, SUBJECT, BOTH, NO_STAFF)
+
 
 @dataclass
 class Vendor:
@@ -53,11 +60,14 @@ class Vendor:
     login: tuple[str, str] = ("", "")
     api_key: str = ""
     account: Mapping[str, str] = field(default_factory=dict)
+    # The rules of its grants, by district and school; a school of "" is the whole district.
+    rules: list[tuple[str, str, Rules]] = field(default_factory=list)
 
     @property
     def has_whole_districts(self) -> bool:
         """Whether it sees whole districts, and nothing else."""
-        return bool(self.grants) and all(schools is None for schools in self.grants.values())
+        schools = [*self.grants.values(), *(school or None for _, school, _ in self.rules)]
+        return bool(schools) and all(school is None for school in schools)
 
 
 def list_vendors() -> dict[str, Vendor]:
@@ -68,6 +78,11 @@ def list_vendors() -> dict[str, Vendor]:
         "a district": Vendor({"a-d": None}, OPEN),
         "two districts": Vendor({"a-d": None, "b-d": None}, SCOPES),
         "schools of two": Vendor({"a-d": ["a-s2"], "b-d": ["b-s1"]}, SCOPES, HIDDEN),
+        "some grades": Vendor({}, SCOPES, rules=[("a-d", "", GRADES), ("b-d", "", GRADES)]),
+        "some classes": Vendor({}, OPEN, rules=[("a-d", "", SUBJECT)]),
+        "two rules, and a school": Vendor(
+            {"b-d": ["b-s2"]}, SCOPES, rules=[("a-d", "a-s1", BOTH), ("a-d", "", GRADES), ("b-d", "", NO_STAFF)]
+        ),
     }
 
 
@@ -121,6 +136,8 @@ class World:
             vendor_rights.change_withheld(connection, TESTER, email, vendor.withheld)
             for district, schools in vendor.grants.items():
                 vendor_rights.set_district_grant(connection, TESTER, email, district, schools)
+            for district, school, rules in vendor.rules:
+                vendor_rights.grant(connection, TESTER, email, district, [school] if school else [], rules=rules)
             client = clients.add_client(connection, TESTER, email, "tests", list_scopes(vendor.scopes))
         vendor.login, vendor.api_key = (client.client_id, client.client_secret), added.api_key
         vendor.account = {"email": email, "password": str(added.password)}
@@ -137,6 +154,18 @@ class World:
         self.vendors[name].grants[district] = schools
         if schools == []:
             del self.vendors[name].grants[district]
+
+    def set_rules(self, name: str, district: str, rules: list[tuple[str, Rules]]) -> None:
+        """Makes the rules of a district these (school, rules); the vendor then has no other grant of it."""
+        vendor, email = self.vendors[name], self.find_email(name)
+        with self.engine.begin() as connection:
+            if district in vendor.grants or any(known == district for known, _, _ in vendor.rules):
+                vendor_rights.revoke(connection, TESTER, email, district)
+            for school, rule in rules:
+                vendor_rights.grant(connection, TESTER, email, district, [school] if school else [], rules=rule)
+        vendor.grants.pop(district, None)
+        vendor.rules = [item for item in vendor.rules if item[0] != district]
+        vendor.rules += [(district, school, rule) for school, rule in rules]
 
     def set_scopes(self, name: str, scopes: frozenset[ScopeName]) -> None:
         """Makes the scopes of the vendor's client these, of both versions."""
@@ -225,6 +254,7 @@ class World:
                 for district, schools in vendor.grants.items()
                 if district in known and (schools is None or known.intersection(schools))
             }
+            vendor.rules = [item for item in vendor.rules if item[0] in known]
 
     def restore(self) -> None:
         """The database was restored from a backup."""
@@ -292,8 +322,24 @@ def change_grant(world: World, name: str, district: str, schools: list[str] | No
     with world.engine.connect() as connection:
         active = tables.orgs.c.status == "active"
         known = set(connection.scalars(sa.select(tables.orgs.c.sourced_id).where(active)))
+    if any(ruled == district for ruled, _, _ in world.vendors[name].rules):
+        return name
     if known.issuperset([district, *(schools or ())]) if schools != [] else district in world.vendors[name].grants:
         world.grant(name, district, schools)
+    return name
+
+
+def change_rules(world: World, dice: Random) -> str:
+    """The rules of a district are others now, or begin, or end."""
+    name, district = dice.choice([it for it in sorted(world.vendors) if world.vendors[it].rules]), "a-d"
+    schools = [row["sourcedId"] for row in world.districts["a"].find("orgs", parentSourcedId=district)]
+    with world.engine.connect() as connection:
+        active = tables.orgs.c.status == "active"
+        known = set(connection.scalars(sa.select(tables.orgs.c.sourced_id).where(active)))
+    places = ["", *(school for school in schools if school in known)]
+    if district in known:
+        chosen = {(dice.choice(places), dice.choice(RULES)) for _ in range(dice.choice([1, 1, 2]))}
+        world.set_rules(name, district, sorted(chosen, key=str))
     return name
 
 
@@ -358,6 +404,7 @@ def show(world: World, dice: Random) -> None:
 RIGHTS: dict[str, Step] = {
     "schools are granted or revoked": change_schools,
     "a district is granted or revoked": change_district,
+    "rules change": change_rules,
     "scopes change": change_scopes,
     "withheld fields change": change_withheld,
     "flags change": change_flags,

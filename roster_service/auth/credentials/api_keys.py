@@ -44,7 +44,7 @@ class KeyHolder:
     """The vendor that holds an API key, and its grants, as this request has read them from the database.
 
     `districts`: granted as a whole; `schools`: granted singly; both are sourcedIds. `flags`: permission flags.
-    `withheld`: from the vendor. `state`: of the roster.
+    `withheld`: from the vendor. `has_rules`: whether one of its grants has rules. `state`: of the roster.
     """
 
     key_hash: bytes
@@ -56,6 +56,7 @@ class KeyHolder:
     schools: tuple[str, ...]
     flags: frozenset[str]
     withheld: frozenset[WithheldField]
+    has_rules: bool
     allowance: Allowance
     # The ids of the signing keys that are valid now.
     live_keys: frozenset[str]
@@ -134,6 +135,7 @@ def _find_holder(connection: sa.Connection, key_hash: bytes) -> KeyHolder | None
         schools=tuple(row.schools),
         flags=frozenset(row.flags),
         withheld=find_withheld(row.listed, row.flags),
+        has_rules=row.has_rules,
         allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
         live_keys=frozenset(row.live_keys),
         state=RosterState(row.revision, row.as_of, row.deletions_since),

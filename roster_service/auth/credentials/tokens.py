@@ -61,6 +61,8 @@ class AccessToken:
     visibility_key: str
     # A change of these, too, gives the grants another version.
     withheld: frozenset[WithheldField]
+    # Whether one of the grants has rules.
+    has_rules: bool
     scopes: tuple[Scope, ...]
     # The id of the key that signed the token; None for a client that was admitted without one: by a signed request.
     key_id: str | None
@@ -96,7 +98,7 @@ class AccessToken:
     @cached_property
     def rights(self) -> ContentRights:
         """The content rights of these scopes, less the withheld fields."""
-        return make_content_rights(self.scope_names, self.withheld)
+        return make_content_rights(self.scope_names, self.withheld, has_rules=self.has_rules)
 
     @cached_property
     def admission(self) -> Call:
@@ -173,6 +175,7 @@ def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
         visibility_key=str(UUID(claims["visibility_key"])),
         # A token without the claim is of a version that withheld nothing.
         withheld=frozenset(map(WithheldField, claims["withheld"])),
+        has_rules=bool(claims["has_rules"]),
         scopes=scopes,
         key_id=key_id,
         expires_at=float(claims["exp"]),

@@ -160,6 +160,10 @@ visible_orgs = sa.Table(
     sa.Column("whole_district", sa.Boolean, nullable=False),
     # The district of the org.
     sa.Column("district_id", CText),
+    # Whether a grant with or without rules opens the org; then it may be named as a school.
+    sa.Column("shared", sa.Boolean, nullable=False),
+    # Whether only grants with rules make the org visible: then it lists no courses.
+    sa.Column("narrowed", sa.Boolean, nullable=False),
     # The vendor's `visibility_key`: row-level security shows a row only to a transaction that was admitted with it.
     sa.Column("key", UUID, nullable=False),
     sa.Index(None, "key", "org_id"),
@@ -182,6 +186,33 @@ visible_labels = sa.Table(
     sa.Column("opens_teachers", sa.Boolean, nullable=False),
     # As in visible_orgs.
     sa.Column("key", UUID, nullable=False),
+)
+
+# The groups of each vendor: its grants with rules. `refresh_visible_orgs` writes these rows too.
+visible_groups = sa.Table(
+    "visible_groups",
+    metadata,
+    sa.Column("vendor_id", sa.ForeignKey("vendors.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("group_id", sa.Integer, primary_key=True, autoincrement=False),
+    # As in visible_orgs.
+    sa.Column("key", UUID, nullable=False),
+)
+
+# What the rules of a grant open. `refresh_groups` (feeds/sharing_groups.py) writes the rows.
+group_members = sa.Table(
+    "group_members",
+    metadata,
+    sa.Column("group_id", sa.ForeignKey("vendor_grants.id", ondelete="CASCADE"), primary_key=True),
+    # The name of the record's table. Demographics are open with their user.
+    sa.Column("type", CText, primary_key=True),
+    sa.Column("sourced_id", CText, primary_key=True),
+    # Of a user, a role and its org, which the group opens; else "".
+    sa.Column("org_id", CText, primary_key=True, server_default=sa.text("''")),
+    sa.Column("role", CText, primary_key=True, server_default=sa.text("''")),
+    # When it came into the group, or when what it shows through the group last changed: a stamp for those who see it by
+    # the group alone.
+    sa.Column("since", Stamp, nullable=False),
+    sa.Index(None, "group_id", "since"),
 )
 
 # The feeds of a vendor's visible orgs, each with its state; and, as the row of feed WHOLE, all of them together, with

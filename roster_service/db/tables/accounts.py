@@ -50,7 +50,9 @@ vendor_defaults = sa.Table(
     sa.CheckConstraint("singleton", name="singleton"),
 )
 
-# A row without a school grants the whole district; one with a school grants that school alone.
+# A row without a school grants the whole district; one with a school grants that school alone. A row with `staff` has
+# rules: it grants only what the rules open of these orgs, which is a group. A changed rule is a new row, so the id of a
+# group never means another rule.
 vendor_grants = sa.Table(
     "vendor_grants",
     metadata,
@@ -58,7 +60,18 @@ vendor_grants = sa.Table(
     sa.Column("vendor_id", sa.ForeignKey("vendors.id", ondelete="CASCADE"), nullable=False),
     sa.Column("district_id", CText, nullable=False),
     sa.Column("school_id", CText),
-    sa.UniqueConstraint("vendor_id", "district_id", "school_id", postgresql_nulls_not_distinct=True),
+    # Filters of users and of classes; NULL: all of them.
+    sa.Column("students", CText),
+    sa.Column("classes", CText),
+    # A word of `Staff`; NULL: the grant has no rules.
+    sa.Column("staff", CText),
+    # Whether guardians of shared students are shared, too, with those who may see guardians.
+    sa.Column("guardians", sa.Boolean, nullable=False, server_default=sa.text("true")),
+    sa.UniqueConstraint(
+        *("vendor_id", "district_id", "school_id", "students", "classes", "staff", "guardians"),
+        name="uq_vendor_grants_rules",
+        postgresql_nulls_not_distinct=True,
+    ),
 )
 
 oauth_clients = sa.Table(

@@ -319,10 +319,15 @@ departures = sa.Table(
     sa.Column("type", CText, primary_key=True),
     sa.Column("sourced_id", CText, primary_key=True),
     # The former label.
+    # 0: the record left a group.
     sa.Column("label_id", sa.Integer, primary_key=True),
     sa.Column("feed_id", sa.Integer, nullable=False),
     # The person whose record it is; NULL for a record of no person.
     sa.Column("person_id", CText, index=True),
     sa.Column("departed_at", Stamp, nullable=False),
+    # The group that it left, and of people the role and its org, by which the group had them; 0 and "" for a label.
+    sa.Column("group_id", sa.Integer, primary_key=True, server_default=sa.text("0")),
+    sa.Column("org_id", CText, primary_key=True, server_default=sa.text("''")),
+    sa.Column("role", CText, primary_key=True, server_default=sa.text("''")),
     sa.Index(None, "feed_id", "departed_at"),
 )

@@ -346,7 +346,10 @@ CREATE TABLE departures (
     feed_id integer NOT NULL,
     person_id text COLLATE "C",
     departed_at timestamptz(3) NOT NULL,
-    CONSTRAINT pk_departures PRIMARY KEY (type, sourced_id, label_id)
+    group_id integer DEFAULT 0 NOT NULL,
+    org_id text DEFAULT '' NOT NULL COLLATE "C",
+    role text DEFAULT '' NOT NULL COLLATE "C",
+    CONSTRAINT pk_departures PRIMARY KEY (type, sourced_id, label_id, group_id, org_id, role)
 );
 
 CREATE INDEX ix_departures_feed_id_departed_at ON departures (feed_id, departed_at);
@@ -387,10 +390,28 @@ CREATE TABLE vendor_grants (
     vendor_id integer NOT NULL,
     district_id text NOT NULL COLLATE "C",
     school_id text COLLATE "C",
+    students text COLLATE "C",
+    classes text COLLATE "C",
+    staff text COLLATE "C",
+    guardians boolean DEFAULT true NOT NULL,
     CONSTRAINT pk_vendor_grants PRIMARY KEY (id),
-    CONSTRAINT uq_vendor_grants_vendor_id_district_id_school_id UNIQUE NULLS NOT DISTINCT (vendor_id, district_id, school_id),
+    CONSTRAINT uq_vendor_grants_rules UNIQUE NULLS NOT DISTINCT (vendor_id, district_id, school_id, students, classes, staff, guardians),
     CONSTRAINT fk_vendor_grants_vendor_id FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
 );
+
+CREATE TABLE group_members (
+    group_id integer NOT NULL,
+    type text NOT NULL COLLATE "C",
+    sourced_id text NOT NULL COLLATE "C",
+    org_id text DEFAULT '' NOT NULL COLLATE "C",
+    role text DEFAULT '' NOT NULL COLLATE "C",
+    since timestamptz(3) NOT NULL,
+    CONSTRAINT pk_group_members PRIMARY KEY (type, sourced_id, group_id, org_id, role),
+    CONSTRAINT fk_group_members_group_id_vendor_grants FOREIGN KEY (group_id) REFERENCES vendor_grants(id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_group_members_group_id_since ON group_members (group_id, since);
+ALTER TABLE group_members ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE oauth_clients (
     client_id text NOT NULL COLLATE "C",
@@ -525,6 +546,8 @@ CREATE TABLE visible_orgs (
     whole_district boolean NOT NULL,
     key uuid NOT NULL,
     district_id text COLLATE "C",
+    shared boolean NOT NULL,
+    narrowed boolean NOT NULL,
     CONSTRAINT pk_visible_orgs PRIMARY KEY (vendor_id, org_id)
 );
 
@@ -545,6 +568,16 @@ CREATE TABLE visible_labels (
 );
 
 ALTER TABLE visible_labels ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE visible_groups (
+    vendor_id integer NOT NULL,
+    group_id integer NOT NULL,
+    key uuid NOT NULL,
+    CONSTRAINT pk_visible_groups PRIMARY KEY (vendor_id, group_id),
+    CONSTRAINT fk_visible_groups_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
+);
+
+ALTER TABLE visible_groups ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE visible_feeds (
     vendor_id integer NOT NULL,

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION admit_key_holder(
     OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer,
     OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[],
     OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[],
-    OUT revision bigint, OUT as_of timestamptz, OUT deletions_since timestamptz
+    OUT revision bigint, OUT as_of timestamptz, OUT deletions_since timestamptz, OUT has_rules boolean
 ) RETURNS SETOF record
 LANGUAGE plpgsql ROWS 1 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -37,7 +37,8 @@ BEGIN
         ARRAY(
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
-        state.revision, state.as_of, state.deletions_since
+        state.revision, state.as_of, state.deletions_since,
+        EXISTS (SELECT FROM visible_groups own WHERE own.vendor_id = admitted.id)
     FROM visible_feeds state WHERE state.vendor_id = admitted.id AND state.feed_id = 0;
 END
 $$;

@@ -15,7 +15,10 @@ DECLARE
     cap timestamptz;
     districts text[];
     schools text[];
+    plain_districts text[];
+    plain_schools text[];
     lost integer[];
+    has_other_groups boolean;
     has_other_orgs boolean;
 BEGIN
     SELECT found.visibility_key, found.floor INTO STRICT current_key, current_floor
@@ -26,34 +29,75 @@ BEGIN
     schools := ARRAY(
         SELECT given.school_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL
     );
+    plain_districts := ARRAY(
+        SELECT given.district_id FROM vendor_grants given
+        WHERE given.vendor_id = vendor AND given.school_id IS NULL AND given.staff IS NULL
+    );
+    plain_schools := ARRAY(
+        SELECT given.school_id FROM vendor_grants given
+        WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL AND given.staff IS NULL
+    );
+    -- A group, too, is a right of the vendor, whose records have no stamp of it.
+    WITH wanted AS (
+        SELECT given.id AS group_id FROM vendor_grants given
+        WHERE given.vendor_id = vendor AND given.staff IS NOT NULL
+    ), gone AS (
+        DELETE FROM visible_groups known
+        WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.group_id = known.group_id)
+        RETURNING known.group_id
+    ), kept AS (
+        INSERT INTO visible_groups AS known (vendor_id, group_id, key)
+        SELECT vendor, wanted.group_id, current_key FROM wanted
+        ON CONFLICT (vendor_id, group_id) DO UPDATE SET key = excluded.key WHERE known.key <> excluded.key
+    )
+    SELECT EXISTS (SELECT FROM gone) OR EXISTS (
+        SELECT FROM wanted WHERE NOT EXISTS (
+            SELECT FROM visible_groups known WHERE known.vendor_id = vendor AND known.group_id = wanted.group_id
+        )
+    ) INTO has_other_groups;
     WITH wanted AS (
         SELECT org.sourced_id AS org_id, org.feed_id, org.district_id,
-            org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
-            org.sourced_id = ANY (districts) AS whole_district
+            org.sourced_id = ANY (plain_schools) OR coalesce(org.district_id = ANY (plain_districts), false) AS granted,
+            org.sourced_id = ANY (plain_districts) AS whole_district,
+            org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS shared,
+            NOT (
+                coalesce(org.district_id = ANY (plain_districts), false) OR org.sourced_id = ANY (plain_schools)
+                OR org.sourced_id IN (
+                    SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (plain_schools)
+                )
+            ) AS narrowed
         FROM orgs org
         WHERE org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
             OR org.sourced_id IN (SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (schools))
     ), former AS (
-        SELECT known.org_id, known.feed_id, known.granted, known.district_id
+        SELECT known.org_id, known.feed_id, known.granted, known.district_id, known.shared, known.narrowed
         FROM visible_orgs known WHERE known.vendor_id = vendor
     ), gone AS (
         DELETE FROM visible_orgs known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.org_id = known.org_id)
     ), kept AS (
-        INSERT INTO visible_orgs AS known (vendor_id, org_id, feed_id, granted, whole_district, district_id, key)
+        INSERT INTO visible_orgs AS known (
+            vendor_id, org_id, feed_id, granted, whole_district, district_id, shared, narrowed, key
+        )
         SELECT vendor, wanted.org_id, wanted.feed_id, wanted.granted, wanted.whole_district, wanted.district_id,
-            current_key
+            wanted.shared, wanted.narrowed, current_key
         FROM wanted
         ON CONFLICT (vendor_id, org_id) DO UPDATE
         SET feed_id = excluded.feed_id, granted = excluded.granted, whole_district = excluded.whole_district,
-            district_id = excluded.district_id, key = excluded.key
-        WHERE (known.feed_id, known.granted, known.whole_district, known.district_id, known.key) IS DISTINCT FROM (
-            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id, excluded.key
+            district_id = excluded.district_id, shared = excluded.shared, narrowed = excluded.narrowed,
+            key = excluded.key
+        WHERE (
+            known.feed_id, known.granted, known.whole_district, known.district_id, known.shared, known.narrowed,
+            known.key
+        ) IS DISTINCT FROM (
+            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id, excluded.shared,
+            excluded.narrowed, excluded.key
         )
     ), other_orgs AS (
         -- A school that changes its district is open as before, and leaves the list of students of the former one.
         SELECT org_id FROM former FULL JOIN wanted USING (org_id)
-        WHERE (former.granted, former.district_id) IS DISTINCT FROM (wanted.granted, wanted.district_id)
+        WHERE (former.granted, former.district_id, former.shared, former.narrowed)
+            IS DISTINCT FROM (wanted.granted, wanted.district_id, wanted.shared, wanted.narrowed)
     ), other_feeds AS (
         SELECT feed_id FROM (SELECT DISTINCT feed_id, true AS was FROM former) before
         FULL JOIN (SELECT DISTINCT feed_id, true AS is_now FROM wanted) after USING (feed_id)
@@ -67,14 +111,14 @@ BEGIN
         ),
         ARRAY(SELECT feed_id FROM former EXCEPT SELECT feed_id FROM wanted)
     INTO has_other_orgs, lost;
-    IF has_other_orgs THEN
+    IF has_other_orgs OR has_other_groups THEN
         current_floor := next_stamp();
         UPDATE vendors SET floor = current_floor WHERE id = vendor;
     END IF;
     -- A label opens its records if all of `all_orgs` are granted, and besides one of the other lists opens them.
     WITH parts AS (
         SELECT label.id AS label_id, part.list, coalesce(seen.granted, false) AS granted,
-            seen.org_id IS NOT NULL AS visible
+            seen.org_id IS NOT NULL AND NOT seen.narrowed AS visible
         FROM visibility_labels label CROSS JOIN LATERAL (
             SELECT 'all' AS list, unnest(label.all_orgs) AS org_id
             UNION ALL SELECT 'any', unnest(label.any_orgs)
@@ -121,7 +165,9 @@ BEGIN
     WHERE client.vendor_id = vendor AND client.as_of < client.floor AND (cap IS NULL OR client.floor <= cap);
     -- The hashes are salted, because they open orderings: nobody can compute them from known ids.
     WITH orgs_seen AS (
-        SELECT known.feed_id, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id) AS listed
+        SELECT known.feed_id, jsonb_agg(
+            jsonb_build_array(known.org_id, known.granted, known.narrowed) ORDER BY known.org_id
+        ) AS listed
         FROM visible_orgs known WHERE known.vendor_id = vendor GROUP BY known.feed_id
     ), parts AS (
         SELECT part.feed_id, part.listed, feed.revision, feed.as_of, feed.deletions_since, (
@@ -141,7 +187,9 @@ BEGIN
     ), wanted AS (
         SELECT part.*, encode(sha256(convert_to(
             jsonb_build_array(
-                state.salt, part.feed_id, part.listed,
+                state.salt, part.feed_id, part.listed, ARRAY(
+                    SELECT seen.group_id FROM visible_groups seen WHERE seen.vendor_id = vendor ORDER BY seen.group_id
+                ),
                 CASE WHEN current_floor >= part.first_departure THEN current_floor END
             )::text, 'UTF8'
         )), 'hex') AS visible_set

@@ -1,7 +1,14 @@
--- A departure is visible to those who see its label, the former one of the record, if it is later than the floors of the
+-- A departure is visible to those who see its label, the former one of the record, or whose group it left, if it is later than the floors of the
 -- vendor and of the client. A policy that reads another table gets the rows that the other table's policy shows.
 CREATE POLICY visible ON departures FOR SELECT USING (
-    EXISTS (SELECT FROM visibility_labels former WHERE former.id = departures.label_id)
+    (
+        EXISTS (SELECT FROM visibility_labels former WHERE former.id = departures.label_id)
+        OR (
+            EXISTS (SELECT FROM visible_groups seen WHERE seen.group_id = departures.group_id)
+            AND (role NOT IN ('guardian', 'parent', 'relative')
+                OR (SELECT NULLIF(current_setting('roster.guardians', true), '')::boolean))
+        )
+    )
     AND EXISTS (
         SELECT FROM visible_feeds seen
         WHERE seen.feed_id = departures.feed_id AND seen.floor < departures.departed_at

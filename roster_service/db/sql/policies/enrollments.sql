@@ -1,12 +1,26 @@
--- An enrollment is visible if its school is granted, and its class and its user are visible. Of nearly all of them the
+-- An enrollment is visible if its school is granted, and its class and its user are visible, all without rules; or if one
+-- group has its class and its user. Of nearly all of them the
 -- school opens class and user, too; only of the others are these looked up. A policy that reads another table gets the
 -- rows that the other table's policy shows. The CASE keeps the planner from guessing that the condition halves the rows:
 -- the query filter has left visible ones only.
 CREATE POLICY visible ON enrollments FOR SELECT USING (CASE WHEN
     EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = enrollments.school_id AND seen.granted)
     AND (school_opens OR (
-        EXISTS (SELECT FROM classes taught WHERE taught.sourced_id = enrollments.class_id)
-        AND EXISTS (SELECT FROM user_roles held WHERE held.user_id = enrollments.user_id)
+        EXISTS (
+            SELECT FROM classes taught JOIN visible_orgs seen ON seen.org_id = taught.school_id AND seen.granted
+            WHERE taught.sourced_id = enrollments.class_id
+        )
+        AND EXISTS (
+            SELECT FROM user_roles held JOIN visible_orgs seen ON seen.org_id = held.org_id AND seen.granted
+            WHERE held.user_id = enrollments.user_id
+        )
     ))
+    OR EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = enrollments.school_id AND seen.shared)
+    AND EXISTS (
+        SELECT FROM group_members taught JOIN group_members person ON person.group_id = taught.group_id
+        WHERE taught.type = 'classes' AND taught.sourced_id = enrollments.class_id
+            AND person.type = 'users' AND person.sourced_id = enrollments.user_id
+            AND person.role NOT IN ('guardian', 'parent', 'relative')
+    )
 THEN 1 ELSE 0 END <> 0);
 ALTER TABLE enrollments ENABLE ROW LEVEL SECURITY;

@@ -1,10 +1,17 @@
--- A role of a user is visible if its org is granted, and a guardian's role only with the right to see guardians. A
+-- A role of a user is visible if its org is granted without rules or a group has the role, and a guardian's role only with the right to see guardians. A
 -- setting that was not set, or is left from another transaction of the session, reads as NULL: then no guardian is
 -- visible. PostgreSQL evaluates the scalar subquery once a statement. A policy that reads another table gets the rows
 -- that the other table's policy shows. The CASE keeps the planner from guessing that the condition halves the rows: the
 -- query filter has left visible ones only.
 CREATE POLICY visible ON user_roles FOR SELECT USING (CASE WHEN
-    EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = user_roles.org_id AND seen.granted)
+    (
+        EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = user_roles.org_id AND seen.granted)
+        OR EXISTS (
+            SELECT FROM group_members m
+            WHERE m.type = 'users' AND m.sourced_id = user_roles.user_id AND m.org_id = user_roles.org_id
+                AND m.role = user_roles.role
+        )
+    )
     AND (role NOT IN ('guardian', 'parent', 'relative')
         OR (SELECT NULLIF(current_setting('roster.guardians', true), '')::boolean))
 THEN 1 ELSE 0 END <> 0);

@@ -12,7 +12,7 @@ CREATE POLICY visible ON visibility_labels FOR SELECT USING (
                 seen.granted AND seen.org_id = ANY (guardian_orgs)
                 AND (SELECT NULLIF(current_setting('roster.guardians', true), '')::boolean)
             )
-            OR seen.org_id = ANY (listed_orgs)
+            OR (NOT seen.narrowed AND seen.org_id = ANY (listed_orgs))
     )
 );
 ALTER TABLE visibility_labels ENABLE ROW LEVEL SECURITY;
