@@ -129,7 +129,7 @@ def list_received(connection: sa.Connection) -> Mapping[str, Received]:
     with_key = {credential.vendor for credential in valid if credential.kind is CredentialKind.API_KEY}
     clients = [client for client in list_clients(connection) if client.client_id in secrets]
     # A grant of what the roster does not have opens nothing.
-    seeing = set(connection.scalars(sa.select(visible_orgs.c.vendor_id).where(visible_orgs.c.granted).distinct()))
+    seeing = set(connection.scalars(sa.select(visible_orgs.c.vendor_id).where(visible_orgs.c.shared).distinct()))
     return {
         vendor.email: _find_received(
             vendor, [client for client in clients if client.vendor == vendor.email], has_key=vendor.email in with_key

@@ -35,7 +35,14 @@ from roster_service.db.tables import (
 )
 from roster_service.errors import CommandError
 from roster_service.roster.references import OF_PEOPLE
-from roster_service.roster.visibility import ContentRights, Opened, Viewer, label_is_open, row_is_visible
+from roster_service.roster.visibility import (
+    ContentRights,
+    Opened,
+    Viewer,
+    record_is_open,
+    role_is_visible,
+    row_is_visible,
+)
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import read_list
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
@@ -101,7 +108,7 @@ def list_access(
     received = list_received(connection)
     if part is not None:
         require_part(part)
-    conditions: list[sa.ColumnElement[bool]] = [visible_orgs.c.granted]
+    conditions: list[sa.ColumnElement[bool]] = [visible_orgs.c.shared]
     if vendor is not None:
         conditions.append(vendors.c.email == find_vendor(connection, vendor).email)
     if school is not None:
@@ -124,6 +131,7 @@ def list_access(
         conditions += [
             user_roles.c.user_id == person,
             sa.or_(role.not_in(GUARDIAN_ROLES), vendors.c.email.in_(seeing)),
+            role_is_visible(user_roles, _make_rights(guardians=True)),
         ]
     district = orgs.alias()
     whole = sa.exists().where(
@@ -216,6 +224,7 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
             granted = [place for place in places if place.org_id in vendor.granted]
             for client in clients[vendor.email]:
                 shown, reason = _judge(vendor, client, endpoint, table, places, granted)
+                reason += "" if vendor.rules is None else f"; its rules: {vendor.rules}"
                 found.append(Verdict(vendor.email, endpoint.resource.singular, client.name, shown, reason))
             if table is users and vendor.keys:
                 reason = _name(granted) if vendor.student else "a grant opens no school where it is a student"
@@ -284,7 +293,7 @@ def _judge(
         return False, f"the client lacks {' and '.join(endpoint.access.value)}"
     if vendor.with_guardians if guardians else vendor.without:
         return True, _name(granted)
-    return False, _explain_hidden(table, places, granted, guardians=guardians)
+    return False, _explain_hidden(table, places, granted, vendor.rules, guardians=guardians)
 
 
 def explain_hidden(
@@ -295,10 +304,14 @@ def explain_hidden(
     places = _read_places(connection, table, sourced_id)
     [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
     granted = [place for place in places if place.org_id in vendor.granted]
-    return _explain_hidden(table, places, granted, guardians=guardians)
+    return _explain_hidden(table, places, granted, vendor.rules, guardians=guardians)
 
 
-def _explain_hidden(table: sa.Table, places: Sequence[_Place], granted: Sequence[_Place], *, guardians: bool) -> str:
+def _explain_hidden(
+    table: sa.Table, places: Sequence[_Place], granted: Sequence[_Place], rules: str | None, *, guardians: bool
+) -> str:
+    if rules is not None and granted:
+        return "the rules of its grants do not open it"
     if table not in OF_PEOPLE:
         return "no grant of the vendor opens it"
     if not places:
@@ -345,10 +358,10 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         return sa.select(key).where(key == sourced_id, condition).correlate(vendors).exists().label(name)
 
     with_guardians, without = _EVERY[True], _EVERY[False]
-    student = label_is_open(users.c.label_id, without, Opened.STUDENT) if table is users else sa.false()
+    student = record_is_open(users, without, Opened.STUDENT) if table is users else sa.false()
     granted = sa.select(visible_orgs.c.org_id).where(
         visible_orgs.c.vendor_id == vendors.c.id,
-        visible_orgs.c.granted,
+        visible_orgs.c.shared,
         visible_orgs.c.org_id == sa.any_(sa.literal([place.org_id for place in places], CTexts)),
     )
     return sa.select(
@@ -359,4 +372,24 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),
         ask(student, "student"),
+        _select_rules().label("rules"),
     ).order_by(vendors.c.email)
+
+
+def _make_rights(*, guardians: bool) -> ContentRights:
+    return ContentRights(viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset())
+
+
+def _select_rules() -> sa.ScalarSelect[str | None]:
+    """The rules of the grants of a vendor, as filters; NULL for a vendor without rules."""
+    given = vendor_grants.alias()
+    parts = (
+        sa.literal("students ", CText).concat(given.c.students),
+        sa.literal("classes ", CText).concat(given.c.classes),
+        sa.literal("staff ", CText).concat(given.c.staff),
+    )
+    named = sa.func.concat_ws(", ", *parts, type_=CText)
+    rules = sa.select(sa.func.string_agg(named, " or ")).where(
+        given.c.vendor_id == vendors.c.id, given.c.staff.is_not(None)
+    )
+    return rules.correlate(vendors).scalar_subquery()

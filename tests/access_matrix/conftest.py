@@ -11,12 +11,14 @@ from flask import Flask
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from roster_service.accounts import vendor_rights
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import KeyRing
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.roster.labels import label_unlabelled
 from roster_service.settings import Settings
+from tests.actors import TESTER
 from tests.conftest import close_app
 from tests.contract.client import FULL, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
@@ -60,6 +62,9 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
             given = [(district, ()) for district in grants.districts]
             given += [(by_id("orgs")[school]["district_id"], (school,)) for school in grants.schools]
             credentials[name] = add_vendor(connection, name, given)
+            for rule in grants.rules:
+                email, schools = f"{name}@vendors.example", [rule.school] if rule.school else []
+                vendor_rights.grant(connection, TESTER, email, rule.district, schools, rules=rule.make_rules())
         # A vendor without any grant is refused. This one has a grant of a district that the roster does not have.
         vendors = tables.vendors.c
         vendor = sa.select(vendors.id).where(vendors.email == "nothing@vendors.example").scalar_subquery()

@@ -94,7 +94,7 @@ def list_departures(eyes: Eyes, path: str) -> list[Departed]:
 
 def _opens(eyes: Eyes, left: Departed) -> bool:
     some = left.any | left.guardian if eyes.guardians else left.any
-    return left.all <= eyes.granted and bool(some & eyes.granted or left.listed & eyes.orgs)
+    return left.all <= eyes.granted and bool(some & eyes.granted or left.listed & eyes.listing_orgs)
 
 
 def _is_there(eyes: Eyes, left: Departed, word: str | None) -> bool:

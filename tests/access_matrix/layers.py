@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from roster_service import app
 from roster_service.db import tables
 from roster_service.db.roles import DatabaseRole
-from roster_service.db.tables import visible_labels, visible_orgs
+from roster_service.db.tables import visible_groups, visible_labels, visible_orgs
 from roster_service.roster import visibility
 from roster_service.roster.visibility import ContentRights, Opened, Viewer
 from roster_service.settings import Settings
@@ -74,10 +74,16 @@ def open_query_filter(patch: pytest.MonkeyPatch) -> None:
         roles = visibility._is_open(seen, dataclasses.replace(rights, guardians=True), opened)
         return visibility.has_row(seen, seen.c.label_id == label_id, *roles)
 
+    def has_group(group_id: sa.ColumnElement[int], _rights: ContentRights) -> sa.ColumnElement[bool]:
+        seen = visible_groups.alias()
+        return visibility.has_row(seen, seen.c.group_id == group_id)
+
     always = {
         "row_is_visible": lambda _table, _row, _rights: sa.true(),
         "org_id_is_visible": is_anyones,
         "org_id_is_granted": is_anyones,
+        "org_id_is_shared": is_anyones,
+        "group_is_visible": has_group,
         "role_is_visible": lambda _role, _rights: sa.true(),
         "label_is_open": has_label,
         "find_visible_rows": lambda _table, _rights: sa.true(),

@@ -247,7 +247,7 @@ class Shower:
             "pronouns": row["pronouns"],
             "roles": [self._role(role) for role in self.eyes.roles(row["sourced_id"]) if role["origin"] == "export"],
             "userProfiles": [self._profile(it) for it in sorted(profiles, key=lambda it: it["profile_id"])],
-            "primaryOrg": self.ref("org", "orgs", row["primary_org_id"], self.eyes.granted),
+            "primaryOrg": self.ref("org", "orgs", row["primary_org_id"], self.eyes.find_main_orgs(row["sourced_id"])),
         }
 
     def _role(self, role: Row) -> Json:
