@@ -18,7 +18,7 @@ from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
-from roster_service.feeds.sharing_groups import lock_groups, make_group
+from roster_service.feeds.sharing_groups import count_members, lock_groups, make_group
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, check_rules
@@ -32,9 +32,12 @@ def grant(
     schools: Sequence[str],
     flags: Sequence[PermissionFlag] = (),
     rules: Rules | None = None,
+    *,
+    even_nothing: bool = False,
 ) -> Vendor:
     """Grants a vendor a district, or only the schools `schools` of it, and permission flags. `district`: None to grant
-    flags alone. `rules`: None for all records of these orgs. Older tokens of the vendor end.
+    flags alone. `rules`: None for all records of these orgs; `even_nothing`: also rules that open no student and
+    no class now. Older tokens of the vendor end.
 
     `district` and `schools` are sourcedIds, identifiers or unique names. Raises CommandError for an unknown vendor,
     district or school, for a school of another district, for a filter that means nothing, and for rules of what the
@@ -57,6 +60,12 @@ def grant(
                 grant_id = connection.scalar(added)
                 if rules is not None and grant_id is not None:
                     make_group(connection, grant_id, None)
+                    opened = count_members(connection, grant_id)
+                    if not even_nothing and not (opened.get("users") and opened.get("classes")):
+                        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(opened.items())) or "nothing"
+                        raise CommandError(
+                            f"these rules open {counts} of {school_id or district_id} now; with --yes they are kept"
+                        )
         _set_flags(connection, vendor, {*vendor.flags, *flags})
     return find_vendor(connection, email)
 

@@ -156,9 +156,10 @@ def describe_withheld(item: Vendor) -> str:
 
 
 def describe_grant(grant: Grant) -> str:
-    """Returns the district and the school of a grant, as names with ids."""
+    """Returns the district and the school of a grant, as names with ids, and its rules in words."""
     district = _name_org(grant.district_id, grant.district_name)
-    return f"{district}: {'(whole)' if grant.school_id is None else _name_org(grant.school_id, grant.school_name)}"
+    place = "(whole)" if grant.school_id is None else _name_org(grant.school_id, grant.school_name)
+    return f"{district}: {place}" if grant.rules is None else f"{district}: {place}, only {grant.rules.describe()}"
 
 
 def _name_org(identifier: str, name: str | None) -> str:

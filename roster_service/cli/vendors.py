@@ -97,6 +97,7 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
     "--staff", type=click.Choice([word.value for word in Staff]), help="With --students or --classes: which staff."
 )
 @click.option("--no-guardians", is_flag=True, help="Not even the guardians of shared students.")
+@click.option("--yes", "even_nothing", is_flag=True, help="Also rules that open no class or nobody now.")
 @change_options
 def vendor_grant(
     email: str,
@@ -107,6 +108,7 @@ def vendor_grant(
     classes: str | None,
     staff: str | None,
     no_guardians: bool,
+    even_nothing: bool,
     as_json: bool,
 ) -> None:
     """Grant the vendor EMAIL a district, or only some schools of it, or permission flags.
@@ -125,7 +127,9 @@ def vendor_grant(
         raise click.UsageError("--school needs the --district that it lies in")
     with open_change() as (connection, actor):
         named = [PermissionFlag(flag) for flag in flags]
-        changed = vendor_rights.grant(connection, actor, email, district, schools, named, rules)
+        changed = vendor_rights.grant(
+            connection, actor, email, district, schools, named, rules, even_nothing=even_nothing
+        )
     show(changed, as_json, _describe_grants)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -15,19 +15,24 @@ from roster_service.console.filters import to_counted
 @dataclass(frozen=True)
 class DistrictAccess:
     """A district of which a vendor sees something. `granted`: the number of its granted schools, None for the whole
-    district; `schools`: how many it has."""
+    district, 0 for none without rules; `schools`: how many it has; `ruled`: what grants with rules open, in words."""
 
     district_id: str
     name: str
     granted: int | None
     schools: int
+    ruled: Sequence[str]
 
     @property
     def words(self) -> str:
         """The access, for people."""
         if self.granted is None:
-            return f"all of {self.name}"
-        return f"{self.granted} of {to_counted(self.schools, 'school')} of {self.name}"
+            plain = [f"all of {self.name}"]
+        elif self.granted or not self.ruled:
+            plain = [f"{self.granted} of {to_counted(self.schools, 'school')} of {self.name}"]
+        else:
+            plain = []
+        return "; ".join([*plain, *self.ruled])
 
 
 def list_district_access(connection: sa.Connection, vendor: Vendor) -> Sequence[DistrictAccess]:
@@ -39,10 +44,15 @@ def make_district_access(vendor: Vendor, named: Mapping[str, DistrictName]) -> S
     """As `list_district_access`. `named`: the districts of the roster."""
     found: dict[str, DistrictAccess] = {}
     for item in vendor.grants:
-        before, district = found.get(item.district_id), named.get(item.district_id)
-        is_whole = item.school_id is None or (before is not None and before.granted is None)
-        granted = None if is_whole else 1 + ((before and before.granted) or 0)
+        district = named.get(item.district_id)
         name = district.words if district else item.district_name or item.district_id
-        schools = district.schools if district else 0
-        found[item.district_id] = DistrictAccess(item.district_id, name, granted, schools)
+        before = found.get(item.district_id) or DistrictAccess(
+            item.district_id, name, 0, district.schools if district else 0, ()
+        )
+        if item.rules is not None:
+            ruled = f"of {item.school_name or item.school_id or name} only {item.rules.describe()}"
+            found[item.district_id] = replace(before, ruled=(*before.ruled, ruled))
+        else:
+            is_whole = item.school_id is None or before.granted is None
+            found[item.district_id] = replace(before, granted=None if is_whole else 1 + (before.granted or 0))
     return list(found.values())

@@ -14,11 +14,11 @@ from roster_service.accounts.parts import explain_nothing, list_received
 from roster_service.accounts.vendors import Vendor
 from roster_service.auth.access_log.reports import read_refused
 from roster_service.db.tables import orgs, users, visible_orgs
-from roster_service.roster.visibility import VENDOR, ContentRights, Opened, Viewer, label_is_open
+from roster_service.roster.visibility import VENDOR, ContentRights, Opened, Viewer, record_is_open
 
 # The parts whose lack a person asks for first.
 _ASKED_FOR = {"names": "names", "email": "e-mail", "guardians": "guardians", "birthDate": "birth dates"}
-_RIGHTS = ContentRights(viewer=Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
+_RIGHTS = ContentRights(viewer=Viewer.RULED_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ def summarize_vendor(connection: sa.Connection, vendor: Vendor) -> VendorSummary
     seen = sa.select(sa.func.count()).select_from(visible_orgs.join(orgs, orgs.c.sourced_id == visible_orgs.c.org_id))
     schools = seen.where(
         visible_orgs.c.vendor_id == vendor.id,
-        visible_orgs.c.granted,
+        visible_orgs.c.shared,
         orgs.c.type == SCHOOL,
         orgs.c.status == ACTIVE,
     )
-    is_pupil = label_is_open(users.c.label_id, _RIGHTS, Opened.STUDENT)
+    is_pupil = record_is_open(users, _RIGHTS, Opened.STUDENT)
     pupils = sa.select(sa.func.count()).select_from(users).where(users.c.status == ACTIVE, is_pupil)
     received = list_received(connection)[vendor.email]
     used = [item.used_at for item in list_credentials(connection) if item.vendor == vendor.email and item.used_at]

@@ -96,6 +96,13 @@ def make_group(connection: sa.Connection, grant_id: int, stamp: datetime | None)
         _stamp_parts(connection, grant_id, stamp)
 
 
+def count_members(connection: sa.Connection, grant_id: int) -> dict[str, int]:
+    """Returns how many records of each type the group of a grant has."""
+    number = sa.func.count(sa.distinct(group_members.c.sourced_id))
+    rows = sa.select(group_members.c.type, number).where(group_members.c.group_id == grant_id)
+    return {kind: count for kind, count in connection.execute(rows.group_by(group_members.c.type))}
+
+
 def _members(table: sa.Table, found: sa.TableClause = _WANTED, *roles: str) -> sa.Select[str]:
     """Selects the ids of a table among the rows of a temporary one; with `roles`, those with one of these roles."""
     rows = found.alias()

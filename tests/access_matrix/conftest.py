@@ -64,7 +64,9 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
             credentials[name] = add_vendor(connection, name, given)
             for rule in grants.rules:
                 email, schools = f"{name}@vendors.example", [rule.school] if rule.school else []
-                vendor_rights.grant(connection, TESTER, email, rule.district, schools, rules=rule.make_rules())
+                vendor_rights.grant(
+                    connection, TESTER, email, rule.district, schools, rules=rule.make_rules(), even_nothing=True
+                )
         # A vendor without any grant is refused. This one has a grant of a district that the roster does not have.
         vendors = tables.vendors.c
         vendor = sa.select(vendors.id).where(vendors.email == "nothing@vendors.example").scalar_subquery()

@@ -137,7 +137,9 @@ class World:
             for district, schools in vendor.grants.items():
                 vendor_rights.set_district_grant(connection, TESTER, email, district, schools)
             for district, school, rules in vendor.rules:
-                vendor_rights.grant(connection, TESTER, email, district, [school] if school else [], rules=rules)
+                vendor_rights.grant(
+                    connection, TESTER, email, district, [school] if school else [], rules=rules, even_nothing=True
+                )
             client = clients.add_client(connection, TESTER, email, "tests", list_scopes(vendor.scopes))
         vendor.login, vendor.api_key = (client.client_id, client.client_secret), added.api_key
         vendor.account = {"email": email, "password": str(added.password)}
@@ -162,7 +164,9 @@ class World:
             if district in vendor.grants or any(known == district for known, _, _ in vendor.rules):
                 vendor_rights.revoke(connection, TESTER, email, district)
             for school, rule in rules:
-                vendor_rights.grant(connection, TESTER, email, district, [school] if school else [], rules=rule)
+                vendor_rights.grant(
+                    connection, TESTER, email, district, [school] if school else [], rules=rule, even_nothing=True
+                )
         vendor.grants.pop(district, None)
         vendor.rules = [item for item in vendor.rules if item[0] != district]
         vendor.rules += [(district, school, rule) for school, rule in rules]
