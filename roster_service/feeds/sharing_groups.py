@@ -98,9 +98,9 @@ def make_group(connection: sa.Connection, grant_id: int, stamp: datetime | None)
 
 def count_members(connection: sa.Connection, grant_id: int) -> dict[str, int]:
     """Returns how many records of each type the group of a grant has."""
-    number = sa.func.count(sa.distinct(group_members.c.sourced_id))
+    number = sa.func.count(sa.distinct(group_members.c.sourced_id)).label("number")
     rows = sa.select(group_members.c.type, number).where(group_members.c.group_id == grant_id)
-    return {kind: count for kind, count in connection.execute(rows.group_by(group_members.c.type))}
+    return {row.type: row.number for row in connection.execute(rows.group_by(group_members.c.type))}
 
 
 def _members(table: sa.Table, found: sa.TableClause = _WANTED, *roles: str) -> sa.Select[str]:
