@@ -34,6 +34,8 @@ from roster_service.db.tables import (
     user_roles,
     users,
     vendor_grants,
+    vendors,
+    visible_labels,
 )
 from roster_service.roster.references import PERSONS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
@@ -158,9 +160,13 @@ def _list_wanted(grant: sa.Row[Any]) -> Iterator[Rows]:
         )
     if grant.guardians:
         named, naming = user_agents.alias(), user_agents.alias()
+        # Of active ones: the purge of a student, which has no stamp, ends no membership.
+        present = sa.select(users.c.sourced_id).where(
+            users.c.sourced_id.in_(_members(users, _WANTED, "student")), users.c.status == "active"
+        )
         of_students = sa.union(
-            sa.select(named.c.agent_id).where(named.c.user_id.in_(_members(users, _WANTED, "student"))),
-            sa.select(naming.c.user_id).where(naming.c.agent_id.in_(_members(users, _WANTED, "student"))),
+            sa.select(named.c.agent_id).where(named.c.user_id.in_(present)),
+            sa.select(naming.c.user_id).where(naming.c.agent_id.in_(present)),
         )
         yield held.where(user_roles.c.role.in_(GUARDIAN_ROLES), user_roles.c.user_id.in_(of_students))
     person = _WANTED.alias()
@@ -204,6 +210,15 @@ def _stamp_parts(connection: sa.Connection, grant_id: int, stamp: datetime) -> N
         sa.select(mate.c.user_id).where(mate.c.class_id.in_(taught)),
         sa.select(user_agents.c.user_id).where(user_agents.c.agent_id.in_(_members(users, _MOVED))),
     )
-    own = (group_members.c.group_id == grant_id) & (group_members.c.type == users.name)
-    changed = own & group_members.c.sourced_id.in_(touched)
+    # A user of another group of the vendor may name the agent, too.
+    owner = sa.select(vendor_grants.c.vendor_id).where(vendor_grants.c.id == grant_id).scalar_subquery()
+    own = group_members.c.group_id.in_(sa.select(vendor_grants.c.id).where(vendor_grants.c.vendor_id == owner))
+    changed = sa.and_(own, group_members.c.type == users.name, group_members.c.sourced_id.in_(touched))
     connection.execute(sa.update(group_members).where(changed).values(since=sa.literal(stamp, Stamp)))
+    # Whom the vendor sees without rules has no stamp that is for the vendor alone; so the vendor reads everything anew.
+    naming = user_agents.join(users, users.c.sourced_id == user_agents.c.user_id).join(
+        visible_labels, visible_labels.c.label_id == users.c.label_id
+    )
+    seen = sa.select(visible_labels.c.vendor_id).select_from(naming)
+    named = seen.where(visible_labels.c.vendor_id == owner, user_agents.c.agent_id.in_(_members(users, _MOVED)))
+    connection.execute(sa.update(vendors).where(vendors.c.id.in_(named)).values(floor=sa.func.next_stamp()))

@@ -230,7 +230,7 @@ def open_group(rule: Rule, roster: Roster) -> Group:
         if opened:
             roles.add((user, org, role))
     belonging = {user for user, _, _ in roles}
-    students = {user for user, _, role in roles if role == "student"}
+    students = {user for user, _, role in roles if role == "student" and users[user]["status"] == "active"}
     related = {row["agent_id"] for row in roster["user_agents"] if row["user_id"] in students}
     related |= {row["user_id"] for row in roster["user_agents"] if row["agent_id"] in students}
     if rule.guardians:

@@ -52,7 +52,9 @@ def test_copies_follow_groups(make_database: Callable[[], str], tmp_path: Path, 
             deltas = {name: consumer.update() for name, consumer in copies.items()}
             followed += sum(deltas.values())
             if kind in DATA and kind != "a purge":
-                assert all(deltas.values()), f"after {kind}, whole pulls for nothing: {deltas}"
+                # Of a vendor that sees some people without rules, an agent of theirs may come or go by a rule.
+                ruled_alone = [name for name in deltas if not world.vendors[name.rpartition(", ")[0]].grants]
+                assert all(deltas[name] for name in ruled_alone), f"after {kind}, whole pulls for nothing: {deltas}"
             wrong = find_wrong(copies)
             assert not wrong, "\n".join([f"after step {step}, {kind}:", *wrong])
         assert followed > STEPS_OF_A_RUN
