@@ -1,0 +1,72 @@
+"""Grants with rules: what is refused, and what the vendor is said to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import vendor_rights, vendors
+from roster_service.db import tables
+from roster_service.errors import CommandError
+from roster_service.schemas.sharing_rules import Rules, Staff
+from tests.actors import TESTER
+from tests.postgres.loaded import load_districts
+
+EMAIL = "ruled@vendor.example"
+RULES = Rules("status='active'", None, Staff.ALL, guardians=True)
+
+
+@pytest.fixture
+def give(engine: sa.Engine) -> Callable[[Rules | None], None]:
+    """Grants a vendor a district with these rules."""
+    load_districts(engine)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, EMAIL, "ruled")
+
+    def grant(rules: Rules | None) -> None:
+        with engine.begin() as connection:
+            vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", (), rules=rules)
+
+    return grant
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (replace(RULES, students="noSuchField='x'"), "noSuchField"),
+        (replace(RULES, classes="title~"), "column"),
+        (replace(RULES, classes="title='no such class'"), "with --yes"),
+    ],
+    ids=["an unknown field", "no filter", "nothing matches"],
+)
+def test_rules_that_mean_or_open_nothing_are_refused(
+    give: Callable[[Rules | None], None], engine: sa.Engine, rules: Rules, words: str
+) -> None:
+    with pytest.raises(CommandError, match=words):
+        give(rules)
+    with engine.connect() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(tables.vendor_grants)) == 0
+
+
+def test_rules_of_what_is_granted_without_rules_are_refused(give: Callable[[Rules | None], None]) -> None:
+    give(None)
+    with pytest.raises(CommandError, match="narrow nothing"):
+        give(RULES)
+
+
+def test_the_console_does_not_widen_a_grant_with_rules(give: Callable[[Rules | None], None], engine: sa.Engine) -> None:
+    give(RULES)
+    with engine.begin() as connection, pytest.raises(CommandError, match="has rules"):
+        vendor_rights.set_district_grant(connection, TESTER, EMAIL, "spr-district", None)
+
+
+def test_a_revoked_grant_takes_its_group(give: Callable[[Rules | None], None], engine: sa.Engine) -> None:
+    give(RULES)
+    count = sa.select(sa.func.count()).select_from(tables.group_members)
+    with engine.begin() as connection:
+        assert connection.scalar(count)
+        vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district")
+        assert not connection.scalar(count)
