@@ -46,7 +46,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) RETURNS SETOF record
+CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) RETURNS SETOF record
     LANGUAGE plpgsql SECURITY DEFINER ROWS 1
     SET search_path TO 'public', 'pg_temp'
     AS $$
@@ -77,7 +77,8 @@ BEGIN
         ARRAY(
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
-        state.revision, state.as_of, state.deletions_since
+        state.revision, state.as_of, state.deletions_since,
+        EXISTS (SELECT FROM visible_groups own WHERE own.vendor_id = admitted.id)
     FROM visible_feeds state WHERE state.vendor_id = admitted.id AND state.feed_id = 0;
 END
 $$;
@@ -226,7 +227,10 @@ DECLARE
     cap timestamptz;
     districts text[];
     schools text[];
+    plain_districts text[];
+    plain_schools text[];
     lost integer[];
+    has_other_groups boolean;
     has_other_orgs boolean;
 BEGIN
     SELECT found.visibility_key, found.floor INTO STRICT current_key, current_floor
@@ -237,34 +241,75 @@ BEGIN
     schools := ARRAY(
         SELECT given.school_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL
     );
+    plain_districts := ARRAY(
+        SELECT given.district_id FROM vendor_grants given
+        WHERE given.vendor_id = vendor AND given.school_id IS NULL AND given.staff IS NULL
+    );
+    plain_schools := ARRAY(
+        SELECT given.school_id FROM vendor_grants given
+        WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL AND given.staff IS NULL
+    );
+    -- A group, too, is a right of the vendor, whose records have no stamp of it.
+    WITH wanted AS (
+        SELECT given.id AS group_id FROM vendor_grants given
+        WHERE given.vendor_id = vendor AND given.staff IS NOT NULL
+    ), gone AS (
+        DELETE FROM visible_groups known
+        WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.group_id = known.group_id)
+        RETURNING known.group_id
+    ), kept AS (
+        INSERT INTO visible_groups AS known (vendor_id, group_id, key)
+        SELECT vendor, wanted.group_id, current_key FROM wanted
+        ON CONFLICT (vendor_id, group_id) DO UPDATE SET key = excluded.key WHERE known.key <> excluded.key
+    )
+    SELECT EXISTS (SELECT FROM gone) OR EXISTS (
+        SELECT FROM wanted WHERE NOT EXISTS (
+            SELECT FROM visible_groups known WHERE known.vendor_id = vendor AND known.group_id = wanted.group_id
+        )
+    ) INTO has_other_groups;
     WITH wanted AS (
         SELECT org.sourced_id AS org_id, org.feed_id, org.district_id,
-            org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
-            org.sourced_id = ANY (districts) AS whole_district
+            org.sourced_id = ANY (plain_schools) OR coalesce(org.district_id = ANY (plain_districts), false) AS granted,
+            org.sourced_id = ANY (plain_districts) AS whole_district,
+            org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS shared,
+            NOT (
+                coalesce(org.district_id = ANY (plain_districts), false) OR org.sourced_id = ANY (plain_schools)
+                OR org.sourced_id IN (
+                    SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (plain_schools)
+                )
+            ) AS narrowed
         FROM orgs org
         WHERE org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
             OR org.sourced_id IN (SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (schools))
     ), former AS (
-        SELECT known.org_id, known.feed_id, known.granted, known.district_id
+        SELECT known.org_id, known.feed_id, known.granted, known.district_id, known.shared, known.narrowed
         FROM visible_orgs known WHERE known.vendor_id = vendor
     ), gone AS (
         DELETE FROM visible_orgs known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.org_id = known.org_id)
     ), kept AS (
-        INSERT INTO visible_orgs AS known (vendor_id, org_id, feed_id, granted, whole_district, district_id, key)
+        INSERT INTO visible_orgs AS known (
+            vendor_id, org_id, feed_id, granted, whole_district, district_id, shared, narrowed, key
+        )
         SELECT vendor, wanted.org_id, wanted.feed_id, wanted.granted, wanted.whole_district, wanted.district_id,
-            current_key
+            wanted.shared, wanted.narrowed, current_key
         FROM wanted
         ON CONFLICT (vendor_id, org_id) DO UPDATE
         SET feed_id = excluded.feed_id, granted = excluded.granted, whole_district = excluded.whole_district,
-            district_id = excluded.district_id, key = excluded.key
-        WHERE (known.feed_id, known.granted, known.whole_district, known.district_id, known.key) IS DISTINCT FROM (
-            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id, excluded.key
+            district_id = excluded.district_id, shared = excluded.shared, narrowed = excluded.narrowed,
+            key = excluded.key
+        WHERE (
+            known.feed_id, known.granted, known.whole_district, known.district_id, known.shared, known.narrowed,
+            known.key
+        ) IS DISTINCT FROM (
+            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id, excluded.shared,
+            excluded.narrowed, excluded.key
         )
     ), other_orgs AS (
         -- A school that changes its district is open as before, and leaves the list of students of the former one.
         SELECT org_id FROM former FULL JOIN wanted USING (org_id)
-        WHERE (former.granted, former.district_id) IS DISTINCT FROM (wanted.granted, wanted.district_id)
+        WHERE (former.granted, former.district_id, former.shared, former.narrowed)
+            IS DISTINCT FROM (wanted.granted, wanted.district_id, wanted.shared, wanted.narrowed)
     ), other_feeds AS (
         SELECT feed_id FROM (SELECT DISTINCT feed_id, true AS was FROM former) before
         FULL JOIN (SELECT DISTINCT feed_id, true AS is_now FROM wanted) after USING (feed_id)
@@ -278,14 +323,14 @@ BEGIN
         ),
         ARRAY(SELECT feed_id FROM former EXCEPT SELECT feed_id FROM wanted)
     INTO has_other_orgs, lost;
-    IF has_other_orgs THEN
+    IF has_other_orgs OR has_other_groups THEN
         current_floor := next_stamp();
         UPDATE vendors SET floor = current_floor WHERE id = vendor;
     END IF;
     -- A label opens its records if all of `all_orgs` are granted, and besides one of the other lists opens them.
     WITH parts AS (
         SELECT label.id AS label_id, part.list, coalesce(seen.granted, false) AS granted,
-            seen.org_id IS NOT NULL AS visible
+            seen.org_id IS NOT NULL AND NOT seen.narrowed AS visible
         FROM visibility_labels label CROSS JOIN LATERAL (
             SELECT 'all' AS list, unnest(label.all_orgs) AS org_id
             UNION ALL SELECT 'any', unnest(label.any_orgs)
@@ -332,7 +377,9 @@ BEGIN
     WHERE client.vendor_id = vendor AND client.as_of < client.floor AND (cap IS NULL OR client.floor <= cap);
     -- The hashes are salted, because they open orderings: nobody can compute them from known ids.
     WITH orgs_seen AS (
-        SELECT known.feed_id, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id) AS listed
+        SELECT known.feed_id, jsonb_agg(
+            jsonb_build_array(known.org_id, known.granted, known.narrowed) ORDER BY known.org_id
+        ) AS listed
         FROM visible_orgs known WHERE known.vendor_id = vendor GROUP BY known.feed_id
     ), parts AS (
         SELECT part.feed_id, part.listed, feed.revision, feed.as_of, feed.deletions_since, (
@@ -352,7 +399,9 @@ BEGIN
     ), wanted AS (
         SELECT part.*, encode(sha256(convert_to(
             jsonb_build_array(
-                state.salt, part.feed_id, part.listed,
+                state.salt, part.feed_id, part.listed, ARRAY(
+                    SELECT seen.group_id FROM visible_groups seen WHERE seen.vendor_id = vendor ORDER BY seen.group_id
+                ),
                 CASE WHEN current_floor >= part.first_departure THEN current_floor END
             )::text, 'UTF8'
         )), 'hex') AS visible_set
@@ -701,7 +750,10 @@ CREATE TABLE public.departures (
     label_id integer NOT NULL,
     feed_id integer NOT NULL,
     person_id text COLLATE pg_catalog."C",
-    departed_at timestamp(3) with time zone NOT NULL
+    departed_at timestamp(3) with time zone NOT NULL,
+    group_id integer DEFAULT 0 NOT NULL,
+    org_id text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    role text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C"
 );
 
 CREATE VIEW public.disclosures AS
@@ -814,6 +866,15 @@ ALTER TABLE public.feeds ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE public.group_members (
+    group_id integer NOT NULL,
+    type text NOT NULL COLLATE pg_catalog."C",
+    sourced_id text NOT NULL COLLATE pg_catalog."C",
+    org_id text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    role text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    since timestamp(3) with time zone NOT NULL
 );
 
 CREATE TABLE public.last_uses (
@@ -1141,7 +1202,11 @@ CREATE TABLE public.vendor_grants (
     id integer NOT NULL,
     vendor_id integer NOT NULL,
     district_id text NOT NULL COLLATE pg_catalog."C",
-    school_id text COLLATE pg_catalog."C"
+    school_id text COLLATE pg_catalog."C",
+    students text COLLATE pg_catalog."C",
+    classes text COLLATE pg_catalog."C",
+    staff text COLLATE pg_catalog."C",
+    guardians boolean DEFAULT true NOT NULL
 );
 
 ALTER TABLE public.vendor_grants ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
@@ -1215,6 +1280,12 @@ CREATE TABLE public.visible_feeds (
     first_departure timestamp(3) with time zone
 );
 
+CREATE TABLE public.visible_groups (
+    vendor_id integer NOT NULL,
+    group_id integer NOT NULL,
+    key uuid NOT NULL
+);
+
 CREATE TABLE public.visible_labels (
     vendor_id integer NOT NULL,
     label_id integer NOT NULL,
@@ -1231,7 +1302,9 @@ CREATE TABLE public.visible_orgs (
     granted boolean NOT NULL,
     whole_district boolean NOT NULL,
     key uuid NOT NULL,
-    district_id text COLLATE pg_catalog."C"
+    district_id text COLLATE pg_catalog."C",
+    shared boolean NOT NULL,
+    narrowed boolean NOT NULL
 );
 
 ALTER TABLE ONLY public.alembic_version
@@ -1259,13 +1332,16 @@ ALTER TABLE ONLY public.delivery_runs
     ADD CONSTRAINT pk_delivery_runs PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.departures
-    ADD CONSTRAINT pk_departures PRIMARY KEY (type, sourced_id, label_id);
+    ADD CONSTRAINT pk_departures PRIMARY KEY (type, sourced_id, label_id, group_id, org_id, role);
 
 ALTER TABLE ONLY public.exclusions
     ADD CONSTRAINT pk_exclusions PRIMARY KEY (id_hash);
 
 ALTER TABLE ONLY public.feeds
     ADD CONSTRAINT pk_feeds PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.group_members
+    ADD CONSTRAINT pk_group_members PRIMARY KEY (type, sourced_id, group_id, org_id, role);
 
 ALTER TABLE ONLY public.last_uses
     ADD CONSTRAINT pk_last_uses PRIMARY KEY (vendor_id, caller);
@@ -1333,6 +1409,9 @@ ALTER TABLE ONLY public.visibility_labels
 ALTER TABLE ONLY public.visible_feeds
     ADD CONSTRAINT pk_visible_feeds PRIMARY KEY (vendor_id, feed_id);
 
+ALTER TABLE ONLY public.visible_groups
+    ADD CONSTRAINT pk_visible_groups PRIMARY KEY (vendor_id, group_id);
+
 ALTER TABLE ONLY public.visible_labels
     ADD CONSTRAINT pk_visible_labels PRIMARY KEY (vendor_id, label_id);
 
@@ -1364,7 +1443,7 @@ ALTER TABLE ONLY public.orderings
     ADD CONSTRAINT uq_orderings_query_feed_id_visible_set_revision UNIQUE (query, feed_id, visible_set, revision);
 
 ALTER TABLE ONLY public.vendor_grants
-    ADD CONSTRAINT uq_vendor_grants_vendor_id_district_id_school_id UNIQUE NULLS NOT DISTINCT (vendor_id, district_id, school_id);
+    ADD CONSTRAINT uq_vendor_grants_rules UNIQUE NULLS NOT DISTINCT (vendor_id, district_id, school_id, students, classes, staff, guardians);
 
 ALTER TABLE ONLY public.vendors
     ADD CONSTRAINT uq_vendors_email UNIQUE (email);
@@ -1393,6 +1472,8 @@ CREATE INDEX ix_delivery_runs_delivery_id_id ON public.delivery_runs USING btree
 CREATE INDEX ix_departures_feed_id_departed_at ON public.departures USING btree (feed_id, departed_at);
 
 CREATE INDEX ix_departures_person_id ON public.departures USING btree (person_id);
+
+CREATE INDEX ix_group_members_group_id_since ON public.group_members USING btree (group_id, since);
 
 CREATE INDEX ix_oauth_clients_vendor_id ON public.oauth_clients USING btree (vendor_id);
 
@@ -1425,6 +1506,9 @@ ALTER TABLE ONLY public.deliveries
 ALTER TABLE ONLY public.delivery_runs
     ADD CONSTRAINT fk_delivery_runs_delivery_id_deliveries FOREIGN KEY (delivery_id) REFERENCES public.deliveries(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.group_members
+    ADD CONSTRAINT fk_group_members_group_id_vendor_grants FOREIGN KEY (group_id) REFERENCES public.vendor_grants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.oauth_clients
     ADD CONSTRAINT fk_oauth_clients_vendor_id FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
 
@@ -1449,6 +1533,9 @@ ALTER TABLE ONLY public.vendor_grants
 ALTER TABLE ONLY public.visible_feeds
     ADD CONSTRAINT fk_visible_feeds_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.visible_groups
+    ADD CONSTRAINT fk_visible_groups_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.visible_labels
     ADD CONSTRAINT fk_visible_labels_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
 
@@ -1472,6 +1559,8 @@ CREATE POLICY console ON public.departures TO console_role USING (true);
 
 CREATE POLICY console ON public.enrollments TO console_role USING (true);
 
+CREATE POLICY console ON public.group_members TO console_role USING (true);
+
 CREATE POLICY console ON public.ordering_chunks TO console_role USING (true);
 
 CREATE POLICY console ON public.orderings TO console_role USING (true);
@@ -1492,6 +1581,8 @@ CREATE POLICY console ON public.visibility_labels TO console_role USING (true);
 
 CREATE POLICY console ON public.visible_feeds TO console_role USING (true);
 
+CREATE POLICY console ON public.visible_groups TO console_role USING (true);
+
 CREATE POLICY console ON public.visible_labels TO console_role USING (true);
 
 CREATE POLICY console ON public.visible_orgs TO console_role USING (true);
@@ -1503,6 +1594,8 @@ ALTER TABLE public.demographics ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.departures ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.enrollments ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.group_members ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.ordering_chunks ENABLE ROW LEVEL SECURITY;
 
@@ -1540,17 +1633,19 @@ END <> 0));
 
 CREATE POLICY visible ON public.classes FOR SELECT USING ((
 CASE
-    WHEN (EXISTS ( SELECT
+    WHEN ((EXISTS ( SELECT
        FROM public.visible_orgs seen
-      WHERE ((seen.org_id = classes.school_id) AND seen.granted))) THEN 1
+      WHERE ((seen.org_id = classes.school_id) AND seen.granted))) OR (EXISTS ( SELECT
+       FROM public.group_members m
+      WHERE ((m.type = 'classes'::text) AND (m.sourced_id = classes.sourced_id))))) THEN 1
     ELSE 0
 END <> 0));
 
 CREATE POLICY visible ON public.courses FOR SELECT USING ((
 CASE
     WHEN ((EXISTS ( SELECT
-       FROM public.orgs shown
-      WHERE (shown.sourced_id = courses.org_id))) OR (EXISTS ( SELECT
+       FROM public.visible_orgs seen
+      WHERE ((seen.org_id = courses.org_id) AND (NOT seen.narrowed)))) OR (EXISTS ( SELECT
        FROM public.classes taught
       WHERE ((taught.course_id = courses.sourced_id) AND (taught.status = 'active'::text))))) THEN 1
     ELSE 0
@@ -1564,23 +1659,35 @@ CASE
     ELSE 0
 END <> 0));
 
-CREATE POLICY visible ON public.departures FOR SELECT USING (((EXISTS ( SELECT
+CREATE POLICY visible ON public.departures FOR SELECT USING ((((EXISTS ( SELECT
    FROM public.visibility_labels former
-  WHERE (former.id = departures.label_id))) AND (EXISTS ( SELECT
+  WHERE (former.id = departures.label_id))) OR ((EXISTS ( SELECT
+   FROM public.visible_groups seen
+  WHERE (seen.group_id = departures.group_id))) AND ((role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif")))) AND (EXISTS ( SELECT
    FROM public.visible_feeds seen
   WHERE ((seen.feed_id = departures.feed_id) AND (seen.floor < departures.departed_at)))) AND (departed_at > COALESCE(( SELECT (NULLIF(current_setting('roster.floor'::text, true), ''::text))::timestamp with time zone AS "nullif"), '-infinity'::timestamp with time zone))));
 
 CREATE POLICY visible ON public.enrollments FOR SELECT USING ((
 CASE
-    WHEN ((EXISTS ( SELECT
+    WHEN (((EXISTS ( SELECT
        FROM public.visible_orgs seen
       WHERE ((seen.org_id = enrollments.school_id) AND seen.granted))) AND (school_opens OR ((EXISTS ( SELECT
-       FROM public.classes taught
+       FROM (public.classes taught
+         JOIN public.visible_orgs seen ON (((seen.org_id = taught.school_id) AND seen.granted)))
       WHERE (taught.sourced_id = enrollments.class_id))) AND (EXISTS ( SELECT
-       FROM public.user_roles held
-      WHERE (held.user_id = enrollments.user_id)))))) THEN 1
+       FROM (public.user_roles held
+         JOIN public.visible_orgs seen ON (((seen.org_id = held.org_id) AND seen.granted)))
+      WHERE (held.user_id = enrollments.user_id)))))) OR (EXISTS ( SELECT
+       FROM ((public.group_members own
+         JOIN public.group_members taught ON ((taught.group_id = own.group_id)))
+         JOIN public.group_members person ON ((person.group_id = own.group_id)))
+      WHERE ((own.type = 'enrollments'::text) AND (own.sourced_id = enrollments.sourced_id) AND (taught.type = 'classes'::text) AND (taught.sourced_id = enrollments.class_id) AND (person.type = 'users'::text) AND (person.sourced_id = enrollments.user_id) AND (person.role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])))))) THEN 1
     ELSE 0
 END <> 0));
+
+CREATE POLICY visible ON public.group_members FOR SELECT USING (((EXISTS ( SELECT
+   FROM public.visible_groups seen
+  WHERE (seen.group_id = group_members.group_id))) AND ((role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif"))));
 
 CREATE POLICY visible ON public.ordering_chunks USING ((EXISTS ( SELECT
    FROM public.orderings own
@@ -1628,9 +1735,11 @@ END <> 0));
 
 CREATE POLICY visible ON public.user_roles FOR SELECT USING ((
 CASE
-    WHEN ((EXISTS ( SELECT
+    WHEN (((EXISTS ( SELECT
        FROM public.visible_orgs seen
-      WHERE ((seen.org_id = user_roles.org_id) AND seen.granted))) AND ((role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif"))) THEN 1
+      WHERE ((seen.org_id = user_roles.org_id) AND seen.granted))) OR (EXISTS ( SELECT
+       FROM public.group_members m
+      WHERE ((m.type = 'users'::text) AND (m.sourced_id = user_roles.user_id) AND (m.org_id = user_roles.org_id) AND (m.role = user_roles.role))))) AND ((role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif"))) THEN 1
     ELSE 0
 END <> 0));
 
@@ -1648,15 +1757,19 @@ CREATE POLICY visible ON public.visibility_labels FOR SELECT USING (((NOT (EXIST
            FROM public.visible_orgs seen
           WHERE ((seen.org_id = needed.org_id) AND seen.granted))))))) AND (EXISTS ( SELECT
    FROM public.visible_orgs seen
-  WHERE ((seen.granted AND (seen.org_id = ANY (visibility_labels.any_orgs))) OR (seen.granted AND (seen.org_id = ANY (visibility_labels.guardian_orgs)) AND ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif")) OR (seen.org_id = ANY (visibility_labels.listed_orgs)))))));
+  WHERE ((seen.granted AND (seen.org_id = ANY (visibility_labels.any_orgs))) OR (seen.granted AND (seen.org_id = ANY (visibility_labels.guardian_orgs)) AND ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif")) OR ((NOT seen.narrowed) AND (seen.org_id = ANY (visibility_labels.listed_orgs))))))));
 
 CREATE POLICY visible ON public.visible_feeds FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
+
+CREATE POLICY visible ON public.visible_groups FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
 
 CREATE POLICY visible ON public.visible_labels FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
 
 CREATE POLICY visible ON public.visible_orgs FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
 
 ALTER TABLE public.visible_feeds ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.visible_groups ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.visible_labels ENABLE ROW LEVEL SECURITY;
 
@@ -1670,8 +1783,8 @@ GRANT USAGE ON SCHEMA public TO console_role;
 REVOKE ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) TO serving_role;
 
-REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) TO serving_role;
+REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) TO serving_role;
 
 REVOKE ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) TO serving_role;
@@ -1749,6 +1862,9 @@ GRANT SELECT(pause_from) ON TABLE public.feeds TO counters_role;
 GRANT SELECT(pause_until) ON TABLE public.feeds TO counters_role;
 
 GRANT SELECT(state) ON TABLE public.feeds TO counters_role;
+
+GRANT SELECT ON TABLE public.group_members TO serving_role;
+GRANT SELECT ON TABLE public.group_members TO console_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.last_uses TO counters_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.last_uses TO console_role;
@@ -1847,6 +1963,8 @@ GRANT SELECT(vendor_id) ON TABLE public.vendor_grants TO accounts_role;
 
 GRANT SELECT(district_id) ON TABLE public.vendor_grants TO accounts_role;
 
+GRANT SELECT(staff) ON TABLE public.vendor_grants TO accounts_role;
+
 GRANT SELECT ON TABLE public.vendors TO accounts_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendors TO console_role;
 
@@ -1855,6 +1973,9 @@ GRANT SELECT ON TABLE public.visibility_labels TO console_role;
 
 GRANT SELECT ON TABLE public.visible_feeds TO serving_role;
 GRANT SELECT ON TABLE public.visible_feeds TO console_role;
+
+GRANT SELECT ON TABLE public.visible_groups TO serving_role;
+GRANT SELECT ON TABLE public.visible_groups TO console_role;
 
 GRANT SELECT ON TABLE public.visible_labels TO serving_role;
 GRANT SELECT ON TABLE public.visible_labels TO console_role;
