@@ -104,7 +104,7 @@ def test_each_feed_has_its_age_its_rejected_rows_and_whether_it_is_held(watched:
     with watched.engine.begin() as connection:
         of_feed = "WHERE feed_id = (SELECT id FROM feeds WHERE name = 'shelbyville')"
         connection.execute(
-            sa.text(f"UPDATE sync_runs SET finished_at = now() - interval '2 days', refused = 7 {of_feed}")
+            sa.text(f"UPDATE sync_runs SET finished_at = now() - interval '2 days', rejected = 7 {of_feed}")
         )
     figures = read_figures(watched)
     assert find(figures, "roster_feed_age_seconds", feed="shelbyville") == pytest.approx(2 * 86_400, abs=600)
