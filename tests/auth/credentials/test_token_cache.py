@@ -43,6 +43,7 @@ class Desk:
             "vendor_id": 1,
             "visibility_key": "6f2c5d0e-0000-4000-8000-000000000000",
             "withheld": [],
+            "has_rules": False,
             **more,
         }
         claims = {name: value for name, value in claims.items() if value is not None}
