@@ -50,6 +50,7 @@ class Watch:
         # They keep their tokens, as consumers do, and need a new one only after a change of their rights.
         self.consumers = {(it, face): make_consumer(world, it, face) for it in world.vendors for face in INTERFACES}
         self.orgs: dict[str, set[str]] = {}
+        self.groups: dict[str, set[int]] = {}
         self.known_orgs: set[str] = set()
 
     def look(self) -> Iterator[tuple[str, str, str, Record]]:
@@ -71,22 +72,26 @@ class Watch:
 
     def read_tombstones(self, vendor: str) -> set[tuple[str, str]]:
         """(table, id) of the tombstones that a vendor sees. Forgets what was shown where it sees more orgs than before
-        of those that there were."""
+        of those that there were, and where it has another group."""
         rights = ContentRights(
-            Viewer.ONE_VENDOR, ScopeName.GUARDIANS in self.world.vendors[vendor].scopes, frozenset(), frozenset()
+            Viewer.RULED_VENDOR, ScopeName.GUARDIANS in self.world.vendors[vendor].scopes, frozenset(), frozenset()
         )
         found = set()
         with self.world.engine.connect() as connection:
             own = tables.vendors.c.email == self.world.find_email(vendor)
             number = connection.scalar(sa.select(tables.vendors.c.id).where(own))
-            granted = tables.visible_orgs.c.granted & (tables.visible_orgs.c.vendor_id == number)
+            granted = tables.visible_orgs.c.shared & (tables.visible_orgs.c.vendor_id == number)
             orgs = set(connection.scalars(sa.select(tables.visible_orgs.c.org_id).where(granted)))
+            own_groups = tables.visible_groups.c.vendor_id == number
+            groups = set(connection.scalars(sa.select(tables.visible_groups.c.group_id).where(own_groups)))
             for table in tables.ROSTER_TABLES:
                 gone = sa.select(table.c.sourced_id).where(table.c.status == "tobedeleted")
                 visible = gone.where(row_is_visible(table, table, rights))
                 found |= {(table.name, key) for key in connection.scalars(visible, {"vendor_id": number})}
-        if (orgs - self.orgs.get(vendor, orgs)) & self.known_orgs:
+        has_other_rules = bool(groups - self.groups.get(vendor, groups))
+        if has_other_rules or (orgs - self.orgs.get(vendor, orgs)) & self.known_orgs:
             self.shown[vendor].clear()
+        self.groups[vendor] = groups
         self.orgs[vendor] = orgs
         return found
 
