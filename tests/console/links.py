@@ -36,7 +36,7 @@ def find_addresses(
 def make_pattern(screen: Screen) -> re.Pattern[str]:
     """What the addresses of a screen match, without their query string."""
     path = re.sub(r"<int:[^>]+>", "[0-9]+", screen.path)
-    return re.compile(re.escape(ROOT) + re.sub(r"<[^>]+>", "[^/?#]+", path) + "$")
+    return re.compile(re.escape(ROOT) + re.sub(r"<[^>]+>", "[^/?#]+", re.sub(r"<int:[^>]+>", "[0-9]+", path)) + "$")
 
 
 def list_links(page: str) -> Iterator[str]:

@@ -37,7 +37,9 @@ def log_in(page: Page, order: dict) -> None:
 def find_addresses(page: Page, order: dict, left_out: set[str]) -> dict[str, str]:
     """The address of each screen but those left out: its path, or the first link to such a path that others have."""
     patterns = {
-        name: re.compile(re.escape(order["root"]) + re.sub(r"<[^>]+>", "[^/?#]+", path) + "$")
+        name: re.compile(
+            re.escape(order["root"]) + re.sub(r"<[^>]+>", "[^/?#]+", re.sub(r"<int:[^>]+>", "[0-9]+", path)) + "$"
+        )
         for name, path in order["screens"].items()
         if name not in left_out
     }
