@@ -39,7 +39,6 @@ from roster_service.db.tables import (
 )
 from roster_service.roster.references import PERSONS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
-from roster_service.schemas.sharing_rules import Staff, select_classes, select_students
 
 Rows = sa.Select[Any] | sa.CompoundSelect[Any]
 # Changes of grants with rules, and publications, take it before the row of a vendor: without it, a rule that is made
@@ -114,6 +113,9 @@ def _members(table: sa.Table, found: sa.TableClause = _WANTED, *roles: str) -> s
 
 def _list_wanted(grant: sa.Row[Any]) -> Iterator[Rows]:
     """Yields the SELECTs of the members; each may read what those before it have found."""
+    # The schemas take half a second to import, which a sync without such grants spares.
+    from roster_service.schemas.sharing_rules import Staff, select_classes, select_students
+
     own = orgs.c.sourced_id == grant.school_id if grant.school_id else orgs.c.district_id == grant.district_id
     granted = sa.select(orgs.c.sourced_id).where(own)
 

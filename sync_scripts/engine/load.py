@@ -148,7 +148,7 @@ def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord
                         allow_mass_delete=run.options.allow_mass_delete,
                         undoes=run.options.undoes,
                     )
-                    if digest is None or report.stamp is None or contents.deltas:
+                    if digest is None or report.stamp is None or contents.deltas or not run.options.keeps_copy:
                         return ended, kept
                     export = HeldExport(run.path, run.family, digest)
                     return ended, kept + keep_for_undo(connection, record, export, run.options.settings)

@@ -212,6 +212,7 @@ def make_command(family: Family) -> click.Command:
                     strict=strict,
                     approval=approval,
                     undoes=undoes,
+                    keeps_copy=True,
                     wait=wait,
                     actor=actor,
                     source=source,

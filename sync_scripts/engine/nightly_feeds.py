@@ -166,7 +166,11 @@ def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
     if not is_last:
         require_complete(feed.path)
     options = Options(
-        sync.settings, wait=sync.wait, notify=notify_steps(sync.notify, feed.name), require_complete=require_complete
+        sync.settings,
+        keeps_copy=True,
+        wait=sync.wait,
+        notify=notify_steps(sync.notify, feed.name),
+        require_complete=require_complete,
     )
     report = load(sync.engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
     code, ended = choose_exit_code(report), report.to_json()

@@ -65,6 +65,8 @@ class Options:
     approval: Approval | None = None
     # The run that this one takes back: it is not held, and loads no other export than the one before that run.
     undoes: int | None = None
+    # Keep a copy of the export in the data folder, for an undo.
+    keeps_copy: bool = False
     # Wait for another run of the feed, instead of raising LockedError.
     wait: bool = False
     # Who loads the export; None: the system user of this process.

@@ -72,6 +72,7 @@ def test_a_district_and_a_school_are_granted_and_revoked_by_name(
             "school_id": "spr-high",
             "district_name": NAME,
             "school_name": "Springfield High School",
+            "rules": None,
         }
     ]
     assert f"{NAME} (spr-district): Springfield High School (spr-high)" in roster("vendor", "list").stdout

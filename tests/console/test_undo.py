@@ -16,7 +16,7 @@ from tests.sync.export_changes import cell_of
 
 @pytest.mark.usefixtures("in_process")
 def test_a_run_is_taken_back_on_its_page(console: Console, browser: Browser, export: Path) -> None:
-    options = Options(Settings(home=console.home), allow_mass_delete=True)
+    options = Options(Settings(home=console.home), allow_mass_delete=True, keeps_copy=True)
     runs = []
     for name in ("First", "Second"):
         cell_of("users", "spr-student-1", "givenName", name)(export)

@@ -201,7 +201,7 @@ class World:
         folder = self.write(feed)
         if bend is not None:
             bend(folder)
-        load(self.engine, feed, folder, options=Options(self.settings, allow_mass_delete=True))
+        load(self.engine, feed, folder, options=Options(self.settings, allow_mass_delete=True, keeps_copy=True))
 
     def undo(self, feed: str) -> None:
         """An operator takes the last run that changed the feed back."""

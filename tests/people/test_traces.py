@@ -234,7 +234,7 @@ def test_a_purged_person_leaves_no_trace(service: Service) -> None:
         connection.execute(sa.text("UPDATE sync_runs SET started_at = started_at - interval '31 days'"))
         connection.execute(sa.text("UPDATE orderings SET made_at = made_at - interval '2 days'"))
     purge(service.engine, 7)
-    delete_expired(service.engine, Settings())
+    delete_expired(service.engine, Settings(home=service.home))
     delete_old_orderings(service.engine)
     # The reason was typed by an operator, and names the person.
     assert {place for place, _ in service.find()} == {"changes"}

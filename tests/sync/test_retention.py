@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -103,9 +104,11 @@ def test_a_log_is_kept_for_its_days_and_no_longer(engine: sa.Engine, name: str) 
     assert expire(engine) == {}
 
 
-def test_the_rows_of_a_run_go_before_the_run(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
+def test_the_rows_of_a_run_go_before_the_run(
+    engine: sa.Engine, copy_export: Callable[[str], Path], tmp_path: Path
+) -> None:
     export = copy_export(SPRINGFIELD)
-    options = Options(SETTINGS)
+    options = Options(replace(SETTINGS, home=tmp_path), keeps_copy=True)
     load(engine, "feed", export, options=options)
     cell_of("users", "spr-student-1", "givenName", "Zoe")(export)
     cell_of("users", "spr-aide-1", "enabledUser", "x")(export)

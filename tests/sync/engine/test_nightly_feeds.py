@@ -143,7 +143,7 @@ def test_a_marker_is_awaited(runs: Runs, springfield: Path) -> None:
 def test_an_export_that_changes_while_it_is_read_is_not_loaded(
     engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sync_scripts.engine import steps as engine_module
+    from sync_scripts.engine import load as engine_module
 
     real = engine_module.stage_export
 

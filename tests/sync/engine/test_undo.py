@@ -36,11 +36,14 @@ def settings(tmp_path: Path) -> Settings:
 def second(engine: sa.Engine, springfield: Path, settings: Settings) -> Path:
     """Two loads of the feed springfield: the second lacks a pupil, and names another one otherwise. The folder has the
     second export."""
-    load(engine, "springfield", springfield, options=Options(settings))
+    load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True))
     cell_of("users", "spr-student-1", "givenName", "Changed")(springfield)
     for file in ("users", "demographics"):
         without_rows(file, GONE)(springfield)
-    assert load(engine, "springfield", springfield, options=Options(settings)).outcome in ("done", "partial")
+    assert load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True)).outcome in (
+        "done",
+        "partial",
+    )
     return springfield
 
 
@@ -85,21 +88,21 @@ def test_an_undone_export_is_held_when_it_comes_again(
 ) -> None:
     run = find_last(engine)
     call("sync", "undo", run)
-    again = load(engine, "springfield", second, options=Options(settings))
+    again = load(engine, "springfield", second, options=Options(settings, keeps_copy=True))
     assert (again.outcome, again.message) == (
         "held",
         f"the export is that of run {run}, which run {run + 1} has taken back",
     )
     # An operator may approve it, and then it comes each night.
     assert call("sync", "approve", again.run).exit_code == 0
-    assert load(engine, "springfield", second, options=Options(settings)).outcome == "unchanged"
+    assert load(engine, "springfield", second, options=Options(settings, keeps_copy=True)).outcome == "unchanged"
 
 
 def test_an_undo_can_be_taken_back_too(engine: sa.Engine, second: Path, call: Call, settings: Settings) -> None:
     call("sync", "undo", find_last(engine))
     assert call("sync", "undo", find_last(engine)).exit_code == 0
     assert snapshot(engine, users)[GONE]["status"] == "tobedeleted"
-    assert load(engine, "springfield", second, options=Options(settings)).outcome == "unchanged"
+    assert load(engine, "springfield", second, options=Options(settings, keeps_copy=True)).outcome == "unchanged"
 
 
 def _lose_copy(engine: sa.Engine, settings: Settings) -> None:
@@ -169,9 +172,9 @@ def test_an_excluded_person_stays_out(engine: sa.Engine, second: Path, call: Cal
 def test_the_first_load_and_a_run_without_a_change_cannot_be_taken_back(
     engine: sa.Engine, springfield: Path, settings: Settings
 ) -> None:
-    load(engine, "springfield", springfield, options=Options(settings))
+    load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True))
     first = find_last(engine)
-    load(engine, "springfield", springfield, options=Options(settings))
+    load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True))
     with engine.connect() as connection:
         assert read_undo(connection, first).why_not == "it is the first load of the feed"
         assert read_undo(connection, first + 1).why_not == "it has changed nothing"
@@ -181,12 +184,12 @@ def test_two_private_copies_are_kept_and_none_without_values_of_changes(
     engine: sa.Engine, second: Path, settings: Settings
 ) -> None:
     cell_of("users", "spr-student-1", "givenName", "Again")(second)
-    load(engine, "springfield", second, options=Options(settings))
+    load(engine, "springfield", second, options=Options(settings, keeps_copy=True))
     last = find_last(engine)
     assert list_copies(settings) == [str(last - 1), str(last)]
     assert {path.stat().st_mode & 0o077 for path in (settings.home / FOLDER).glob("*")} == {0}
     cell_of("users", "spr-student-1", "givenName", "Without")(second)
-    load(engine, "springfield", second, options=Options(Settings(home=settings.home, change_days=0)))
+    load(engine, "springfield", second, options=Options(Settings(home=settings.home, change_days=0), keeps_copy=True))
     with engine.connect() as connection:
         assert "not kept" not in str(read_undo(connection, last + 1).why_not)
     assert str(last + 1) not in list_copies(settings)
