@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from roster_service import app
 from roster_service.db import tables
-from roster_service.db.roles import DatabaseRole
+from roster_service.db.roles import Addresses, DatabaseRole
 from roster_service.db.tables import visible_groups, visible_labels, visible_orgs
 from roster_service.roster import visibility
 from roster_service.roster.visibility import ContentRights, Opened, Viewer
@@ -102,8 +102,9 @@ def open_row_level_security(patch: pytest.MonkeyPatch) -> None:
     """Requests are served as the owner of the tables, whom row-level security does not hold."""
     prepare = app.prepare_database
 
-    def prepare_for_owner(settings: Settings, database_url: str) -> Mapping[DatabaseRole, str]:
-        return {**prepare(settings, database_url), DatabaseRole.SERVING: database_url}
+    def prepare_for_owner(settings: Settings, database_url: str, roles: Collection[DatabaseRole]) -> Addresses:
+        found = prepare(settings, database_url, roles)
+        return dataclasses.replace(found, urls={**found.urls, DatabaseRole.SERVING: database_url})
 
     patch.setattr(app, "prepare_database", prepare_for_owner)
 

@@ -15,7 +15,16 @@ from roster_service.auth.credentials.signing_keys import KeyRing
 from roster_service.auth.credentials.tokens import read_access_token
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_reading_engine, require_reading
-from roster_service.db.roles import READABLE, RIGHTS, WRITABLE, DatabaseRole, find_role, make_role_url, quote_name
+from roster_service.db.roles import (
+    READABLE,
+    RIGHTS,
+    VENDOR_ROLES,
+    WRITABLE,
+    DatabaseRole,
+    find_role,
+    make_role_url,
+    quote_name,
+)
 from roster_service.db.round_trip import Call
 from roster_service.errors import SettingError
 from tests.access_matrix.layers import open_row_level_security
@@ -219,7 +228,8 @@ def test_every_transaction_is_a_reader(serving: sa.Engine) -> None:
 # --- a raw session of a role, with whatever it can say -------------------------------------------------------------
 
 
-@pytest.fixture(params=DatabaseRole, ids=lambda role: role.value)
+# tests/cli/test_console_role.py has the role of the console.
+@pytest.fixture(params=VENDOR_ROLES, ids=lambda role: role.value)
 def raw(served: Served, request: pytest.FixtureRequest) -> Iterator[tuple[DatabaseRole, sa.Connection]]:
     """A session that logs in as a role, as whoever has its password can, and each of whose statements is a
     transaction."""
