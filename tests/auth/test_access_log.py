@@ -22,8 +22,10 @@ from roster_service.auth.access_log.entries import Disclosure, Entry, PersonHash
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log, read_usage
 from roster_service.auth.access_log.spool import REFUSED_NAME, Spool
 from roster_service.auth.access_log.writer import AccessLog
+from roster_service.db.engine import make_engine
 from roster_service.db.tables import HASH_BYTES, audit
 from roster_service.errors import RefusedRequestError
+from roster_service.feeds.roster_state import read_database_id
 from roster_service.settings import Settings
 
 MakeLog = Callable[..., AccessLog]
@@ -206,24 +208,33 @@ def test_another_worker_adopts_the_rows_of_a_killed_one(engine: sa.Engine, make_
     assert list(folder.iterdir()) == [own]
 
 
+def read_id(url: str) -> str:
+    """The id of a database."""
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        found = read_database_id(connection)
+    engine.dispose()
+    return found
+
+
 def test_a_service_of_another_database_moves_no_row_and_says_so(
     make_database: Callable[[], str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also one of a copy of the database. Rows in the folder above are of nobody."""
     settings = Settings(home=tmp_path)
-    urls = [make_database(), make_database()]
-    own, other = (open_spool(settings, url) for url in urls)
+    ids = [read_id(make_database()) for _ in range(2)]
+    own, other = (open_spool(settings, database_id) for database_id in ids)
     own.append(make_disclosure().make_line())
     own.close()
     [left] = settings.access_log_folder.rglob("*.jsonl")
     other.adopt()
     assert (other.list_waiting(), other.list_strangers()) == ((), [left])
     assert caplog.records == []
-    open_spool(settings, urls[1])
+    open_spool(settings, ids[1])
     assert [record.getMessage() for record in caplog.records] == [
         f"1 files of the access log are of another database, as {left}: only a service of that database moves them"
     ]
-    same = open_spool(settings, urls[0])
+    same = open_spool(settings, ids[0])
     same.adopt()
     assert (len(same.list_waiting()), same.list_strangers()) == (1, [])
     same.close()
