@@ -79,7 +79,7 @@ _SHOWN = tuple(
 # What the forms of the console write as rows of their own: accounts and rights.
 _ACCOUNTS = (
     *(tables.vendors, tables.vendor_defaults, tables.vendor_grants, tables.api_keys, tables.oauth_clients),
-    *(tables.operators, tables.operator_sessions, tables.visible_orgs, tables.last_uses),
+    *(tables.operators, tables.operator_sessions, tables.visible_orgs, tables.last_uses, tables.deliveries),
 )
 # The rows that go with an erased or hidden person.
 _OF_PEOPLE = (
@@ -124,10 +124,13 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         # What it has logged stays; the name of an erased person is taken out of a reason.
         f"INSERT, UPDATE (reason) ON {tables.changes.name}",
         f"INSERT, UPDATE ON {tables.feeds.name}",
-        f"UPDATE ON {_join_names((tables.sync_runs, tables.roster_state, tables.deliveries))}",
+        f"UPDATE ON {_join_names((tables.sync_runs, tables.roster_state))}",
         # A person who is erased or hidden.
         f"DELETE ON {_join_names(_OF_PEOPLE)}",
         f"UPDATE (date_last_modified) ON {tables.users.name}",
+        # The groups of grants with rules follow, with departures of what leaves them.
+        f"INSERT, UPDATE, DELETE ON {tables.group_members.name}",
+        f"INSERT ON {tables.departures.name}",
         f"INSERT, UPDATE, DELETE ON {tables.exclusions.name}",
         # The rows of the access log that ended workers of the machine have left.
         f"INSERT ON {tables.audit.name}",

@@ -26,7 +26,7 @@ def runs(console: Console, export: Path) -> tuple[int, int]:
     cell_of("users", "spr-student-2", "givenName", "Changed")(export)
     options = Options(Settings(home=console.home), allow_mass_delete=True)
     loaded = load(console.engine, "springfield", export, options=options)
-    assert loaded.refused > 0
+    assert loaded.rejected > 0
     without_rows("demographics", "spr-student-2")(export)
     held = load(
         console.engine, "springfield", export, options=Options(Settings(home=console.home, hold_least_records=5))

@@ -116,7 +116,7 @@ def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Consol
 def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(console: Console, browser: Browser) -> None:
     assert "No answer to a vendor had records of this person" in read(browser.get("/records/spr-student-3").text)
     assert console.client.call("v1p2", f"/demographics/{PUPIL}", vendor="springfield").status == 200
-    console.app.extensions["roster_access_log"].flush()
+    console.vendors.extensions["roster_access_log"].flush()
     page = read(browser.get(f"/records/{PUPIL}").text)
     with console.engine.connect() as connection:
         day = connection.scalar(sa.text("SELECT to_char(max(at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM audit"))
@@ -135,7 +135,7 @@ def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(console
 def test_a_person_who_left_is_known_by_the_log_alone(console: Console) -> None:
     gone = "spr-student-4"
     assert console.client.call("v1p2", f"/users/{gone}").status == 200
-    console.app.extensions["roster_access_log"].flush()
+    console.vendors.extensions["roster_access_log"].flush()
     with console.engine.begin() as connection:
         for table in ("user_roles", "user_agents", "enrollments", "demographics", "users"):
             column = "sourced_id" if table in ("users", "demographics") else "user_id"

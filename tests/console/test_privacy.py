@@ -15,7 +15,7 @@ def test_the_overview_says_what_the_log_and_the_rights_have(console: Console, br
     assert "No answer had records of people." in page
     for path, vendor in (("/schools", "north"), ("/students", "south"), ("/demographics", "springfield")):
         assert console.client.call("v1p2", path, vendor=vendor).status == 200
-    console.app.extensions["roster_access_log"].flush()
+    console.vendors.extensions["roster_access_log"].flush()
     page = read(browser.get("/privacy").text)
     with console.engine.connect() as connection:
         shown = connection.scalars(

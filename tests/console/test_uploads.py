@@ -46,7 +46,7 @@ ASKED = {
     "another form": (FORM, MAX_FORM_BYTES, "no token", None),
     "an export in another form": (FORM, MAX_FORM_BYTES + 1, "", 413),
     "a page": ("/console/feeds", MAX_FORM_BYTES, "", 405),
-    "another interface": (VENDOR, MAX_FORM_BYTES, "", 403),
+    "another interface": (VENDOR, MAX_FORM_BYTES, "", 404),
 }
 
 

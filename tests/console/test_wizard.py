@@ -49,7 +49,7 @@ def ask_token(console: Console, client_id: str, secret: str) -> int:
     login = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
     form = {"grant_type": "client_credentials"}
     headers = {"Authorization": f"Basic {login}"}
-    return console.app.test_client().post("/oauth/token", data=form, headers=headers).status_code
+    return console.vendors.test_client().post("/oauth/token", data=form, headers=headers).status_code
 
 
 def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
@@ -70,7 +70,7 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     assert "Link not used yet" in page
     assert "Secret not made yet" in page
     assert "No valid key" in page
-    caller = console.app.test_client()
+    caller = console.vendors.test_client()
     before = read_row(console, email)
     for _ in range(3):
         shown = caller.get(link)
@@ -136,7 +136,7 @@ def test_a_link_ends(console: Console, browser: Browser, reason: str) -> None:
     _, link = add(browser, email)
     with console.engine.begin() as connection:
         connection.execute(sa.text(ENDS[reason]), {"id": read_row(console, email).client_id})
-    caller = console.app.test_client()
+    caller = console.vendors.test_client()
     for answer in (caller.get(link), caller.post(link)):
         assert answer.status_code in (404, 410)
         assert "secret-" not in answer.text
@@ -146,7 +146,7 @@ def test_a_link_ends(console: Console, browser: Browser, reason: str) -> None:
 def test_of_two_who_press_at_once_one_gets_a_secret(console: Console, browser: Browser) -> None:
     _, link = add(browser, "twice@wizard.example")
     token = link.rpartition("/")[2]
-    counting = console.app.extensions["roster_counting_engine"]
+    counting = console.vendors.extensions["roster_counting_engine"]
 
     def press(_: int) -> bool:
         with counting.begin() as connection:
@@ -180,7 +180,7 @@ def test_a_refused_form_makes_nothing_and_keeps_the_text(
 def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> None:
     email = "leaked@wizard.example"
     _, link = add(browser, email)
-    [secret] = re.findall(r"secret-[\w-]{43}", console.app.test_client().post(link).text)
+    [secret] = re.findall(r"secret-[\w-]{43}", console.vendors.test_client().post(link).text)
     client_id = read_row(console, email).client_id
     with console.engine.connect() as connection:
         number = vendors.find_vendor(connection, email).id

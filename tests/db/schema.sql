@@ -1832,7 +1832,7 @@ GRANT SELECT ON TABLE public.classes TO console_role;
 GRANT SELECT ON TABLE public.courses TO serving_role;
 GRANT SELECT ON TABLE public.courses TO console_role;
 
-GRANT SELECT,UPDATE ON TABLE public.deliveries TO console_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deliveries TO console_role;
 
 GRANT SELECT ON TABLE public.delivery_runs TO console_role;
 
@@ -1840,7 +1840,7 @@ GRANT SELECT ON TABLE public.demographics TO serving_role;
 GRANT SELECT,DELETE ON TABLE public.demographics TO console_role;
 
 GRANT SELECT ON TABLE public.departures TO serving_role;
-GRANT SELECT,DELETE ON TABLE public.departures TO console_role;
+GRANT SELECT,INSERT,DELETE ON TABLE public.departures TO console_role;
 
 GRANT SELECT ON TABLE public.disclosures TO console_role;
 
@@ -1864,7 +1864,7 @@ GRANT SELECT(pause_until) ON TABLE public.feeds TO counters_role;
 GRANT SELECT(state) ON TABLE public.feeds TO counters_role;
 
 GRANT SELECT ON TABLE public.group_members TO serving_role;
-GRANT SELECT ON TABLE public.group_members TO console_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.group_members TO console_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.last_uses TO counters_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.last_uses TO console_role;
