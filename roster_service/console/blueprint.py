@@ -209,6 +209,7 @@ def _show_screen(screen: Screen, visit: Visit, status: int, error: str | None) -
 
 def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **values: Any) -> Response:
     may: Callable[[str], bool] = lambda verb: signed_in.role.includes(Verb(verb).least_role)  # noqa: E731
+    sees = {screen.name for screen in SCREENS if signed_in.role.includes(screen.least)}
     given = {"screen": None, "query": {}, "error": None, **values}
     section, opened = find_place(given["screen"], request.path.removeprefix(ROOT))
     return render_page(
@@ -219,6 +220,7 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
         section=section,
         opened=opened,
         may=may,
+        sees=sees,
         csrf=ensure_csrf(),
         messages=get_flashed_messages(),
         here=request.path,

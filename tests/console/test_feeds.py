@@ -367,7 +367,9 @@ def test_a_preview_has_a_memory(browser: Browser, export: Path, monkeypatch: pyt
     monkeypatch.setattr(export_previews, "BOUNDS", Bounds(seconds=60, memory_bytes=16 * 2**20))
     sent = browser.send("/feeds/path", name="greedy", format="oneroster", path=str(export))
     shown = read_until_ended(browser, sent.headers["Location"])
-    assert (shown["report"], "MemoryError" in shown["dry_run"]["text"]) == (None, True)
+    assert shown["report"] is None
+    # An import without memory may end with either.
+    assert re.search("MemoryError|SystemError", shown["dry_run"]["text"])
 
 
 def read_until_ended(browser: Browser, address: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from roster_service.db.tables import users
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.console.conftest import Browser, Console
+from tests.console.links import list_links, make_pattern
 from tests.sync.export_changes import cell_of, without_rows
 
 # A screen that is not named here is none of the role's.
@@ -59,6 +61,20 @@ def test_no_answer_names_a_person(console: Console, observer: Browser, runs: tup
         answer = observer.get(place + ending)
         assert answer.status_code == (404 if ending == ".csv" and place.count("/") == 2 and "runs/" in place else 200)
         assert [value for value in named if value in answer.text] == [], place
+
+
+def test_no_link_leads_to_a_screen_of_another_role(console: Console, observer: Browser, runs: tuple[int, int]) -> None:
+    others = [make_pattern(screen) for screen in SCREENS if screen.name not in SEEN]
+
+    def list_others(browser: Browser, place: str) -> list[str]:
+        page = browser.get(place).text
+        found = [*list_links(page), *re.findall(r'action="([^"]+)"', page)]
+        return [link for link in found if any(other.match(link.partition("?")[0]) for other in others)]
+
+    owner = console.log_in()
+    for place in ("", "/feeds", "/runs", "/disclosures/usage", "/account", *(f"/runs/{run}" for run in runs)):
+        assert list_others(owner, place), place
+        assert list_others(observer, place) == [], place
 
 
 def test_every_other_screen_is_refused(observer: Browser, runs: tuple[int, int]) -> None:
