@@ -34,6 +34,12 @@ NOTED = ("fingerprint", "row_id", "taken_back", "label_id", "school_opens", "par
 SPRINGFIELD, SHELBYVILLE = "springfield-1.1", "shelbyville-1.2"
 
 
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder of the test's own, for the loaders, which keep copies of exports there."""
+    monkeypatch.setenv("ROSTER_HOME", str(tmp_path_factory.getbasetemp() / "data folder of the sync"))
+
+
 @pytest.fixture
 def copy_export(tmp_path: Path) -> Callable[[str], Path]:
     """Copies one of the small exports to a folder of the test's own."""
