@@ -369,6 +369,7 @@ def test_the_embedded_service_has_its_console_beside_it(tmp_path: Path, free_por
         beside.kill()
         assert answers_ready(free_port)
         wait_for(lambda: is_open(free_port + 1))
+        wait_for(lambda: answers_ready(free_port + 1))
         assert answers_ready(free_port)
         process.send_signal(signal.SIGINT)
         process.wait(60)
