@@ -154,6 +154,12 @@ def shared_statements() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder of the tests for the settings of this process."""
+    monkeypatch.setenv("ROSTER_HOME", str(tmp_path_factory.getbasetemp() / "data folder"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def current_folder() -> Iterator[None]:
     """A test whose settings name no data folder must keep nothing: a held export would stay in the checkout."""

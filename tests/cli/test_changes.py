@@ -31,6 +31,9 @@ from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD, lend_engine
 from tests.sync.export_changes import cell_of, without_rows
 
+# Loaders keep copies of exports in the data folder.
+pytestmark = pytest.mark.usefixtures("own_home")
+
 Answer = Callable[..., Any]
 VENDOR, OPERATOR, REASON = "reading@vendor.example", "ann@district.example", "ticket 4711"
 

@@ -28,6 +28,9 @@ from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 from tests.sync.export_changes import cell_of, header
 
+# Loaders keep copies of exports in the data folder.
+pytestmark = pytest.mark.usefixtures("own_home")
+
 Answer = Callable[..., Any]
 START = "from roster_service.cli import main; main()"
 # A value that would turn the direction of the terminal, and that is markup of the library that prints tables.

@@ -35,9 +35,8 @@ SPRINGFIELD, SHELBYVILLE = "springfield-1.1", "shelbyville-1.2"
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A data folder of the test's own, for the loaders, which keep copies of exports there."""
-    monkeypatch.setenv("ROSTER_HOME", str(tmp_path_factory.getbasetemp() / "data folder of the sync"))
+def copies_apart(own_home: None) -> None:
+    """The loaders keep copies of exports in the data folder."""
 
 
 @pytest.fixture
