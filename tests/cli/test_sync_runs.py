@@ -28,9 +28,6 @@ from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 from tests.sync.export_changes import cell_of, header
 
-# Loaders keep copies of exports in the data folder.
-pytestmark = pytest.mark.usefixtures("own_home")
-
 Answer = Callable[..., Any]
 START = "from roster_service.cli import main; main()"
 # A value that would turn the direction of the terminal, and that is markup of the library that prints tables.
@@ -57,7 +54,9 @@ def test_the_runs_of_a_feed_are_listed(answer: Answer, engine: sa.Engine, export
     assert [run["run"] for run in answer("sync", "list", "--feed", "springfield")] == [3, 1]
 
 
-def test_a_run_loads_every_feed_and_ends_as_the_script_does(database_url: str, engine: sa.Engine, export: Path) -> None:
+def test_a_run_loads_every_feed_and_ends_as_the_script_does(
+    database_url: str, engine: sa.Engine, export: Path, tmp_path: Path
+) -> None:
     with engine.begin() as connection:
         rows = [
             {"name": name, "format": "oneroster", "path": str(path)}
@@ -65,7 +64,7 @@ def test_a_run_loads_every_feed_and_ends_as_the_script_does(database_url: str, e
         ]
         connection.execute(sa.insert(feeds), rows)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    environment |= {"ROSTER_DATABASE_URL": database_url, "ROSTER_EXPORT_AGE_MINUTES": "0"}
+    environment |= {"ROSTER_DATABASE_URL": database_url, "ROSTER_EXPORT_AGE_MINUTES": "0", "ROSTER_HOME": str(tmp_path)}
     command = [sys.executable, "-c", START, "sync", "run", "--jobs", "2", "--wait"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
