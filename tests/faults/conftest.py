@@ -83,7 +83,10 @@ def start(engine: sa.Engine, path: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "feed", "--json", str(path)]
     url = engine.url.render_as_string(hide_password=False)
     return subprocess.Popen(
-        command, env={**os.environ, "ROSTER_DATABASE_URL": url}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        env={**os.environ, "ROSTER_DATABASE_URL": url, "ROSTER_HOME": str(path.parent / "home")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
