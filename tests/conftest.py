@@ -160,12 +160,17 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("ROSTER_HOME", str(tmp_path_factory.getbasetemp() / "data folder"))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def current_folder() -> Iterator[None]:
-    """A test whose settings name no data folder must keep nothing: a held export would stay in the checkout."""
-    was_there = HOME.exists()
+@pytest.fixture(scope="session")
+def has_home() -> bool:
+    """Whether the checkout has a data folder, which is somebody's own."""
+    return HOME.exists()
+
+
+@pytest.fixture(autouse=True)
+def current_folder(has_home: bool) -> Iterator[None]:
+    """A test whose settings name no data folder must keep nothing: a copy of an export would stay in the checkout."""
     yield
-    assert was_there or not HOME.exists(), f"a test left the data folder {HOME.absolute()}"
+    assert has_home or not HOME.exists(), f"this test, or one beside it, left the data folder {HOME.absolute()}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -384,7 +384,7 @@ def test_a_consumer_misses_no_change_of_runs_side_by_side(
 TIMES = ("date_last_modified",)
 
 
-def test_two_jobs_give_the_roster_of_one(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
+def test_two_jobs_give_the_roster_of_one(engine: sa.Engine, tmp_path: Path, copy_export: Callable[[str], Path]) -> None:
     found = []
     paths = {name: copy_export(export) for name, export in FEEDS.items()}
     for jobs in (1, 2):
@@ -396,7 +396,8 @@ def test_two_jobs_give_the_roster_of_one(engine: sa.Engine, copy_export: Callabl
         for name in ("first", "second"):
             for feed, path in paths.items():
                 rename(path, feed, name)
-            sync = NightlySync(engine, Settings(sync_jobs=jobs, export_age_minutes=0), events.append)
+            settings = Settings(home=tmp_path / "home", sync_jobs=jobs, export_age_minutes=0)
+            sync = NightlySync(engine, settings, events.append)
             assert load_feeds(sync) == [0, 0]
         assert sorted(event["feed"] for event in events if "outcome" in event) == sorted([*FEEDS] * 2)
         found.append({table.name: strip(snapshot(engine, table)) for table in TABLES})
