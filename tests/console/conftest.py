@@ -57,12 +57,19 @@ class Browser:
         return found[1]
 
     def send(self, path: str, /, csrf_of: str = "/account", **form: Any) -> TestResponse:
-        """Sends a form, with the token of the page `csrf_of`."""
-        return self.client.post(ROOT + path, data={"csrf": self.read_csrf(csrf_of), **form})
+        """Sends a form, with the token of the page `csrf_of`; as browsers do, with line breaks of two characters."""
+        sent = {name: _break_lines(value) for name, value in form.items()}
+        return self.client.post(ROOT + path, data={"csrf": self.read_csrf(csrf_of), **sent})
 
     def log_in(self, email: str, password: str = PASSWORD) -> TestResponse:
         """Sends the form of the login."""
         return self.send("/login", csrf_of="/login", email=email, password=password)
+
+
+def _break_lines(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_break_lines(each) for each in value]
+    return value.replace("\r\n", "\n").replace("\n", "\r\n") if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)

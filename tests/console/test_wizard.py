@@ -25,7 +25,7 @@ FORM: dict[str, Any] = {
     "product": "students-teachers",
     "version": "v1p2",
     "district": ["shv-district"],
-    "school": ["spr-district\nspr-elementary"],
+    "school": ["spr-district\tspr-elementary"],
     "withhold": ["email", "birthDate"],
 }
 
@@ -161,7 +161,7 @@ REFUSED = {
     "no product": ({"product": ""}, "Choose what the product of the vendor reads"),
     "an unknown version": ({"version": "v9"}, "Choose what the product of the vendor reads"),
     "an unknown district": ({"district": ["nowhere"]}, "There is no district"),
-    "a school of another district": ({"school": ["spr-district\nshv-north"]}, "There is no school"),
+    "a school of another district": ({"school": ["spr-district\tshv-north"]}, "There is no school"),
 }
 
 

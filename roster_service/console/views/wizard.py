@@ -162,11 +162,11 @@ def _read_withheld(sent: Submission) -> Sequence[WithheldField]:
 
 
 def _read_grants(sent: Submission) -> dict[str, list[str] | None]:
-    """The grants of the form: by district, the schools, None for all of it. A school is sent with its district, on a
-    line of its own."""
+    """The grants of the form: by district, the schools, None for all of it. A school is sent behind its district
+    and a tab, which no id has and every browser keeps."""
     grants: dict[str, list[str] | None] = dict.fromkeys(sent.lists("district"))
     for pair in sent.lists("school"):
-        district, _, school = pair.partition("\n")
+        district, _, school = pair.partition("\t")
         schools = grants.setdefault(district, [])
         if schools is not None:
             schools.append(school)
