@@ -57,8 +57,8 @@ class Growth:
 class FeedRow:
     """A feed with its last nights. `conditions`: what is said of it, the gravest first; `task`: the page where a person
     acts, None if nobody must; `is_loaded`: whether its latest run made the roster that of its export; `days`: the
-    outcome of each of the last nights, the oldest first, None where no run was; `people`: after the last good run;
-    `growth`: that of the type that changed most in it."""
+    outcome of each of the last nights, the oldest first, None where no run was; `good`: the last good run, and `people`
+    after it; `growth`: that of the type that changed most in it."""
 
     feed: Feed
     conditions: Sequence[Condition]
@@ -66,6 +66,7 @@ class FeedRow:
     is_loaded: bool
     last: FinishedRun | None
     days: Sequence[str | None]
+    good: int | None
     people: int | None
     growth: Growth | None
 
@@ -180,6 +181,7 @@ def _make_row(
         is_loaded=feed.last_outcome in LOADED_OUTCOMES,
         last=last,
         days=days,
+        good=good[-1].run if good else None,
         people=good[-1].records.get(COUNTED[0], 0) if good else None,
         growth=max(growths, key=lambda growth: abs(growth.percent), default=None),
     )
