@@ -17,9 +17,10 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 
@@ -105,42 +106,50 @@ def call_as_vendor(url: str, demo: Mapping[str, str]) -> None:
             urllib.request.urlopen(urllib.request.Request(url + version.root + path, headers=headers)).close()
 
 
-def take(folder: Path, names: Sequence[str], state: str) -> int:
-    """Takes the pictures of a state; 1 if a page breaks a rule of accessibility, or has no picture."""
-    folder.mkdir(parents=True, exist_ok=True)
-    chosen = STATES[state]
+@contextlib.contextmanager
+def serve_state(state: State) -> Iterator[tuple[Mapping[str, Any], Path]]:
+    """Serves a roster in a data folder of its own: what `roster run --json` printed of it, and the folder, in which the
+    last export that was loaded is a folder, too."""
     with tempfile.TemporaryDirectory(prefix="roster-screens-") as home:
         # The sample is small and new, and its loads are made and held all the same.
         settings = {"home": home, "port": str(find_free_port()), "workers": "1"}
-        environment = environment_of(**settings, hold_least_records=str(chosen.held_from), export_age_minutes="0")
-        with serving(environment, "--json", *FIRST, *chosen.options) as (_, printed):
+        environment = environment_of(**settings, hold_least_records=str(state.held_from), export_age_minutes="0")
+        with serving(environment, "--json", *FIRST, *state.options) as (_, printed):
             known = json.loads(printed.splitlines()[-1])
             if known["demo"] is not None:
                 call_as_vendor(known["url"], known["demo"])
-            export = make_sample(Path(home) / "sample")
-            for number, (make, expected) in enumerate(chosen.exports):
-                export = make(Path(home) / f"export-{number}")
+            make_sample(Path(home) / "export")
+            for make, expected in state.exports:
+                shutil.rmtree(Path(home) / "export")
+                export = make(Path(home) / "export")
                 command = (sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "springfield", export)
                 loaded = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
                 assert loaded.returncode == expected, loaded.stderr
             with open_embedded(Path(home)) as database:
                 engine = make_engine(database)
                 with engine.begin() as connection:
-                    add_feeds(connection, chosen.feeds, seed=7)
+                    add_feeds(connection, state.feeds, seed=7)
                 engine.dispose()
-            # Screens of one subject are reached by the links of others: the script takes the first of each.
-            order = {
-                "root": known["console"],
-                "invitation": known["invitation"],
-                "password": PASSWORD,
-                "pages": [name for name in list_pages() if not names or name in names],
-                "screens": {screen.name: screen.path for screen in SCREENS},
-                "lacks": chosen.lacks,
-                "export": shutil.make_archive(str(Path(home) / "zip"), "zip", export),
-                "folder": str(folder.resolve()),
-            }
-            python = TOOLS.resolve() / "bin" / "python"
-            done = subprocess.run((python, SCRIPT), input=json.dumps(order), text=True, check=False)
+            yield known, Path(home)
+
+
+def take(folder: Path, names: Sequence[str], state: str) -> int:
+    """Takes the pictures of a state; 1 if a page breaks a rule of accessibility, or has no picture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with serve_state(STATES[state]) as (known, home):
+        # Screens of one subject are reached by the links of others: the script takes the first of each.
+        order = {
+            "root": known["console"],
+            "invitation": known["invitation"],
+            "password": PASSWORD,
+            "pages": [name for name in list_pages() if not names or name in names],
+            "screens": {screen.name: screen.path for screen in SCREENS},
+            "lacks": STATES[state].lacks,
+            "export": shutil.make_archive(str(home / "zip"), "zip", home / "export"),
+            "folder": str(folder.resolve()),
+        }
+        python = TOOLS.resolve() / "bin" / "python"
+        done = subprocess.run((python, SCRIPT), input=json.dumps(order), text=True, check=False)
     return done.returncode
 
 

@@ -50,6 +50,16 @@ def make_hostile(folder: Path) -> Path:
     return folder
 
 
+def make_twins(folder: Path) -> Path:
+    """The sample with two pupils of the same identifier."""
+    make_sample(folder)
+    header, *rows = read_rows(folder / "users.csv")
+    pupils = [row for row in rows if row[header.index("role")] == "student"]
+    pupils[1][header.index("identifier")] = pupils[0][header.index("identifier")]
+    write_rows(folder / "users.csv", [header, *rows])
+    return folder
+
+
 def make_shrunk(folder: Path) -> Path:
     """The sample without most of its people: a run of it is held."""
     make_sample(folder)
