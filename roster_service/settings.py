@@ -179,8 +179,8 @@ class Settings:
     role_password: str | None = declare_setting(
         None,
         read_text,
-        "password of the database roles that requests are served as; none: one that follows from the password in "
-        "ROSTER_DATABASE_URL",
+        "secret from which the passwords of the database roles that requests are served as follow, of each role "
+        "another one; none: the password in ROSTER_DATABASE_URL",
         hide_secret,
     )
     home: Path = declare_setting(

@@ -192,12 +192,10 @@ def make_role_urls(connection: sa.Connection, password: str | None) -> Mapping[D
 
 
 def find_password(owner: sa.URL, name: str, password: str | None) -> str | None:
-    """Returns the password of a role: `password`, which the operator has set, else one that is derived from the
-    owner's; None if the owner logs in without a password. The derived password reveals neither the owner's nor another
-    role's."""
-    if password is not None or owner.password is None:
-        return password
-    return hmac.digest(str(owner.password).encode(), f"roster role {name}".encode(), "sha256").hex()
+    """Returns the password of a role, which follows from `password`, which the operator has set, else from the owner's;
+    None if the owner logs in without a password. It reveals neither that one nor another role's."""
+    secret = owner.password if password is None else password
+    return None if secret is None else hmac.digest(secret.encode(), f"roster role {name}".encode(), "sha256").hex()
 
 
 def ensure_roles(connection: sa.Connection, password: str | None) -> None:
@@ -210,15 +208,16 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
     user, database = connection.execute(sa.text("SELECT current_user, current_database()")).one()
     base = connection.scalar(sa.select(tables.roster_state.c.role_base)) or make_role_base(database)
     names = {role: name_role(base, role) for role in DatabaseRole}
+    logins = {name: _make_login(connection, name, password) for name in names.values()}
     try:
         with connection.begin_nested():
-            for name in names.values():
-                _ensure_role(connection, name, find_password(connection.engine.url, name, password))
+            for name, login in logins.items():
+                _ensure_role(connection, name, login)
     except DBAPIError as error:
-        statements = "; ".join(f"CREATE ROLE {quote_name(name)} LOGIN PASSWORD '...'" for name in names.values())
+        statements = "; ".join(f"CREATE ROLE {quote_name(name)} {login}" for name, login in logins.items())
         raise SchemaError(
             f"the database user {user} may not make the roles that requests are served as; let an administrator run "
-            f"`{statements}`, with the password that ROSTER_ROLE_PASSWORD names, then run `roster db upgrade` again"
+            f"`{statements}`, then run `roster db upgrade` again"
         ) from error
     schema = connection.scalar(sa.text("SELECT quote_ident(current_schema())"))
     every_table = _join_names(tuple(tables.metadata.sorted_tables))
@@ -252,16 +251,21 @@ _EXCESS = sa.text("""
 """)
 
 
-def _ensure_role(connection: sa.Connection, name: str, password: str | None) -> None:
+def _make_login(connection: sa.Connection, name: str, password: str | None) -> str:
+    """The attributes with which a role logs in. `password`: as for `find_password`."""
+    own = find_password(connection.engine.url, name, password)
+    return "LOGIN" if own is None else f"LOGIN PASSWORD '{_encrypt(connection, name, own)}'"
+
+
+def _ensure_role(connection: sa.Connection, name: str, login: str) -> None:
     can_login = connection.scalar(_MADE, {"name": name})
     _require_no_excess(connection, name)
-    secret = "" if password is None else f" PASSWORD '{_encrypt(connection, name, password)}'"
     if can_login is None:
-        connection.execute(_make_statement(f"CREATE ROLE {quote_name(name)} LOGIN NOINHERIT{secret}"))
+        connection.execute(_make_statement(f"CREATE ROLE {quote_name(name)} NOINHERIT {login}"))
         return
     try:
         with connection.begin_nested():
-            connection.execute(_make_statement(f"ALTER ROLE {quote_name(name)} LOGIN{secret}"))
+            connection.execute(_make_statement(f"ALTER ROLE {quote_name(name)} {login}"))
     except DBAPIError:
         # An administrator has made the role and given it a password: only that user may alter it.
         if not can_login:
