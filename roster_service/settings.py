@@ -16,9 +16,11 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from roster_service.errors import ErrorProfile, SettingError
 from roster_service.logs import LogFormat, LogLevel
@@ -115,6 +117,14 @@ def read_word(words: type[WordT]) -> Callable[[str], WordT]:
     return read
 
 
+def read_zone(text: str) -> tzinfo:
+    """Returns a time zone by its IANA name."""
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("must be the IANA name of a time zone, as America/Chicago") from None
+
+
 def read_console(text: str) -> str:
     """Accepts `off`, or the address and port of the console."""
     host, _, port = text.rpartition(":")
@@ -190,6 +200,12 @@ class Settings:
     )
     host: str = declare_setting("127.0.0.1", read_text, "address to listen on")
     port: int = declare_setting(8000, read_count(1, 65535), "port to listen on")
+    time_zone: tzinfo | None = declare_setting(
+        None,
+        read_zone,
+        "time zone of the district, for the times that operators read, the nights, and the hours of deliveries, as "
+        "`America/Chicago`; none: that of the machine, by which its timer starts the nightly sync",
+    )
     workers: int = declare_setting(os.cpu_count() or 1, read_count(1, 512), "worker processes; one per core by default")
     public_url: str | None = declare_setting(
         None,

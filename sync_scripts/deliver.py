@@ -31,8 +31,8 @@ PAUSES = (0, 60, 300, 1500)
 
 
 def is_due(delivery: Delivery, now: datetime, *, after_sync: bool) -> bool:
-    """Whether a delivery is sent now: after the nightly sync, or from its hour on, once a day of the machine. A file
-    that waits for an operator at its hour is made once."""
+    """Whether a delivery is sent now: after the nightly sync, or from its hour on, once a day in the time zone of
+    `now`. A file that waits for an operator at its hour is made once."""
     done = delivery.sent_at if delivery.hour is None or delivery.state != WAITING else delivery.at
     if done is not None and done.astimezone(now.tzinfo).date() == now.date():
         return False

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -62,6 +63,7 @@ READ = [
     ("ROSTER_MAX_LIMIT", "1", "max_limit", 1),
     ("ROSTER_RETENTION_DAYS", "30", "retention_days", 30),
     ("ROSTER_REQUEST_SECONDS", "5", "request_seconds", 5),
+    ("ROSTER_TIME_ZONE", "America/Chicago", "time_zone", ZoneInfo("America/Chicago")),
 ]
 
 
@@ -73,6 +75,10 @@ def test_a_variable_is_read(variable: str, text: str, name: str, value: object) 
 
 
 REFUSED = [
+    *(
+        ("ROSTER_TIME_ZONE", text)
+        for text in ("", "Chicago", "America", "../America/Chicago", "/etc/localtime", "x" * 300)
+    ),
     ("ROSTER_PORT", "0"),
     ("ROSTER_PORT", "65536"),
     ("ROSTER_PORT", "-1"),
@@ -193,6 +199,7 @@ def test_every_setting_is_read_from_a_file(row: dataclasses.Field[object], tmp_p
 
 
 EXAMPLES = {
+    "TIME_ZONE": "America/Chicago",
     "CONSOLE": "127.0.0.1:8001",
     "CONTACT": "roster@district.example",
     "OIDC_ISSUER": "https://accounts.google.com",

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TextIO
 
 import click
@@ -26,18 +26,38 @@ from roster_service.auth.access_log.reports import (
 )
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.changes import Change, list_changes
-from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, read_settings, show, to_texts
+from roster_service.cli.terminal import (
+    as_json,
+    csv_option,
+    make_table,
+    open_connection,
+    read_settings,
+    show,
+    show_instant,
+    to_texts,
+)
+from roster_service.db.instants import begin_day
 from roster_service.explore.known_people import choose_person
 from roster_service.feeds.private_files import write_private_csv
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
-since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
+DAY = click.DateTime(["%Y-%m-%d"])
+
+
+def read_since(_context: click.Context, _parameter: click.Parameter, day: datetime | None) -> datetime | None:
+    """Returns the beginning of a day in the time zone of the settings; None for no day."""
+    return None if day is None else begin_day(day.date(), read_settings().time_zone)
+
+
+since_option = click.option(
+    "--since", type=DAY, callback=read_since, help="Only from this day on, in ROSTER_TIME_ZONE."
+)
 print_csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 
 
 @click.command()
 @vendor_option
-@since_option
+@click.option("--since", type=DAY, help="Only from this day on, in UTC.")
 @click.option("--refused", is_flag=True, help="Show the refused requests instead, by caller, status and cause.")
 @print_csv_option
 @as_json
@@ -94,7 +114,7 @@ def audit(
             known = choose_person(connection, person, secret_key)
         wanted = AccessLogFilter(
             vendor_id=_find_vendor_id(connection, email),
-            since=None if since is None else since.replace(tzinfo=UTC),
+            since=since,
             caller=caller,
             address=address,
             scope=scope,
@@ -130,7 +150,11 @@ def _show(found: Sequence[dict[str, Any]], as_csv: bool, as_json: bool, nothing:
     if as_csv and as_json:
         raise click.UsageError("choose one of --csv and --json")
     rows = [{name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in found]
-    show(found, as_json, lambda _: _write_csv(rows) if as_csv else make_table([to_texts(row) for row in rows], nothing))
+    show(
+        found,
+        as_json,
+        lambda _: _write_csv(rows) if as_csv else make_table([to_texts(row, "at", "last_at") for row in rows], nothing),
+    )
 
 
 def _write_csv(rows: list[dict[str, Any]]) -> str:
@@ -150,7 +174,7 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Change))
 @click.option("--vendor", metavar="EMAIL", help="Only changes of this vendor, its grants, clients and keys.")
 @click.option("--feed", metavar="NAME", help="Only changes of this feed and its runs.")
 @click.option("--operator", metavar="NAME", help="Only changes by this operator, or by this user@host.")
-@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
+@since_option
 @csv_option
 @as_json
 def changes(
@@ -162,9 +186,8 @@ def changes(
     as_json: bool,
 ) -> None:
     """Show the change log: when, who, what, on what, the values before and after, and the reason."""
-    start = None if since is None else since.replace(tzinfo=UTC)
     with open_connection() as connection:
-        found = list_changes(connection, vendor=vendor, feed=feed, operator=operator, since=start)
+        found = list_changes(connection, vendor=vendor, feed=feed, operator=operator, since=since)
     if csv_file is not None:
         lines = ([_to_cell(value) for value in dataclasses.asdict(change).values()] for change in found)
         write_private_csv(csv_file, COLUMNS, lines)
@@ -178,7 +201,7 @@ def _to_cell(value: Any) -> Any:
 
 def _to_row(item: Change) -> dict[str, str]:
     return {
-        "at": item.at,
+        "at": show_instant(item.at),
         "by": item.actor,
         "change": item.verb,
         "of": item.subject,

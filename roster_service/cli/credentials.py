@@ -33,7 +33,8 @@ def read_dates(item: ListedCredential) -> dict[str, str | None]:
 
 def describe_dates(item: ListedCredential) -> dict[str, str]:
     """Returns the same as cells of a table."""
-    return to_texts({DATES[name]: text for name, text in read_dates(item).items()})
+    shown = to_texts(read_dates(item), "created_at", "expires_at", "used_at")
+    return {DATES[name]: text for name, text in shown.items()}
 
 
 @click.group()
@@ -86,7 +87,8 @@ def keys_list(as_json: bool) -> None:
 
 
 def _key_row(item: ListedKey) -> dict[str, str]:
-    return {name.replace("_", " "): value or "-" for name, value in asdict(item).items()}
+    shown = to_texts(asdict(item), "created_at", "retired_at")
+    return {name.replace("_", " "): text for name, text in shown.items()}
 
 
 @keys.command("rotate")

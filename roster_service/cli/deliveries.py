@@ -34,6 +34,8 @@ from roster_service.feeds.private_files import open_private
 from roster_service.roster.upgrades import open_roster_engine
 
 SHOWN_RUNS = 20
+# The columns that are instants.
+INSTANTS = ("at", "sent_at", "started_at")
 
 
 @click.group()
@@ -85,7 +87,9 @@ def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, 
     "--key-file", type=click.File("r"), help="A private key without a passphrase; without it, a password is asked for."
 )
 @click.option(
-    "--hour", type=click.IntRange(0, 23), help="The local hour to send it at.  [default: after the nightly sync]"
+    "--hour",
+    type=click.IntRange(0, 23),
+    help="The hour to send it at, in ROSTER_TIME_ZONE.  [default: after the nightly sync]",
 )
 @click.option("--in-place", is_flag=True, help="Write under the final name, for a server that allows no rename.")
 @click.option("--contact", help="To whom to write at the receiver.  [default: EMAIL]")
@@ -110,7 +114,7 @@ def delivery_list(as_json: bool) -> None:
     with open_connection() as connection:
         found = [_to_json(delivery) for delivery in accounts.list_deliveries(connection)]
     shown = ("name", "vendor", "preset", "host", "hour", "state", "at", "sent_at", "message")
-    rows = [to_texts({column: row[column] for column in shown}) for row in found]
+    rows = [to_texts({column: row[column] for column in shown}, *INSTANTS) for row in found]
     show(found, as_json, lambda _: make_table(rows, "there are no deliveries"))
 
 
@@ -122,9 +126,9 @@ def delivery_show(name: str, as_json: bool) -> None:
     with open_connection() as connection:
         found = accounts.find_delivery(connection, name)
         runs = [_format(dict(run)) for run in accounts.list_runs(connection, name, SHOWN_RUNS)]
-    head = "\n".join(f"{key}: {value}" for key, value in to_texts(_to_json(found)).items())
+    head = "\n".join(f"{key}: {value}" for key, value in to_texts(_to_json(found), *INSTANTS).items())
     shown = ("started_at", "state", "file_name", "bytes", "digest", "message")
-    rows = [to_texts({column: run[column] for column in shown}) for run in runs]
+    rows = [to_texts({column: run[column] for column in shown}, *INSTANTS) for run in runs]
     value = {**_to_json(found), "runs": runs}
     show(value, as_json, lambda _: f"{head}\n\n{make_table(rows, 'no file was made yet')}")
 

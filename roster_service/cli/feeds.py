@@ -23,6 +23,7 @@ from roster_service.cli.terminal import (
     read_settings,
     remember_reason,
     show,
+    show_instant,
     to_plain,
 )
 from roster_service.errors import CommandError
@@ -178,9 +179,9 @@ def _to_row(item: Feed) -> dict[str, str]:
         "hold rejected": _to_percent(item.hold_rejected_percent),
         "paused": item.pause or "-",
         "reading": "strict" if item.strict else "lenient",
-        "last run": item.last_run or "never",
+        "last run": show_instant(item.last_run, "never"),
         "outcome": item.last_outcome or "-",
-        "last good run": item.last_good_run or "never",
+        "last good run": show_instant(item.last_good_run, "never"),
         "age": _to_age(item.age_seconds),
         "held run": "-" if item.held_run is None else str(item.held_run),
     }

@@ -16,6 +16,7 @@ from roster_service.cli.terminal import (
     open_connection,
     read_settings,
     show,
+    to_texts,
 )
 from roster_service.db.instants import format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
@@ -125,7 +126,7 @@ def person_list(as_json: bool) -> None:
     """List the erased and the hidden people: erased ones by a keyed hash alone."""
     with open_connection() as connection:
         found = [_to_json(item) for item in list_exclusions(connection)]
-    rows = [{name: str(value or "-") for name, value in item.items()} for item in found]
+    rows = [to_texts(item, "at") for item in found]
     show(found, as_json, lambda _: make_table(rows, "nobody is erased or hidden"))
 
 

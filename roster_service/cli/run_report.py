@@ -48,7 +48,8 @@ def describe_report(report: Mapping[str, Any]) -> str:
 
 
 def _list_paragraphs(report: Mapping[str, Any]) -> Iterator[str]:
-    facts = [f"{words:<9} {report[key]}" for key, words in FACTS.items() if report.get(key)]
+    texts = to_texts({key: report.get(key) or None for key in FACTS}, "started", "finished")
+    facts = [f"{words:<9} {texts[key]}" for key, words in FACTS.items() if report.get(key)]
     if report.get("dry_run"):
         facts.append("preview   nothing was changed")
     yield "\n".join(facts)

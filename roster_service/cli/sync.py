@@ -21,6 +21,7 @@ from roster_service.cli.terminal import (
     open_connection,
     read_settings,
     show,
+    show_instant,
     to_texts,
 )
 from roster_service.explore.rejected_rows import label_rows
@@ -219,8 +220,8 @@ def _to_row(item: Run) -> dict[str, str]:
         "run": str(item.run),
         "feed": item.feed,
         "outcome": item.outcome,
-        "started": item.started,
-        "finished": item.finished or "-",
+        "started": show_instant(item.started),
+        "finished": show_instant(item.finished),
         "records": listed or "-",
         "message": item.message or "",
     }

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roster_service.change_log.actors import Actor, find_system_user
+from roster_service.db.instants import describe_instant
 from roster_service.errors import CommandError
 from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
@@ -138,9 +139,18 @@ def to_plain(value: Any) -> Any:
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
-def to_texts(row: Mapping[str, object]) -> dict[str, str]:
-    """Returns the cells of a row for `make_table`; None becomes `-`."""
-    return {name: "-" if cell is None else str(cell) for name, cell in row.items()}
+def show_instant(text: str | None, absent: str = "-") -> str:
+    """Returns an instant of ISO 8601 as people read it, in the time zone of the settings. `absent`: stands for none."""
+    return absent if text is None else describe_instant(text, read_settings().time_zone)
+
+
+def to_texts(row: Mapping[str, object], *instants: str) -> dict[str, str]:
+    """Returns the cells of a row for `make_table`; None becomes `-`. `instants`: the names of those that `show_instant`
+    shows."""
+    cells = {name: None if cell is None else str(cell) for name, cell in row.items()}
+    return {
+        name: "-" if cell is None else show_instant(cell) if name in instants else cell for name, cell in cells.items()
+    }
 
 
 def make_table(rows: Sequence[Mapping[str, str]], nothing: str) -> str:

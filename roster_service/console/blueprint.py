@@ -25,12 +25,13 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.cookies import KnownBrowsers, set_up_cookies
 from roster_service.console.directory_login import PATH, DirectoryLogin, find_directory
-from roster_service.console.filters import FILTERS
+from roster_service.console.filters import FILTERS, to_instant
 from roster_service.console.frame import add_headers, make_csv, make_json, render_page
 from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
 from roster_service.console.screen import Form, Screen
 from roster_service.console.screens import FORMS, SCREENS, find_place, list_menu
 from roster_service.console.visit import Download, Moved, Submission, Tools, Visit, open_reading
+from roster_service.db.instants import name_zone
 from roster_service.errors import CommandError, TooManyTriesError
 from roster_service.feeds.export_previews import Upload
 from roster_service.http.request_facts import get_request_facts
@@ -95,6 +96,8 @@ def make_blueprint(tools: Tools, login: Login) -> Blueprint:
     console = Blueprint("console", __name__, template_folder="templates")
     for name, filter_ in FILTERS.items():
         console.add_app_template_filter(filter_, name)
+    console.add_app_template_filter(functools.partial(to_instant, tools.settings.time_zone), "instant")
+    console.add_app_template_global(functools.partial(name_zone, tools.settings.time_zone), "name_zone")
     answers = {screen.name: functools.partial(answer_screen, tools, login, screen) for screen in SCREENS}
     for screen in SCREENS:
         for shape in Shape:

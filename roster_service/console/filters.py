@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Undefined
 from markupsafe import Markup
 
+from roster_service.db.instants import describe_instant
 from roster_service.feeds.run_outcomes import OUTCOMES
 
 # What a run does with records, by the kind of change, the gravest first.
@@ -57,13 +58,14 @@ def to_sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
-def to_instant(text: str | None) -> str:
-    """Returns an instant of ISO 8601 as `2026-11-23 02:15 UTC`, as an element that is one word; None as a dash."""
+def to_instant(zone: tzinfo | None, text: str | None) -> str:
+    """Returns an instant of ISO 8601 as `describe_instant` does, as an element that is one word; None as a dash."""
     if text is None:
         return "–"
     instant = datetime.fromisoformat(text).astimezone(UTC)
-    shown = instant.strftime("%Y-%m-%d %H:%M UTC")
-    return Markup('<time datetime="{}">{}</time>').format(instant.isoformat(timespec="seconds"), shown)
+    return Markup('<time datetime="{}">{}</time>').format(
+        instant.isoformat(timespec="seconds"), describe_instant(instant, zone)
+    )
 
 
 def to_effect(counts: Mapping[str, Mapping[str, int]]) -> str:
@@ -134,6 +136,7 @@ def from_segment(segment: str) -> str:
     return re.sub(rb"~([0-9A-F]{2})", lambda code: bytes([int(code[1], 16)]), segment.encode()).decode(errors="replace")
 
 
+# Beside `instant`, which needs the time zone.
 FILTERS: Mapping[str, Callable[..., str]] = {
     "age": to_age,
     "colour": to_colour,
@@ -142,7 +145,6 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "counted": to_counted,
     "bytes": to_bytes,
     "number": to_number,
-    "instant": to_instant,
     "effect": to_effect,
     "query": to_query,
     "segment": to_segment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import date, datetime
 from typing import IO, Any
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.throttles import LoginThrottle
 from roster_service.change_log.actors import Actor, ActorKind
 from roster_service.change_log.changes import Verb
+from roster_service.db.instants import begin_day
 from roster_service.feeds.export_previews import Upload
 from roster_service.settings import Settings
 
@@ -71,10 +72,10 @@ class Visit:
         return read_number(self.query.get(name, ""), default, most)
 
     def get_day(self, name: str) -> datetime | None:
-        """Returns the beginning of a day of the query string, in UTC; None if it is absent or no day."""
+        """Returns the beginning of a day of the query string; None if it is absent or no day."""
         try:
-            return datetime.strptime(self.query.get(name, ""), "%Y-%m-%d").replace(tzinfo=UTC)
-        except ValueError:
+            return begin_day(date.fromisoformat(self.query.get(name, "")), self.settings.time_zone)
+        except (ValueError, OverflowError):
             return None
 
     def may(self, verb: Verb) -> bool:

@@ -1,10 +1,33 @@
-"""Instants as the interfaces write them."""
+"""Instants as the interfaces write them, and as people read them."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, tzinfo
+from zoneinfo import ZoneInfo
 
 
 def format_instant(instant: datetime) -> str:
     """Returns an instant as the interfaces write it: ISO 8601, UTC, with milliseconds and `Z`."""
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def describe_instant(instant: datetime | str, zone: tzinfo | None) -> str:
+    """Returns an instant as people read it: `25 Nov 2026, 10:02`. `instant`: a text is one of ISO 8601; `zone`: their
+    time zone; here and below, None is that of the machine."""
+    at = (datetime.fromisoformat(instant) if isinstance(instant, str) else instant).astimezone(zone)
+    return f"{at.day} {at:%b %Y, %H:%M}"
+
+
+def find_now(zone: tzinfo | None) -> datetime:
+    """Returns the present instant in a time zone."""
+    return datetime.now(UTC).astimezone(zone)
+
+
+def begin_day(day: date, zone: tzinfo | None) -> datetime:
+    """Returns the instant at which a day begins in a time zone."""
+    return datetime.combine(day, time.min, zone).astimezone(UTC)
+
+
+def name_zone(zone: tzinfo | None) -> str:
+    """Returns the name of a time zone."""
+    return zone.key if isinstance(zone, ZoneInfo) else str(find_now(zone).tzname())

@@ -28,9 +28,9 @@ METHOD = "SFTP"
 
 @dataclass(frozen=True)
 class Delivery:
-    """A delivery, without its secret. `hour`: of the day of the machine, None: after the nightly sync; `contact`: to
-    whom to write at the receiver; `state`, `message`, `digest`, `at`: of the latest run, None before the first;
-    `sent_at`: of the last file that was sent."""
+    """A delivery, without its secret. `hour`: in the time zone of the settings, None: after the nightly sync;
+    `contact`: to whom to write at the receiver; `state`, `message`, `digest`, `at`: of the latest run, None before the
+    first; `sent_at`: of the last file that was sent."""
 
     name: str
     vendor: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,6 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from roster_service.accounts.parts import DELIVERIES_PATH
 from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
 from roster_service.auth.access_log.writer import write_rows
+from roster_service.db.instants import find_now
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
 from roster_service.deliveries.accounts import FAILED, MADE, METHOD, SENT, WAITING, find_delivery, make_server
 from roster_service.deliveries.guard import Content, find_feed_problems, find_losses, make_sample
@@ -59,12 +60,15 @@ class Ended:
 
 @dataclass(frozen=True)
 class Sender:
-    """Sends deliveries. `owner`: as the owner of the tables; `now`: the time of the machine, with its zone."""
+    """Sends deliveries. `owner`: as the owner of the tables."""
 
     owner: sa.Engine
     settings: Settings
     connect: Connect = open_sftp
-    now: Callable[[], datetime] = lambda: datetime.now().astimezone()
+
+    def now(self) -> datetime:
+        """Returns the present instant, in the time zone by which deliveries have their hours."""
+        return find_now(self.settings.time_zone)
 
     def deliver(self, name: str) -> Ended:
         """Makes the file of a delivery, and sends it unless it must wait for an operator. A run that was interrupted

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date
+from datetime import date, tzinfo
 
 import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.deadline import limit_statements
+from roster_service.db.instants import begin_day
 from roster_service.db.tables import feeds, quality_counts, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import FeedState
@@ -97,16 +98,18 @@ def read_quality(connection: sa.Connection) -> list[FeedQuality]:
     return [_read_feed(connection, key, name) for key, name in _list_feeds(connection)]
 
 
-def read_trend(connection: sa.Connection, check: str, feed: str, since: date) -> list[tuple[date, int]]:
+def read_trend(
+    connection: sa.Connection, check: str, feed: str, since: date, zone: tzinfo | None
+) -> list[tuple[date, int]]:
     """Lists (day, records that the check has found) of the stored counts of a feed, the oldest first: the last one of
-    each day from `since` on, in UTC."""
+    each day in a time zone, from `since` on."""
     rows = (
         sa.select(quality_counts.c.counted_at, quality_counts.c.totals[check].as_integer().label("number"))
         .join(feeds, feeds.c.id == quality_counts.c.feed_id)
-        .where(feeds.c.name == feed, quality_counts.c.counted_at >= since)
+        .where(feeds.c.name == feed, quality_counts.c.counted_at >= begin_day(since, zone))
         .order_by(quality_counts.c.revision)
     )
-    found = {row.counted_at.astimezone(UTC).date(): row.number for row in connection.execute(rows)}
+    found = {row.counted_at.astimezone(zone).date(): row.number for row in connection.execute(rows)}
     return [(day, number) for day, number in found.items() if number is not None]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, tzinfo
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import distinct_on
 
+from roster_service.db.instants import begin_day
 from roster_service.db.tables import (
     ROSTER_TABLES,
     CTexts,
@@ -165,18 +165,16 @@ def list_latest_runs(
     return found
 
 
-def list_day_outcomes(connection: sa.Connection, first: date) -> Mapping[str, Mapping[date, str]]:
-    """Returns the outcome of the latest run of each day in UTC from `first` on, by the name of the feed. A run of
-    before `first` is left out, and so is a day without a run."""
-    day = sa.func.date(sa.func.timezone("UTC", sync_runs.c.started_at))
-    latest = sa.select(sync_runs.c.id, sync_runs.c.outcome, feeds.c.name, day.label("day"))
-    latest = latest.join(feeds, feeds.c.id == sync_runs.c.feed_id).where(day >= first)
-    latest = latest.ext(distinct_on(sync_runs.c.feed_id, day)).order_by(sync_runs.c.feed_id, day, sync_runs.c.id.desc())
+def list_day_outcomes(connection: sa.Connection, first: date, zone: tzinfo | None) -> Mapping[str, Mapping[date, str]]:
+    """Returns the outcome of the latest run of each day in a time zone from `first` on, by the name of the feed. A run
+    of before `first` is left out, and so is a day without a run. `zone`: as for `describe_instant`."""
+    runs = sa.select(sync_runs.c.id, sync_runs.c.outcome, sync_runs.c.started_at, feeds.c.name)
+    runs = runs.join(feeds, feeds.c.id == sync_runs.c.feed_id).where(sync_runs.c.started_at >= begin_day(first, zone))
     interrupted = find_interrupted(connection)
     found: dict[str, dict[date, str]] = {}
-    for row in connection.execute(latest):
+    for row in connection.execute(runs.order_by(sync_runs.c.id)):
         outcome = INTERRUPTED if row.outcome == RUNNING and row.id in interrupted else row.outcome
-        found.setdefault(row.name, {})[row.day] = outcome
+        found.setdefault(row.name, {})[row.started_at.astimezone(zone).date()] = outcome
     return found
 
 

@@ -40,7 +40,8 @@ PATIENCE_SECONDS = 1.0
 WAIT_SECONDS = 0.5
 
 _HOLDER = (
-    "SELECT a.application_name, a.pid, to_char(coalesce(a.xact_start, a.state_change), 'HH24:MI:SS') AS since "
+    "SELECT a.application_name, a.pid, "
+    "to_char(clock_timestamp() - coalesce(a.xact_start, a.state_change), 'HH24:MI:SS') AS age "
     "FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid() "
 )
@@ -166,7 +167,7 @@ def find_step(connection: sa.Connection, feed_name: str) -> str | None:
 
 
 def _find_holder(connection: sa.Connection, query: sa.TextClause, feed_name: str | None = None) -> sa.Row[Any] | None:
-    """(`application_name`, `pid`, `since` as HH:MM:SS) of another session that holds a lock, or None."""
+    """(`application_name`, `pid`, `age` as HH:MM:SS) of another session that holds a lock, or None."""
     lock = SYNC_LOCK if feed_name is None else {"class": FEED_CLASS, "name": feed_name}
     return connection.execute(query, lock).first()
 
@@ -176,7 +177,7 @@ def _name_holder(holder: sa.Row[Any] | None) -> str:
     if holder is None:
         return "another sync"
     kind = "another command" if holder.application_name.startswith(TASK_NAME) else "another sync"
-    return f"{kind} ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
+    return f"{kind} ({holder.application_name}, process {holder.pid}, for {holder.age})"
 
 
 def find_interrupted(connection: sa.Connection) -> frozenset[int]:

@@ -7,6 +7,7 @@ console, which may be a process of its own on an address of the district, has no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 from html import escape
 
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from werkzeug.exceptions import NotFound
 
 from roster_service.accounts.secret_links import LINK_PATH, SecretLink, find_link, use_link
 from roster_service.auth.scopes import TOKEN_PATH
+from roster_service.db.instants import describe_instant
 from roster_service.http.request_facts import find_root_url, get_request_facts
 from roster_service.schemas.versions import VERSIONS
 from roster_service.web.page_assets import make_page
@@ -58,7 +60,7 @@ def _ask(link: SecretLink) -> str:
         f"<h1>The secret of {escape(link.client)}</h1>"
         f"<p>For {escape(link.vendor)}, to read the roster as <code>{link.client_id}</code>. No secret exists yet. The "
         "button makes it and shows it once; a secret from before ends. The link works once, "
-        f"until {link.ends_at[:16].replace('T', ' ')} UTC.</p>"
+        f"until {describe_instant(link.ends_at, UTC)} UTC.</p>"
         f'<form method="post" action="{escape(request.path)}"><button>Make the secret and show it</button></form>'
     )
 
@@ -66,7 +68,7 @@ def _ask(link: SecretLink) -> str:
 def _explain_end(link: SecretLink) -> str:
     if link.used_at is None:
         return f"<h1>This link has ended</h1><p>Nobody has used it. {_ASK}</p>"
-    used = f"{link.used_at[:16].replace('T', ' ')} UTC from {escape(link.used_from or 'an unknown address')}"
+    used = f"{describe_instant(link.used_at, UTC)} UTC from {escape(link.used_from or 'an unknown address')}"
     return (
         f"<h1>This link was used</h1><p>The secret of <code>{link.client_id}</code> was made {used}. If it was not "
         f"you, tell the district at once: it can end the secret. {_ASK}</p>"

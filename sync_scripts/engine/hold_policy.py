@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 
 import sqlalchemy as sa
 
+from roster_service.db.instants import describe_instant
 from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import CommandError
 from roster_service.feeds.held_runs import HELD, OTHER_IDS
@@ -120,9 +121,11 @@ def find_excess(counts: Mapping[str, Counts], files: Iterable[ReadFile], limits:
             yield f"{rejected:,} of {rows:,} rows of {file.file} are rejected, more than {percent}%"
 
 
-def find_older(connection: sa.Connection, feed_id: int, report: Report, limits: HoldLimits) -> str | None:
+def find_older(
+    connection: sa.Connection, feed_id: int, report: Report, limits: HoldLimits, zone: tzinfo | None
+) -> str | None:
     """The sentence about an export that was written before the one that was loaded last, and would change the roster;
-    None for any other, and for a feed with few records."""
+    None for any other, and for a feed with few records. `zone`: as for `describe_instant`."""
     is_large = any(count.stored >= limits.least_records for count in report.counts.values())
     if report.written_at is None or report.outcome != DONE or not is_large:
         return None
@@ -131,7 +134,7 @@ def find_older(connection: sa.Connection, feed_id: int, report: Report, limits: 
     last: datetime | None = connection.scalar(loaded.order_by(sync_runs.c.id.desc()).limit(1))
     if last is None or report.written_at > last - OLDER:
         return None
-    this, that = (f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" for at in (report.written_at, last))
+    this, that = (describe_instant(at, zone) for at in (report.written_at, last))
     return f"the export was written on {this}, before the one that was loaded last, of {that}"
 
 
@@ -142,11 +145,12 @@ def list_reasons(
     held: HeldRun | None,
     differences: Collection[Difference],
     limits: HoldLimits,
+    zone: tzinfo | None,
 ) -> list[str]:
     """The reasons to hold a run, one sentence each; none for a run that may go on. `held`: the held run that an
-    operator has approved."""
+    operator has approved; `zone`: as for `describe_instant`."""
     if held is None:
-        older = find_older(connection, feed_id, report, limits)
+        older = find_older(connection, feed_id, report, limits, zone)
         excess = [*([] if older is None else [older]), *find_excess(report.counts, report.files, limits)]
     else:
         excess = list(held.find_further_excess(report.counts))

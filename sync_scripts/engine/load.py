@@ -300,8 +300,9 @@ def _hold_excess(run: Run, report: Report, differences: list[Difference], digest
     """The report with the outcome `held` if the run has to be held."""
     if run.options.allow_mass_delete or run.options.undoes is not None:
         return report
-    limits = read_limits(run.connection, run.feed.id, HoldLimits.of(run.options.settings))
-    reasons = list_reasons(run.connection, run.feed.id, report, run.held, differences, limits)
+    settings = run.options.settings
+    limits = read_limits(run.connection, run.feed.id, HoldLimits.of(settings))
+    reasons = list_reasons(run.connection, run.feed.id, report, run.held, differences, limits, settings.time_zone)
     if run.held is None and report.outcome == DONE:
         undone = find_undone(run.connection, run.feed.id, digest)
         reasons = [*([] if undone is None else [undone]), *reasons]

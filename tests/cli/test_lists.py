@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,5 +79,6 @@ def test_a_pipe_gets_whole_cells_however_narrow_the_terminal_is(
     assert set(list_commands(main)) <= set(LISTS)
     for command, text in LISTS.items():
         _heading, *lines = read(*command).splitlines()
+        assert not [line for line in lines if re.search(r"(?<!\")\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d", line)], command
         assert len(lines) == len(json.loads(read(*command, "--json"))), command
         assert any(text in line for line in lines), (command, lines)

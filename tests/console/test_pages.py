@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -43,9 +44,28 @@ def test_a_value_is_shown_in_words(name: str, given: tuple[object, ...], shown: 
     assert FILTERS[name](*given) == shown
 
 
-def test_an_instant_is_one_word_in_utc() -> None:
-    shown = to_instant("2026-11-23T03:15:00+01:00")
-    assert shown == '<time datetime="2026-11-23T02:15:00+00:00">2026-11-23 02:15 UTC</time>'
+def test_an_instant_is_one_word_in_the_time_zone() -> None:
+    shown = to_instant(ZoneInfo("America/Chicago"), "2026-11-23T03:15:00+01:00")
+    assert shown == '<time datetime="2026-11-23T02:15:00+00:00">22 Nov 2026, 20:15</time>'
+
+
+# What a person reads of a page, but for JSON and the stamps of the interfaces, which are values of filters.
+SHOWN = re.compile(r"<pre.*?</pre>|dateLastModified</th><td>[^<]*|<[^>]*>", re.DOTALL)
+
+
+def test_every_page_shows_instants_as_people_read_them(make_console: Callable[..., Console]) -> None:
+    browser = make_console(time_zone=ZoneInfo("Asia/Kolkata")).log_in()
+    pages: dict[str, str] = {}
+
+    def get(address: str) -> str:
+        pages[address] = SHOWN.sub("", text := browser.get(address.removeprefix(ROOT)).text)
+        return text
+
+    find_addresses(get, SCREENS, most=100)
+    assert all("Times are in Asia/Kolkata." in page for page in pages.values())
+    assert any(re.search(r"\d [A-Z][a-z]{2} 20\d\d, \d\d:\d\d", page) for page in pages.values())
+    found = {address: re.findall(r".{30}\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*", page) for address, page in pages.items()}
+    assert {address: texts for address, texts in found.items() if texts} == {}
 
 
 def test_every_step_of_a_run_has_words() -> None:

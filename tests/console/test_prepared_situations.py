@@ -11,7 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +199,7 @@ SITUATIONS: Mapping[str, Situation] = {
     "incomplete": Situation(
         deliver_late, "incomplete", "export was written to 60 seconds ago, and may be incomplete", lacks=LOADED
     ),
-    "older": Situation(deliver_last_week, "held", "the export was written on 2001-09-01 01:46 UTC, before the one"),
+    "older": Situation(deliver_last_week, "held", "the export was written on 1 Sep 2001, 01:46, before the one"),
     "cut": Situation(deliver_half, "refused", "users.csv, line 16: the file ends inside this row"),
     "again": Situation(hold_again, "held", "8 of 17 enrollments would vanish, more than 10%"),
 }
@@ -217,7 +217,9 @@ def feed_runs(
         file.write_bytes(own)
     with console.engine.begin() as connection:
         connection.execute(feeds.update().values(enabled=False))
-    settings = Settings(home=console.home, hold_least_records=10_000, public_url=PUBLIC, console="127.0.0.1:8001")
+    settings = Settings(
+        home=console.home, hold_least_records=10_000, public_url=PUBLIC, console="127.0.0.1:8001", time_zone=UTC
+    )
     made = FeedRuns(console, settings, export, name)
 
     def note(_settings: Settings, announcement: Announcement) -> list[str]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import sqlalchemy as sa
@@ -37,8 +38,8 @@ WHERE feeds.state <> 'removed' ORDER BY feeds.name
 OUTCOMES = """
 SELECT (SELECT coalesce((SELECT CASE outcome WHEN 'running' THEN 'interrupted' ELSE outcome END
     FROM sync_runs JOIN feeds ON feeds.id = feed_id
-    WHERE name = :feed AND (started_at AT TIME ZONE 'UTC')::date = day::date ORDER BY sync_runs.id DESC LIMIT 1), '-'))
-FROM generate_series((now() AT TIME ZONE 'UTC')::date - 13, (now() AT TIME ZONE 'UTC')::date, interval '1 day') day
+    WHERE name = :feed AND (started_at AT TIME ZONE :zone)::date = day::date ORDER BY sync_runs.id DESC LIMIT 1), '-'))
+FROM generate_series((now() AT TIME ZONE :zone)::date - 13, (now() AT TIME ZONE :zone)::date, interval '1 day') day
 """
 
 
@@ -51,9 +52,14 @@ def connection(console: Console) -> Iterator[sa.Connection]:
         connection.rollback()
 
 
-def read(connection: sa.Connection, console: Console) -> Tonight:
+# Half a day behind the prime meridian, at it and half a day before it.
+ZONES = ("Etc/GMT+12", "UTC", "Pacific/Auckland")
+
+
+def read(connection: sa.Connection, console: Console, zone: str = "UTC") -> Tonight:
     """The content of the page."""
-    visit: Any = SimpleNamespace(connection=connection, settings=Settings(home=console.home))
+    settings = Settings(home=console.home, time_zone=ZoneInfo(zone))
+    visit: Any = SimpleNamespace(connection=connection, settings=settings)
     return read_tonight(visit)
 
 
@@ -70,7 +76,8 @@ def needs(row: Any, most_rejected: int) -> bool:
 def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection, seed: int) -> None:
     count = random.Random(seed).choice((1, 3, 8, MOST_FEEDS, MOST_FEEDS + 1, 40))
     add_feeds(connection, count, seed)
-    page, rows = read(connection, console), connection.execute(sa.text(STATES)).all()
+    zone = ZONES[seed % len(ZONES)]
+    page, rows = read(connection, console, zone), connection.execute(sa.text(STATES)).all()
     needy = {row.name for row in rows if needs(row, Settings().rejected_percent)}
     loaded = sum(row.outcome in ("done", "partial", "unchanged") for row in rows)
     said = re.match(r"(\d+) of (\d+) feeds? loaded", page.sentence)
@@ -89,7 +96,7 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
         if row.name in shown:
             of_feed = shown[row.name]
             assert (of_feed.people, of_feed.is_loaded) == (row.people, row.outcome in ("done", "partial", "unchanged"))
-            outcomes = connection.scalars(sa.text(OUTCOMES), {"feed": row.name}).all()
+            outcomes = connection.scalars(sa.text(OUTCOMES), {"feed": row.name, "zone": zone}).all()
             assert [outcome or "-" for outcome in of_feed.days] == outcomes
     rest = [row for row in rows if row.name not in needy] if count > MOST_FEEDS else []
     words = Counter("paused" if row.is_paused else row.outcome for row in rest)

@@ -6,7 +6,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
@@ -16,6 +15,7 @@ from roster_service.console.list_pages import Paged, cut_page, find_window, make
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db import tables
+from roster_service.db.instants import find_now
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 from roster_service.explore.references import read_labels
@@ -252,8 +252,9 @@ def list_for_sis(content: Findings) -> list[SisRow]:
 
 
 def _make_chart(visit: Visit, check: str, feed: str) -> DayChart | None:
-    days, last = read_range(visit), datetime.now(UTC).date()
-    numbers = read_trend(visit.connection, check, feed, find_first(days, last))
+    zone = visit.settings.time_zone
+    days, last = read_range(visit), find_now(zone).date()
+    numbers = read_trend(visit.connection, check, feed, find_first(days, last), zone)
     found = [(day, "records", number) for day, number in numbers]
     return make_chart(days, last, found, is_sum=False) if found else None
 

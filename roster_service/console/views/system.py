@@ -14,7 +14,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.instants import format_instant
+from roster_service.db.instants import describe_instant
 from roster_service.errors import CommandError
 from roster_service.explore.listed_settings import DEFAULT, ListedSetting, list_settings
 from roster_service.feeds.feed_conditions import list_conditions
@@ -90,7 +90,7 @@ def read_system(visit: Visit) -> System:
                 "lists of ids that vendors are paging through; the service removes the oldest",
             ),
             Fact("Revision of the roster", f"{state.revision:,}", "grows with each sync that changes the roster"),
-            Fact("Roster as of", format_instant(state.as_of), "the last change that vendors see"),
+            Fact("Roster as of", describe_instant(state.as_of, settings.time_zone), "the last change that vendors see"),
         ],
         withheld=read_withheld_default(connection),
         withholdable=[field.value for field in WithheldField],

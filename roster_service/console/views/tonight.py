@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from roster_service.auth.access_log.reports import read_usage
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
+from roster_service.db.instants import find_now
 from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
@@ -111,10 +112,11 @@ class Tonight:
 
 def read_tonight(visit: Visit) -> Tonight:
     """Reads the last nights of every feed, the files that were not sent, and the vendors of today."""
-    connection, today = visit.connection, datetime.now(UTC).date()
+    connection, zone = visit.connection, visit.settings.time_zone
+    today = find_now(zone).date()
     first = today - timedelta(days=DAYS - 1)
     last, good = list_latest_runs(connection, 1), list_latest_runs(connection, 2, is_good=True)
-    outcomes = list_day_outcomes(connection, first)
+    outcomes = list_day_outcomes(connection, first, zone)
     rows = [
         _make_row(
             feed,
@@ -139,7 +141,7 @@ def read_tonight(visit: Visit) -> Tonight:
         rest=list(_sum_rest([row for row in rows if row.task is None])) if len(rows) > MOST_FEEDS else (),
         feeds=len(rows),
         period=(first.isoformat(), today.isoformat()),
-        vendors=_sum_vendors(visit, today),
+        vendors=_sum_vendors(visit),
         # A held run without a task is one whose approval is under way.
         is_live=any(row.feed.is_running or (row.feed.held_run and row.task is None) for row in rows),
     )
@@ -211,8 +213,8 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
             yield Task(text, remedy, f"/vendors/{delivery.vendor_id}")
 
 
-def _sum_vendors(visit: Visit, today: date) -> VendorsToday:
-    rows = read_usage(visit.connection, None, today)
+def _sum_vendors(visit: Visit) -> VendorsToday:
+    rows = read_usage(visit.connection, None, datetime.now(UTC).date())
 
     def count(*statuses: str) -> int:
         return sum(row.requests for row in rows if not statuses or row.status in statuses)

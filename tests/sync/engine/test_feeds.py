@@ -123,7 +123,7 @@ def test_a_feed_of_another_family(engine: sa.Engine, springfield: Path) -> None:
 
 
 def test_one_run_at_a_time(engine: sa.Engine, springfield: Path) -> None:
-    words = r"another sync \(roster sync: feed, process \d+, since \d\d:\d\d:\d\d UTC\)"
+    words = r"another sync \(roster sync: feed, process \d+, for \d\d:\d\d:\d\d\)"
     with engine.connect() as other, hold_lock(other, "feed"), pytest.raises(LockedError, match=words):
         load(engine, "feed", springfield)
     assert load(engine, "feed", springfield).outcome == "done"

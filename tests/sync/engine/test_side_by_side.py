@@ -96,7 +96,7 @@ def test_a_load_goes_on_while_another_feed_is_loaded(
 
 
 def test_a_load_says_which_command_needs_the_roster(loaded: sa.Engine, springfield: Path) -> None:
-    words = r"another command \(roster: notes a restored database, process \d+, since .*\) is under way"
+    words = r"another command \(roster: notes a restored database, process \d+, for .*\) is under way"
     with loaded.begin() as connection:
         assert try_sync_lock(connection, "notes a restored database")
         with pytest.raises(LockedError, match=words):
@@ -109,7 +109,7 @@ def test_a_run_of_the_same_feed_is_locked_or_waits(loaded: sa.Engine, springfiel
     reports: list[Report] = []
 
     def come() -> None:
-        words = r"another sync \(roster sync: analyze, springfield, process \d+, since .*\) is under way"
+        words = r"another sync \(roster sync: analyze, springfield, process \d+, for .*\) is under way"
         with pytest.raises(LockedError, match=words):
             load(loaded, "springfield", EXPORTS / SPRINGFIELD)
         options = Options(wait=True)
