@@ -48,7 +48,7 @@ def _find_conditions(feed: Feed, settings: Settings) -> Iterator[Condition]:
         yield Condition("removed", Colour.QUIET, "no sync loads it")
         return
     if feed.held_run is not None:
-        yield _describe_held(feed.held_run, feed.held_message, settings)
+        yield _describe_held(feed, feed.held_run, settings)
     if not feed.enabled:
         yield Condition("disabled", Colour.QUIET, "the nightly sync leaves it out")
     elif feed.is_paused:
@@ -60,13 +60,13 @@ def _find_conditions(feed: Feed, settings: Settings) -> Iterator[Condition]:
         yield from _describe_latest(feed, feed.last_outcome, settings)
 
 
-def _describe_held(run: int, message: str | None, settings: Settings) -> Condition:
+def _describe_held(feed: Feed, run: int, settings: Settings) -> Condition:
     outcome, approval = OUTCOMES[HELD], read_approval(settings.home, run)
-    if approval is not None and approval.is_running:
+    if feed.is_applied or (approval is not None and approval.is_running):
         word = "approval under way"
         return Condition(word, Colour.QUIET, "the export that was held is loaded now", run=run)
     failed = "" if approval is None else "; its approval failed"
-    return Condition(HELD, outcome.colour, outcome.explain(message) + failed, outcome.remedy, run, needs=True)
+    return Condition(HELD, outcome.colour, outcome.explain(feed.held_message) + failed, outcome.remedy, run, needs=True)
 
 
 def _describe_latest(feed: Feed, word: str, settings: Settings) -> Iterator[Condition]:

@@ -77,6 +77,8 @@ class Feed:
     # The number of the run that waits for a decision, and why.
     held_run: int | None
     held_message: str | None
+    # Whether a run that is under way applies it.
+    is_applied: bool
 
     @property
     def is_running(self) -> bool:
@@ -229,6 +231,7 @@ def list_feeds(
         last.c.id.label("last_id"),
         last.c.outcome.label("last_outcome"),
         last.c.message,
+        last.c.approves,
         last.c.files,
         good.label("last_good_run"),
         sa.func.extract("epoch", sa.func.now() - good).label("age"),
@@ -267,6 +270,7 @@ def list_feeds(
             age_seconds=None if row.age is None else int(row.age),
             held_run=row.held_run,
             held_message=row.held_message,
+            is_applied=row.last_outcome == RUNNING and row.id not in dead and row.approves == row.held_run is not None,
         )
         for row in rows
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, tzinfo
 from typing import Any
@@ -202,14 +202,11 @@ def explain_shrunk(files: Sequence[ReadFile], good: Sequence[FinishedRun]) -> It
             yield f"{rows}, and had {earlier:,} in run {before.run}: the export looks cut off"
 
 
-def find_run_after(connection: sa.Connection, run: int, outcomes: Collection[str]) -> int | None:
-    """Returns the next run of the feed of `run` with one of the outcomes, if there is one."""
-    own = sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
-    later = sa.select(sa.func.min(sync_runs.c.id)).where(
-        sync_runs.c.feed_id == own, sync_runs.c.id > run, sync_runs.c.outcome.in_(outcomes)
-    )
-    found: int | None = connection.scalar(later)
-    return found
+def find_run_under_way(connection: sa.Connection, *about: sa.ColumnElement[bool]) -> int | None:
+    """Returns the number of the run that is under way and for which the conditions hold, if there is one."""
+    running = sa.select(sync_runs.c.id).where(sync_runs.c.outcome == RUNNING, *about)
+    dead = find_interrupted(connection)
+    return next((run for run in connection.scalars(running) if run not in dead), None)
 
 
 def _make_finished(row: sa.Row[Any]) -> FinishedRun:

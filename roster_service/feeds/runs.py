@@ -16,10 +16,9 @@ from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import list_exclusions
 from roster_service.feeds.held_runs import APPROVED, HELD, OTHER_IDS, close_held, read_outcome
-from roster_service.feeds.run_history import Run, find_run_after
+from roster_service.feeds.run_history import Run, find_run_under_way
 from roster_service.feeds.run_outcomes import DISCARDED, LOADED_OUTCOMES
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
-from roster_service.feeds.sync_lock import RUNNING
 
 
 def approve_run(
@@ -57,7 +56,7 @@ def read_approval(home: Path, run: int) -> Background | None:
 class Decision:
     """The decision on a held run. `change`: the row of the change log, None without a decision of an operator;
     `applied_by`: the number of the run that applied it; `approval`: the approval that was started in the background
-    last, and `now`: the number of the run that it makes, while it is under way."""
+    last; `now`: the number of the run that applies it, while that is under way, whoever has started it."""
 
     change: Change | None
     applied_by: int | None
@@ -67,7 +66,7 @@ class Decision:
     @property
     def is_under_way(self) -> bool:
         """Whether an approval is under way."""
-        return self.approval is not None and self.approval.is_running
+        return self.now is not None or (self.approval is not None and self.approval.is_running)
 
     @property
     def failure(self) -> str | None:
@@ -83,17 +82,25 @@ class Decision:
         return report.get("run") if report and report.get("outcome") == HELD else None
 
 
+def is_being_applied(connection: sa.Connection, home: Path, run: int) -> bool:
+    """Returns whether an approval of a held run is under way, whoever has started it."""
+    approval = read_approval(home, run)
+    return (approval is not None and approval.is_running) or _find_applying(connection, run) is not None
+
+
 def read_decision(connection: sa.Connection, home: Path, run: Run) -> Decision:
     """Reads the decision on a held run. `home`: the data folder."""
-    approval = read_approval(home, run.run)
-    is_under_way = approval is not None and approval.is_running
+    applied = sa.select(sync_runs.c.id).where(sync_runs.c.approves == run.run, sync_runs.c.outcome.in_(LOADED_OUTCOMES))
     return Decision(
         find_last_change(connection, Subject.of_run(run.run, run.feed), (Verb.SYNC_APPROVE, Verb.SYNC_DISCARD)),
-        # A good run of the feed ends every held one, so the first one after an approved run is that of the approval.
-        find_run_after(connection, run.run, LOADED_OUTCOMES) if run.outcome == APPROVED else None,
-        approval,
-        find_run_after(connection, run.run, (RUNNING,)) if is_under_way else None,
+        connection.scalar(applied.limit(1)),
+        read_approval(home, run.run),
+        _find_applying(connection, run.run),
     )
+
+
+def _find_applying(connection: sa.Connection, run: int) -> int | None:
+    return find_run_under_way(connection, sync_runs.c.approves == run)
 
 
 def start_load(

@@ -19,6 +19,7 @@ from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import Verb
 from roster_service.db.tables import disclosures, exclusions, feeds, sync_runs, vendors, visible_feeds
 from roster_service.errors import CommandError
+from roster_service.feeds.run_history import find_run_under_way
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
 
@@ -76,7 +77,7 @@ def undo_run(connection: sa.Connection, actor: Actor, run: int, *, as_json: bool
     run that cannot be taken back."""
     script, *options = _prepare(connection, actor, run)
     done = run_script(connection, script, *(["--json"] if as_json else []), *options)
-    if connection.scalar(sa.select(sync_runs.c.id).where(sync_runs.c.undoes == run)) is None:
+    if find_undone_by(connection, run) is None:
         raise CommandError(f"the run {run} was not taken back:\n{done.stderr or done.stdout}")
     return done
 
@@ -93,9 +94,15 @@ def read_started(home: Path, run: int) -> Background | None:
     return read_background(name_folder(home, "undo", str(run)))
 
 
+def find_undoing(connection: sa.Connection, run: int) -> int | None:
+    """Returns the number of the run that takes a run back now; None if none does."""
+    return find_run_under_way(connection, sync_runs.c.undoes == run)
+
+
 def find_undone_by(connection: sa.Connection, run: int) -> int | None:
     """Returns the number of the run that has taken a run back; None if none has."""
-    return connection.scalar(sa.select(sync_runs.c.id).where(sync_runs.c.undoes == run).limit(1))
+    undone = sa.select(sync_runs.c.id).where(sync_runs.c.undoes == run, sync_runs.c.outcome.in_(LOADED_OUTCOMES))
+    return connection.scalar(undone.limit(1))
 
 
 def find_undone(connection: sa.Connection, feed_id: int, digest: bytes) -> str | None:

@@ -96,7 +96,7 @@ def load(
             with connection.begin():
                 require_no_pause(connection, feed_name, find_today())
             with (
-                record_run(engine, feed_name, family.name, run.source, run.actor) as record,
+                record_run(engine, feed_name, family.name, run.source, run.actor, **options.about) as record,
                 translate_database_errors(),
             ):
                 report, kept = _load_beside_others(connection, run, record)

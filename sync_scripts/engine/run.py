@@ -78,6 +78,11 @@ class Options:
     # The engine calls it with the progress of each step.
     notify: Observer = _notify_nobody
 
+    @property
+    def about(self) -> Mapping[str, int | None]:
+        """The other run that the run is about, by the column that names it."""
+        return {"approves": None if self.approval is None else self.approval.run, "undoes": self.undoes}
+
 
 DEFAULTS = Options()
 

@@ -82,9 +82,11 @@ def take_stamp(engine: sa.Engine, run: int) -> datetime:
     return stamp
 
 
-def begin_run(connection: sa.Connection, feed_id: int, family: str, source: str, actor: Actor | None = None) -> int:
+def begin_run(
+    connection: sa.Connection, feed_id: int, family: str, source: str, actor: Actor | None = None, **about: int | None
+) -> int:
     """Adds the row of a run that starts, and returns its number. `family`: the family of formats; the report
-    replaces it by the format itself at the end of the run."""
+    replaces it by the format itself at the end of the run; `about`: the run that it approves or undoes."""
     begun: dict[str, Any] = {
         "started_at": NOW,
         "outcome": RUNNING,
@@ -92,7 +94,7 @@ def begin_run(connection: sa.Connection, feed_id: int, family: str, source: str,
         "seconds": {},
         "actor": actor and actor.name,
     }
-    row = sa.insert(sync_runs).values(feed_id=feed_id, format=family, source=source, **begun)
+    row = sa.insert(sync_runs).values(feed_id=feed_id, format=family, source=source, **begun, **about)
     number: int = connection.execute(row.returning(sync_runs.c.id)).scalar_one()
     return number
 
@@ -183,12 +185,15 @@ def translate_database_errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def record_run(engine: sa.Engine, feed_name: str, family: str, source: str, actor: Actor) -> Iterator[RunRecord]:
+def record_run(
+    engine: sa.Engine, feed_name: str, family: str, source: str, actor: Actor, **about: int | None
+) -> Iterator[RunRecord]:
     """Adds the record of a run, and the feed if it is new. An error that the block raises becomes the end of the run in
-    its row, unless the run has ended already. `source`: what the run calls its export; `actor`: who loads it."""
+    its row, unless the run has ended already. `source`: what the run calls its export; `actor`: who loads it; `about`:
+    as for `begin_run`."""
     with engine.begin() as connection:
         feed_id, is_new = find_or_add_feed(connection, feed_name, family)
-        number = begin_run(connection, feed_id, family, source, actor)
+        number = begin_run(connection, feed_id, family, source, actor, **about)
     with record_errors(engine, number):
         yield RunRecord(number, feed_id, is_new)
 
@@ -245,7 +250,7 @@ def record_end(
         _record_exemption(connection, actor, run, report) if is_exempt else contextlib.nullcontext(),
         contextlib.nullcontext() if undoes is None else _record_undo(connection, actor, undoes, report),
     ):
-        end_run(connection, run.number, report.findings, **report.to_row(), undoes=undoes)
+        end_run(connection, run.number, report.findings, **report.to_row())
     if run.is_new:
         _add_feed(connection, actor, run.feed_id, report.feed)
     superseded = supersede(connection, run.feed_id, run.number)

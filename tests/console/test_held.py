@@ -21,10 +21,10 @@ from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db.tables import changes, feeds, sync_runs
 from roster_service.feeds.runs import read_approval
 from roster_service.feeds.scripts import OUTPUT, name_folder
-from roster_service.feeds.sync_lock import hold_lock
+from roster_service.feeds.sync_lock import hold_lock, name_session
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.run_record import Approval
+from sync_scripts.engine.run_record import Approval, begin_run
 from tests.console.conftest import Browser, Console
 from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import cell_of, with_row, without_rows
@@ -135,8 +135,41 @@ def test_an_approval_under_way_is_seen_everywhere_and_cannot_be_repeated(console
         page = browser.get(path).text
         assert re.search("approval( is)? under way", page), path
         assert "every 2s" in page or "every 5s" in page, path
-        assert "pprove or discard it" not in page, path
-        assert "/held/approve" not in page, path
+        assert [it for it in FALSE_MEANWHILE if it in page] == [], path
+
+
+@pytest.fixture
+def applying(console: Console, held: int) -> Iterator[tuple[int, int]]:
+    """(the held run, the run that applies it), in its sixth step, as a command or another machine has started it."""
+    with console.engine.connect() as connection, hold_lock(connection, "springfield"):
+        with connection.begin():
+            feed_id = connection.scalar(sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == held))
+            number = begin_run(connection, int(feed_id or 0), "oneroster", "/exports", approves=held)
+            name_session(connection, "springfield", "write")
+        yield held, number
+        with connection.begin():
+            connection.execute(sa.delete(sync_runs).where(sync_runs.c.id == number))
+
+
+def test_a_held_run_that_is_being_applied_says_so_with_the_step(console: Console, applying: tuple[int, int]) -> None:
+    held, number = applying
+    browser = console.log_in(OperatorRole.EDITOR)
+    rows = sum(file["rows"] or 0 for file in read(browser, f"/runs/{held}")["run"]["files"])
+    for path in (f"/runs/{held}", f"/runs/{held}/held"):
+        page = browser.get(path).text
+        assert f"the export that was held, with {rows} rows, is being loaded. Step 6 of 9: write the changes." in page
+        assert f'<a href="/console/runs/{number}">Run {number}</a> does it.' in page
+        assert '<li aria-current="step">write the changes' in page
+    for path in ("", "/runs", "/feeds", f"/runs/{held}", f"/runs/{held}/held"):
+        page = browser.get(path).text
+        assert re.search("approval( is)? under way", page), path
+        assert "every 2s" in page or "every 5s" in page or path == "/feeds", path
+        assert [it for it in FALSE_MEANWHILE if it in page] == [], path
+    assert browser.get("").text.count("need you") == browser.get("").text.count("needs you") == 0
+
+
+# What is not so, and what cannot be done, while an approval is under way.
+FALSE_MEANWHILE = ("Nothing was changed", "then decide", "pprove or discard it", "/held/approve", "/held/discard")
 
 
 def approve_by_command(console: Console, run: int) -> None:

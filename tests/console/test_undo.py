@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
+from roster_service.db.tables import sync_runs
+from roster_service.feeds.sync_lock import hold_lock, name_session
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.run_record import begin_run
 from tests.console.conftest import Browser, Console
 from tests.sync.export_changes import cell_of
 
@@ -29,6 +33,17 @@ def test_a_run_is_taken_back_on_its_page(console: Console, browser: Browser, exp
     viewer = console.log_in(OperatorRole.VIEWER)
     assert "Load the export" not in viewer.get(f"/runs/{runs[1]}").text
     assert viewer.send(f"/runs/{runs[1]}/undo").status_code == 403
+    with console.engine.connect() as connection, hold_lock(connection, "springfield"):
+        with connection.begin():
+            feed_id = connection.scalar(sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == runs[1]))
+            undoing = begin_run(connection, int(feed_id or 0), "oneroster", "/exports", undoes=runs[1])
+            name_session(connection, "springfield", "stage")
+        page = browser.get(f"/runs/{runs[1]}").text
+        assert f"the export of run {runs[0]} is being loaded. Step 2 of 9: read the files." in page
+        assert (f"Run {undoing}</a> does it" in page, "every 2s" in page, "/undo" in page) == (True, True, False)
+        assert "This run was taken back" not in page
+    # Its process has ended, and changed nothing.
+    assert f"Load the export of run {runs[0]} again" in browser.get(f"/runs/{runs[1]}").text
     assert browser.send(f"/runs/{runs[1]}/undo", reason="wrong names").status_code == 303
     assert "This run was taken back by" in browser.get(f"/runs/{runs[1]}").text
     answer = console.client.call("v1p2", "/users/spr-student-1", vendor="springfield")

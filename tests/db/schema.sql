@@ -1101,6 +1101,7 @@ CREATE TABLE public.sync_runs (
     kept_export text COLLATE pg_catalog."C",
     notices text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     kept_digest bytea,
+    approves bigint,
     undoes bigint,
     causes jsonb DEFAULT '[]'::jsonb NOT NULL,
     has_changes boolean DEFAULT false NOT NULL,

@@ -9,7 +9,7 @@ from typing import Any
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.runs import GOOD_RUNS, Comparison, compare_run
+from roster_service.console.views.runs import GOOD_RUNS, Comparison, Progress, compare_run, list_steps
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.change_history import find_changes
@@ -56,7 +56,8 @@ class SchoolRow:
 class HeldPage:
     """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `shrunk`, `before`
     and `compared`: as on the page of a run; `deletes`: the records that an approval deletes, and `typed`: what the
-    operator types for it, None if nothing; `is_listed`: whether the records that it would change are stored."""
+    operator types for it, None if nothing; `is_listed`: whether the records that it would change are stored; `now`: as
+    on the page of a run."""
 
     run: RunDetails
     feed: Feed
@@ -69,6 +70,7 @@ class HeldPage:
     is_listed: bool
     limits: Sequence[Limit]
     decision: Decision
+    now: Sequence[Progress]
 
 
 def read_held(visit: Visit) -> HeldPage:
@@ -78,6 +80,7 @@ def read_held(visit: Visit) -> HeldPage:
         raise CommandError(f"the run {run.run} has no preview: it is {run.outcome}, and was not held")
     shown = run.preview or {}
     feed = find_listed(visit.connection, run.feed)
+    decision = read_decision(visit.connection, visit.settings.home, run)
     good = list_good_runs_before(visit.connection, run.run, GOOD_RUNS)
     return HeldPage(
         run,
@@ -90,7 +93,8 @@ def read_held(visit: Visit) -> HeldPage:
         _name_deletion(run),
         find_changes(visit.connection, run.run) is not None,
         list_limits(feed, visit.settings),
-        read_decision(visit.connection, visit.settings.home, run),
+        decision,
+        list_steps(visit.connection, decision.now),
     )
 
 

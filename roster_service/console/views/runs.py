@@ -33,10 +33,10 @@ from roster_service.feeds.run_history import (
     list_run_page,
 )
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, OUTCOMES
-from roster_service.feeds.runs import Decision, read_approval, read_decision
+from roster_service.feeds.runs import Decision, is_being_applied, read_decision
 from roster_service.feeds.scripts import Background
 from roster_service.feeds.sync_lock import RUNNING, find_step
-from roster_service.feeds.undo import Undo, find_undone_by, read_started, read_undo, start_undo
+from roster_service.feeds.undo import Undo, find_undoing, find_undone_by, read_started, read_undo, start_undo
 from roster_service.roster.record_names import read_names
 
 # Changes of a page.
@@ -103,7 +103,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class RunPage:
-    """A run. `steps`: all of them, with their seconds; `before`: the number of the last good run before it; `compared`:
+    """A run. `steps`: all of them, with their seconds; `now`: those of the run that applies it, or takes it back, while
+    that is under way, and `by`: its number; `before`: the number of the last good run before it; `compared`:
     with that run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are
     stored; `missing`: why the others are not; `decision`: on a held run;
     `undo`: what taking it back would do, None for a run that changed nothing; `undone_by`: the run that has done so;
@@ -111,6 +112,8 @@ class RunPage:
 
     run: RunDetails
     steps: Sequence[Progress]
+    now: Sequence[Progress]
+    by: int | None
     before: int | None
     compared: Sequence[Comparison]
     shrunk: Sequence[str]
@@ -154,10 +157,11 @@ def read_runs(visit: Visit) -> RunList:
     if outcome is not None and outcome not in OUTCOMES:
         raise CommandError(f"there is no outcome {outcome}; a run is {', '.join(OUTCOMES)}")
     skipped, count = find_window(visit)
-    runs = make_paged(visit, list_run_page(visit.connection, feed, outcome, count, skipped))
+    connection, home = visit.connection, visit.settings.home
+    runs = make_paged(visit, list_run_page(connection, feed, outcome, count, skipped))
     totals = {run.run: _sum_changes(run) for run in runs.rows}
-    feeds = [feed.name for feed in list_feeds(visit.connection, without_records=True)]
-    approving = [run.run for run in runs.rows if run.outcome == HELD and _is_approving(visit, run.run)]
+    feeds = [feed.name for feed in list_feeds(connection, without_records=True)]
+    approving = [run.run for run in runs.rows if run.outcome == HELD and is_being_applied(connection, home, run.run)]
     is_live = bool(approving) or any(run.outcome == RUNNING for run in runs.rows)
     return RunList(
         runs=runs,
@@ -183,9 +187,12 @@ def read_run(visit: Visit) -> RunPage:
         run, undoing = dataclasses.replace(run, preview=None), None
         decision = dataclasses.replace(decision, change=None, approval=None)
     stored = count_rejected_rows(connection, number)
+    by = decision.now or find_undoing(connection, number)
     return RunPage(
         run,
         list(_list_progress(connection, run)),
+        list_steps(connection, by),
+        by,
         good[0].run if good else None,
         compare_run(run, good),
         list(explain_shrunk(run.files, good)),
@@ -195,8 +202,16 @@ def read_run(visit: Visit) -> RunPage:
         read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
         find_undone_by(connection, number),
         undoing,
-        is_live=run.outcome == RUNNING or decision.is_under_way or (undoing is not None and undoing.is_running),
+        is_live=run.outcome == RUNNING
+        or decision.is_under_way
+        or by is not None
+        or (undoing is not None and undoing.is_running),
     )
+
+
+def list_steps(connection: sa.Connection, run: int | None) -> Sequence[Progress]:
+    """Returns the steps of a run; none of no run."""
+    return [] if run is None else list(_list_progress(connection, find_run(connection, run)))
 
 
 def compare_run(run: RunDetails, good: Sequence[FinishedRun]) -> Sequence[Comparison]:
@@ -273,11 +288,6 @@ def _name_changes(connection: sa.Connection, changes: Sequence[ChangedRecord]) -
         )
         for change in changes
     ]
-
-
-def _is_approving(visit: Visit, run: int) -> bool:
-    approval = read_approval(visit.settings.home, run)
-    return approval is not None and approval.is_running
 
 
 def _sum_changes(run: Run) -> dict[str, int]:

@@ -86,7 +86,8 @@ sync_runs = sa.Table(
     sa.Column("kept_export", CText),
     # The digest of that export as it was read: an approval and an undo load no other export.
     sa.Column("kept_digest", sa.LargeBinary),
-    # The run that this one has taken back.
+    # The held run that this one applies, and the run that this one takes back, from its begin on.
+    sa.Column("approves", sa.BigInteger),
     sa.Column("undoes", sa.BigInteger),
     sa.CheckConstraint(
         "outcome IN ('running', 'done', 'unchanged', 'partial', 'stale', 'held', 'approved', 'discarded', "

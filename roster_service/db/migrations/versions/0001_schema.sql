@@ -45,6 +45,7 @@ CREATE TABLE sync_runs (
     kept_export text COLLATE "C",
     notices text[] NOT NULL COLLATE "C" DEFAULT '{}',
     kept_digest bytea,
+    approves bigint,
     undoes bigint,
     causes jsonb NOT NULL DEFAULT '[]',
     has_changes boolean NOT NULL DEFAULT false,
