@@ -28,6 +28,8 @@ class Problem(enum.Enum):
     METHOD = "method not allowed"
     NO_TOKEN = "token missing"  # noqa: S105  (a reason, not a secret)
     BAD_TOKEN = "token not valid"  # noqa: S105
+    # Of this service, but its time is over, or a right of its client has changed since.
+    ENDED_TOKEN = "token ended"  # noqa: S105
     BAD_SIGNATURE = "signature not valid"
     VERSION = "wrong version"
     SCOPE = "scope missing"

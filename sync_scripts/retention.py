@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import INTERVAL
 
 from roster_service.db.tables import (
     LAST_DAY_STEP,
+    REFUSED_DAYS,
     audit,
     audit_days,
     audit_people,
@@ -126,7 +127,7 @@ def _delete_by(column: sa.Column[Any]) -> Callable[[sa.Connection, Before], int]
 
 @dataclass(frozen=True)
 class KeptRows:
-    """A kind of rows. `days`: how many of them the settings keep; `delete`: deletes older ones, and returns how
+    """A kind of rows. `days`: for how many they are kept; `delete`: deletes older ones, and returns how
     many."""
 
     days: Callable[[Settings], int]
@@ -142,6 +143,6 @@ KINDS: Mapping[str, KeptRows] = {
     "files of deliveries": KeptRows(lambda settings: settings.run_days, _delete_delivery_runs),
     "access log rows": KeptRows(lambda settings: settings.audit_days, _delete_disclosures),
     "usage counters": KeptRows(lambda settings: settings.usage_days, _delete_by(usage.c.day)),
-    "counters of refused requests": KeptRows(lambda settings: settings.usage_days, _delete_by(refused_requests.c.day)),
+    "counters of refused requests": KeptRows(lambda _settings: REFUSED_DAYS, _delete_by(refused_requests.c.hour)),
     "change log rows": KeptRows(lambda settings: settings.change_log_days, _delete_by(changes.c.at)),
 }

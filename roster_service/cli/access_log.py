@@ -58,7 +58,7 @@ print_csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV
 @click.command()
 @vendor_option
 @click.option("--since", type=DAY, help="Only from this day on, in UTC.")
-@click.option("--refused", is_flag=True, help="Show the refused requests instead, by caller, status and cause.")
+@click.option("--refused", is_flag=True, help="Show the refused requests instead, by caller, cause and path.")
 @print_csv_option
 @as_json
 def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool, as_json: bool) -> None:
@@ -149,12 +149,19 @@ def _warn(left_out: Unsearchable) -> None:
 def _show(found: Sequence[dict[str, Any]], as_csv: bool, as_json: bool, nothing: str) -> None:
     if as_csv and as_json:
         raise click.UsageError("choose one of --csv and --json")
-    rows = [{name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in found]
-    show(
-        found,
-        as_json,
-        lambda _: _write_csv(rows) if as_csv else make_table([to_texts(row, "at", "last_at") for row in rows], nothing),
-    )
+    rows = [{name: _join(cell) for name, cell in row.items()} for row in found]
+
+    def write(_: object) -> str:
+        times = ("at", "first_at", "last_at")
+        return _write_csv(rows) if as_csv else make_table([to_texts(row, *times) for row in rows], nothing)
+
+    show(found, as_json, write)
+
+
+def _join(cell: object) -> object:
+    if isinstance(cell, dict):
+        return ", ".join(f"{name}: {value}" for name, value in cell.items())
+    return " ".join(cell) if isinstance(cell, list) else cell
 
 
 def _write_csv(rows: list[dict[str, Any]]) -> str:

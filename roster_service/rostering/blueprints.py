@@ -35,6 +35,7 @@ PROFILES = "roster_error_profiles"
 CHALLENGES = {
     Problem.NO_TOKEN: 'Bearer realm="roster"',
     Problem.BAD_TOKEN: 'Bearer realm="roster", error="invalid_token"',
+    Problem.ENDED_TOKEN: 'Bearer realm="roster", error="invalid_token"',
     Problem.BAD_SIGNATURE: 'OAuth realm="roster"',
     Problem.SCOPE: 'Bearer realm="roster", error="insufficient_scope"',
 }

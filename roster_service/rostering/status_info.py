@@ -17,6 +17,7 @@ STATUS_INFO: dict[Problem, tuple[int, str]] = {
     Problem.METHOD: (400, "invaliddata"),
     Problem.NO_TOKEN: (401, "unauthorisedrequest"),
     Problem.BAD_TOKEN: (401, "unauthorisedrequest"),
+    Problem.ENDED_TOKEN: (401, "unauthorisedrequest"),
     Problem.BAD_SIGNATURE: (401, "unauthorisedrequest"),
     Problem.VERSION: (400, "invaliddata"),
     Problem.SCOPE: (403, "forbidden"),

@@ -104,8 +104,8 @@ class Reader:
     def admit(self, admission: Call, vendor_id: int) -> RosterState:
         """Admits the caller and returns the state of the roster, as the caller sees it.
 
-        Raises RefusedRequestError (BAD_TOKEN) where the database does not admit the caller, (NO_GRANT) where the vendor
-        has no grant, and ThrottledRequestError where it has too many requests at the same time.
+        Raises RefusedRequestError (ENDED_TOKEN) where the database does not admit the caller, (NO_GRANT) where the
+        vendor has no grant, and ThrottledRequestError where it has too many requests at the same time.
         """
         return self.read_admitted(admission, vendor_id).state
 
@@ -261,5 +261,5 @@ def read_state(row: Any) -> RosterState:
             "that you have",
         )
     if row.visible_set is None:
-        raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; request a new one")
+        raise RefusedRequestError(Problem.ENDED_TOKEN, "the access token is no longer valid; request a new one")
     return RosterState(row.revision, row.as_of, row.deletions_since)

@@ -23,6 +23,7 @@ FAILURES: dict[Problem, tuple[int, str]] = {
     Problem.API_KEY: (403, "Forbidden"),
     Problem.NO_TOKEN: (401, "unauthorized"),
     Problem.BAD_TOKEN: (401, "invalid-token"),
+    Problem.ENDED_TOKEN: (401, "invalid-token"),
     Problem.PRIVILEGE: (403, "no-privilege"),
     Problem.CREDENTIALS: (401, "unauthorized"),
     Problem.PARAMETER: (400, "bad-request"),
@@ -36,6 +37,7 @@ FAILURES: dict[Problem, tuple[int, str]] = {
 CHALLENGES = {
     Problem.NO_TOKEN: 'Bearer realm="vendor"',
     Problem.BAD_TOKEN: 'Bearer realm="vendor", error="invalid_token"',
+    Problem.ENDED_TOKEN: 'Bearer realm="vendor", error="invalid_token"',
     Problem.CREDENTIALS: 'Bearer realm="vendor"',
 }
 

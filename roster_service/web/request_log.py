@@ -11,21 +11,28 @@ import base64
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from flask import Flask, Response, has_request_context, request
-from werkzeug.datastructures import Headers
+from werkzeug.datastructures import Headers, MultiDict
 
 from roster_service.auth.access_log.entries import Entry
 from roster_service.auth.access_log.writer import AccessLog
 from roster_service.http.request_facts import REQUEST_ID, WATCHED_PATHS, RequestFacts, get_request_facts
 from roster_service.logs import add_facts, facts
+from roster_service.schemas.versions import VERSIONS
+from roster_service.serving.params import FIELDS, FILTER, LISTED_FIELDS, SORT
 from roster_service.web.metrics_page import count_request
 
 _KEY_PREFIX = re.compile(r"key-[0-9a-f]{8}(?=-)")
 _CLIENT_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 _CONSUMER = re.compile(r'\boauth_consumer_key="([^"]*)"')
+# A value of a filter, what stands behind a field there, and between the fields of a list.
+_QUOTED, _OPERATOR, _SEPARATOR = re.compile("'[^']*'?"), re.compile("[=!<>~]+"), re.compile("[, ]+")
+_FIELD_NAMES = frozenset(
+    name for version in VERSIONS for record in version.records.values() for name in record().fields
+)
 _CLIENT_CLAIM = re.compile(r'"client_id"\s*:\s*"([^"]*)"')
 log = logging.getLogger(__name__)
 
@@ -48,6 +55,9 @@ def add_entry(access_log: AccessLog, facts: RequestFacts, status: int, size: int
                 bytes=size,
                 records=(facts.records or 0) if status == 200 else 0,
                 refused_for=refusal,
+                request_id=facts.id,
+                # Without valid credentials nothing of what was sent is kept.
+                fields=() if vendor is None or refusal is None else find_named_fields(request.args),
             )
         )
 
@@ -62,6 +72,15 @@ def find_named_caller(headers: Headers, in_body: str | None) -> str | None:
     find = _FINDERS.get(scheme.lower())
     named = in_body if find is None else find(credentials)
     return named if named is not None and _CLIENT_ID.fullmatch(named) else None
+
+
+def find_named_fields(given: MultiDict[str, str]) -> Sequence[str]:
+    """Returns the fields that the filter, the sort and the selection of a query string name, valid or not. A name that
+    is not one of the wire format could be a value, and is left out."""
+    *before, _ = _OPERATOR.split(_QUOTED.sub("", given.get(FILTER.name, "")))
+    listed = [text for name in (SORT.name, FIELDS.name, LISTED_FIELDS) for text in given.getlist(name)]
+    words = [text.split()[-1] for text in before if text.strip()] + _SEPARATOR.split(",".join(listed))
+    return sorted(_FIELD_NAMES.intersection(word.partition(".")[0] for word in words))
 
 
 def _find_user(credentials: str) -> str:

@@ -161,8 +161,8 @@ def refusals(answer: Answer, engine: sa.Engine) -> None:
         pytest.param(
             [],
             [
-                ("refused@example.com", 401, "id, secret or password missing or wrong", 1, 2),
                 ("refused@example.com", 403, "no grant", 3, 3),
+                ("refused@example.com", 401, "id, secret or password missing or wrong", 1, 2),
                 ("unknown", 401, "id, secret or password missing or wrong", 1, 2),
             ],
             id="all",
@@ -178,13 +178,13 @@ def refusals(answer: Answer, engine: sa.Engine) -> None:
 def test_refused_requests_are_shown_by_cause(
     answer: Answer, roster: Roster, options: list[str], expected: list[tuple[Any, ...]]
 ) -> None:
-    """With the time and the address of the last one."""
+    """The latest first, with the time and the address of the last one."""
     command = ("usage", "--refused", *options)
     rows = answer(*command)
     assert [(row["vendor"], row["status"], row["cause"], row["requests"]) for row in rows] == [
         row[:-1] for row in expected
     ]
-    assert [(row["last_at"], row["address"]) for row in rows] == [
+    assert [(row["last_at"], row["addresses"][0]) for row in rows] == [
         (f"2026-11-{day:02}T12:00:00.000+00:00", f"192.0.2.{day}") for *_, day in expected
     ]
     assert ("of-nobody" in str(rows), [row["caller"] for row in rows if row["vendor"] == "unknown"][:1]) == (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from datetime import date
 
 import pytest
@@ -146,7 +147,17 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     console.vendors.extensions["roster_access_log"].flush()
     cause = f"401 {Problem.CREDENTIALS.value}"
     page = owner.get(f"/vendors/{number}").text
-    assert (cause in page, "2 of its requests in 30 days" in page, "from 127.0.0.1" in page) == (True, True, True)
+    assert cause in page
+    assert "2 of its requests in 30 days" in page
+    assert 'href="#refused">2 refused today</a>' in page
+    assert "2 refused today:\nthe secret or password of tests was wrong or missing, last at" in page
+    assert "from 127.0.0.1. Make a new secret" in page
+    request_id = re.search('id" title="([^"]+)">', page.partition('id="refused"')[2])
+    assert request_id is not None
+    found = owner.get(f"/find.json?q={request_id[1]}").json["groups"]
+    assert [(it["title"], [result["path"] for result in it["results"]]) for it in found] == [
+        ("Requests", [f"/vendors/{number}#refused"])
+    ]
     rows = owner.get("/disclosures/usage.json").json["refused"]
     assert {(row["caller"], row["requests"]) for row in rows} >= {(made.client_id, 2), ("unknown", 1)}
     assert cause in owner.get("/disclosures/usage").text

@@ -1,4 +1,4 @@
-"""Refused requests are counted by vendor, caller, status and cause; what they sent is stored nowhere."""
+"""Refused requests are counted by hour, vendor, caller, status, cause and path; what they sent is stored nowhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.accounts import clients, vendors
-from roster_service.auth.access_log.reports import read_refused
+from roster_service.auth.access_log.causes import CAUSES
+from roster_service.auth.access_log.entries import Entry
+from roster_service.auth.access_log.reports import LATEST_HOURS, RefusedRow, read_refused
+from roster_service.auth.access_log.writer import KEPT_ADDRESSES, write_entries
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.roles import DatabaseRole, find_role, quote_name
 from roster_service.db.tables import UNKNOWN, refused_requests
@@ -70,6 +73,11 @@ class Caller:
         form = self.fill({"scope": f"v1p1/{scope}"})
         return str(self.served.app.test_client().post("/oauth/token", data=form).json["access_token"])
 
+    def make_permission_token(self) -> str:
+        """A token of the vendor interface."""
+        http, body = self.served.app.test_client(), {"email": self.email, "password": self.password}
+        return str(http.post("/v1/login", json=body, headers={"x-api-key": self.key}).json["token"])
+
     def fill(self, form: Mapping[str, str]) -> Mapping[str, str]:
         """A token request."""
         own = {"grant_type": "client_credentials", "client_id": self.client_id, "client_secret": self.secret}
@@ -120,6 +128,14 @@ def forge(claims: Mapping[str, object]) -> str:
     return ".".join([*(base64.urlsafe_b64encode(json.dumps(it).encode()).decode().rstrip("=") for it in parts), "eA"])
 
 
+def in_the_past(make: Callable[[], str]) -> str:
+    """A token that was made two days ago."""
+    now = time.time
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(time, "time", lambda: now() - 172_800)
+        return make()
+
+
 def ask_disabled(it: Caller, action: Callable[[], int]) -> int:
     """Does something once the client is disabled."""
     it.disable()
@@ -162,7 +178,24 @@ CASES: Mapping[str, tuple[Callable[[Caller], int], str, int, Problem]] = {
         lambda it: (token := it.make_token()) and ask_disabled(it, lambda: it.ask("/orgs", f"Bearer {token}")),
         "client",
         401,
-        Problem.BAD_TOKEN,
+        Problem.ENDED_TOKEN,
+    ),
+    "a token whose time is over": (
+        lambda it: it.ask("/orgs", f"Bearer {in_the_past(it.make_token)}"),
+        "client",
+        401,
+        Problem.ENDED_TOKEN,
+    ),
+    "a permission token whose time is over": (
+        lambda it: it.send(
+            "/v1/students",
+            method="POST",
+            json={},
+            headers={"x-api-key": it.key, "Authorization": f"Bearer {in_the_past(it.make_permission_token)}"},
+        ),
+        "key",
+        401,
+        Problem.ENDED_TOKEN,
     ),
     "a wrong signature": (
         lambda it: it.ask("/orgs", SIGNED.format(it.client_id, int(time.time()))),
@@ -222,7 +255,7 @@ def test_a_refused_request_is_counted_once(
     with caller.served.engine.connect() as connection:
         rows = connection.execute(sa.select(refused_requests)).all()
     assert "4711" not in str(rows)
-    assert all(row.address == "127.0.0.1" and row.last_at < datetime.now(UTC) for row in rows)
+    assert all(row.addresses == ["127.0.0.1"] and row.last_at < datetime.now(UTC) for row in rows)
     assert any(row.last_at > start and row.cause == cause.value for row in rows)
 
 
@@ -238,10 +271,127 @@ def test_the_last_time_and_address_are_those_of_the_last_request(make_served: Ca
     assert list(read_counts(own).values()) == [3]
 
 
-def read_addresses(engine: sa.Engine) -> list[str | None]:
+def read_addresses(engine: sa.Engine) -> list[str]:
     """The last addresses of the refused requests, by caller and cause."""
     with engine.connect() as connection:
-        return [row.address for row in read_refused(connection, None, None)]
+        return [row.addresses[0] for row in read_refused(connection, None, None)]
+
+
+def test_a_row_has_the_first_and_the_last_of_its_requests(make_served: Callable[..., Served]) -> None:
+    """Also where another worker has stored a later one before."""
+    own = make_served()
+    start = datetime(2026, 11, 25, 9, 10, tzinfo=UTC)
+    for minutes, ids in ((20, "cd"), (0, "ab"), (40, "ef")):
+        entries = [
+            replace(
+                Entry(start + timedelta(minutes=minutes + place), 7, "c", f"192.0.2.{minutes}", "GET", "/x", 403, 1, 0),
+                refused_for=Problem.NO_GRANT,
+                request_id=f"request-{letter}",
+                fields=[f"field-{letter}", "status"],
+            )
+            for place, letter in enumerate(ids)
+        ]
+        with own.engine.begin() as connection:
+            write_entries(connection, entries)
+    with own.engine.connect() as connection:
+        [row] = read_refused(connection, None, None)
+        assert row == RefusedRow(
+            vendor="7",
+            vendor_id=7,
+            caller="c",
+            status=403,
+            cause=Problem.NO_GRANT.value,
+            endpoint="GET /x",
+            requests=6,
+            first_at="2026-11-25T09:10:00.000+00:00",
+            first_request_id="request-a",
+            last_at="2026-11-25T09:51:00.000+00:00",
+            last_request_id="request-f",
+            addresses=["192.0.2.40", "192.0.2.20", "192.0.2.0"],
+            fields=[*(f"field-{letter}" for letter in "abcdef"), "status"],
+            hours={"2026-11-25T09:00+00:00": 6},
+            words="no district or school is granted",
+            remedy="choose districts or schools for the vendor",
+        )
+        for request_id, found in (("request-a", 1), ("request-f", 1), ("request-c", 0)):
+            assert len(read_refused(connection, None, None, request_id)) == found
+
+
+def test_hours_are_summed_up(make_served: Callable[..., Served]) -> None:
+    own = make_served()
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    entries = [
+        Entry(
+            start + timedelta(hours=hour),
+            7,
+            "c",
+            f"192.0.2.{hour}",
+            "GET",
+            "/x",
+            403,
+            1,
+            0,
+            Problem.NO_GRANT,
+            f"{hour}",
+        )
+        for hour in range(30)
+    ]
+    with own.engine.begin() as connection:
+        write_entries(connection, entries)
+    with own.engine.connect() as connection:
+        [row] = read_refused(connection, 7, None)
+        assert (row.requests, row.first_request_id, row.last_request_id) == (30, "0", "29")
+        assert (row.addresses[0], len(row.addresses)) == ("192.0.2.29", KEPT_ADDRESSES)
+        assert (next(iter(row.hours)), len(row.hours)) == ("2026-11-02T05:00+00:00", LATEST_HOURS)
+        [row] = read_refused(connection, 7, start.date() + timedelta(days=1))
+        assert row.requests == 6
+
+
+def test_unknown_callers_do_not_make_the_table_larger(make_served: Callable[..., Served]) -> None:
+    """Whatever ids, addresses, methods, paths and fields they send."""
+    own = make_served(trusted_proxies=1)
+    http = own.app.test_client()
+
+    def send(number: int) -> None:
+        headers = {"X-Forwarded-For": f"192.0.2.{number}", "X-Request-Id": f"request-{number}"}
+        http.post("/oauth/token", data={"grant_type": "x", "client_id": f"c{number}"}, headers=headers)
+        http.open(f"{ROOT}/orgs/{number}?filter=f{number}='x'&fields=status", method=f"M{number}", headers=headers)
+        http.get(f"{ROOT}/users/{number}/classes?filter=status='x'", headers=headers)
+
+    send(0)
+    with own.engine.connect() as connection:
+        assert len(set(read_counts(own))) == 3
+        before = connection.scalar(sa.select(sa.func.count()).select_from(refused_requests))
+    for number in range(1, 100):
+        send(number)
+    read_counts(own)
+    with own.engine.connect() as connection:
+        rows = connection.execute(sa.select(refused_requests)).all()
+    # The hour may end meanwhile.
+    assert len({row[2:6] for row in rows}) == before
+    assert all(len(row.addresses) <= KEPT_ADDRESSES and not row.fields for row in rows)
+
+
+def test_names_of_fields_are_kept_and_nothing_else_of_a_query(caller: Caller) -> None:
+    """Of a vendor, neither a value, nor an id of a path, nor a name that the wire format does not have."""
+    token = {"Authorization": f"Bearer {caller.make_token()}", "X-Request-Id": "request-of-fields"}
+    query = (
+        f"filter=familyName='{NOT_STORED}' AND {NOT_STORED}>'sex' OR grades={NOT_STORED}&sort=birthDate.x"
+        f"&fields=email,{NOT_STORED}&fields[]=phone&{NOT_STORED}=1"
+    )
+    assert caller.send(f"{ROOT}/users/{NOT_STORED}?{query}", headers=token) == 400
+    caller.served.app.extensions["roster_access_log"].flush()
+    with caller.served.engine.connect() as connection:
+        [row] = read_refused(connection, None, None, "request-of-fields")
+        stored = connection.execute(sa.select(refused_requests)).all()
+    assert (row.endpoint, row.caller) == (f"GET {ROOT}/users/{{sourcedId}}", caller.client_id)
+    assert row.fields == ["birthDate", "email", "familyName", "grades", "phone"]
+    assert "4711" not in str(stored)
+
+
+def test_each_cause_has_words_and_a_remedy() -> None:
+    never_counted = {Problem.FILTER_WORD, Problem.SORT_FIELD, Problem.SELECTION_FIELD, Problem.BUSY, Problem.INTERNAL}
+    assert set(CAUSES) == {problem.value for problem in set(Problem) - never_counted}
 
 
 def test_neither_an_answer_nor_a_page_nor_an_outage_is_counted(

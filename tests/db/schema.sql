@@ -1032,13 +1032,18 @@ CREATE UNLOGGED TABLE public.rate_windows (
 
 CREATE TABLE public.refused_requests (
     vendor_id integer NOT NULL,
-    day date NOT NULL,
+    hour timestamp(3) with time zone NOT NULL,
     caller text NOT NULL COLLATE pg_catalog."C",
     status integer NOT NULL,
     cause text NOT NULL COLLATE pg_catalog."C",
+    endpoint text NOT NULL COLLATE pg_catalog."C",
     requests bigint NOT NULL,
+    first_at timestamp(3) with time zone NOT NULL,
+    first_request_id text NOT NULL COLLATE pg_catalog."C",
     last_at timestamp(3) with time zone NOT NULL,
-    address text COLLATE pg_catalog."C"
+    last_request_id text NOT NULL COLLATE pg_catalog."C",
+    addresses text[] NOT NULL COLLATE pg_catalog."C",
+    fields text[] NOT NULL COLLATE pg_catalog."C"
 );
 
 CREATE TABLE public.roster_state (
@@ -1378,7 +1383,7 @@ ALTER TABLE ONLY public.rate_windows
     ADD CONSTRAINT pk_rate_windows PRIMARY KEY (key);
 
 ALTER TABLE ONLY public.refused_requests
-    ADD CONSTRAINT pk_refused_requests PRIMARY KEY (vendor_id, day, caller, status, cause);
+    ADD CONSTRAINT pk_refused_requests PRIMARY KEY (vendor_id, hour, caller, status, cause, endpoint);
 
 ALTER TABLE ONLY public.roster_state
     ADD CONSTRAINT pk_roster_state PRIMARY KEY (singleton);

@@ -338,7 +338,7 @@ def test_a_token_of_before_a_change_of_grants_reads_nothing(questioner: Question
     for offset in (0, 30):
         with pytest.raises(RefusedRequestError) as refused:
             read_as(questioner, token, question, 30, offset)
-        assert refused.value.problem is Problem.BAD_TOKEN
+        assert refused.value.problem is Problem.ENDED_TOKEN
     now = Question(path="/users", districts=(second,), schools=(), school="")
     for offset in (0, 30):
         assert read_as(questioner, renewed, now, 30, offset) == read_plainly(questioner, now, 30, offset)

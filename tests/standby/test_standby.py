@@ -252,7 +252,7 @@ def refuse_with(error: Exception) -> Callable[[], object]:
 FAILURES = {
     "canceled-by-replay": (fail_with(SerializationFailure()), False),
     "too-slow": (fail_with(QueryCanceled()), False),
-    "unknown-token": (refuse_with(RefusedRequestError(Problem.BAD_TOKEN, "")), False),
+    "unknown-token": (refuse_with(RefusedRequestError(Problem.ENDED_TOKEN, "")), False),
     "unknown-pull": (refuse_with(RefusedRequestError(Problem.PULL_ENDED, "")), False),
     "lost-connection": (fail_with(psycopg2.OperationalError()), True),
     "unknown-table": (fail_with(psycopg2.ProgrammingError()), True),

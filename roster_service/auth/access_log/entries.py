@@ -31,7 +31,8 @@ class Entry:
     """A request, for the usage counters. `vendor_id`: None for a refused request without valid credentials;
     `caller`: an OAuth client id, or the prefix of an API key, without valid credentials the one that the request names;
     `address`: the network address that it came from; `path`: as it is documented, without ids; `bytes`: of the response
-    body; `records`: in the response; `refused_for`: why it is refused (4xx), None if it is not."""
+    body; `records`: in the response; `refused_for`: why it is refused (4xx), None if it is not. Of a refused request,
+    also its `request_id`, and the `fields` that its filter, sort and selection name."""
 
     at: datetime
     vendor_id: int | None
@@ -43,6 +44,8 @@ class Entry:
     bytes: int
     records: int
     refused_for: Problem | None = None
+    request_id: str = ""
+    fields: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
+from roster_service.auth.access_log.causes import find_cause
+from roster_service.auth.access_log.writer import KEPT_ADDRESSES
 from roster_service.change_log.changes import order_rows
 from roster_service.db.tables import (
     HASH_BYTES,
     NOBODY,
     UNKNOWN,
     CTexts,
+    Stamp,
     audit_people,
     disclosures,
     refused_requests,
@@ -51,17 +54,29 @@ class UsageSum:
 
 @dataclass(frozen=True)
 class RefusedRow:
-    """The refused requests of a caller with one status, for one cause (the text of a `Problem`). `vendor`: its e-mail;
-    `caller`: an OAuth client id, or the prefix of an API key; both are UNKNOWN where the requests named no caller that
-    the service knows. `last_at`: ISO 8601, of the last one; `address`: the network address that it came from."""
+    """The refused requests of a caller to an endpoint with one status, for one cause (the text of a `Problem`).
+    `vendor`: its e-mail, and `vendor_id`; `caller`: an OAuth client id, or the prefix of an API key; the names are
+    UNKNOWN where the requests named no caller that the service knows. `endpoint`: method and documented path; `fields`:
+    that filters, sorts and selections named; `addresses`: the latest network addresses, that of the last request first;
+    `hours`: the latest ones with such a request, and how many each had. `words`, `remedy`: as of a `Cause`. Instants
+    are ISO 8601, UTC."""
 
     vendor: str
+    vendor_id: int
     caller: str
     status: int
     cause: str
+    endpoint: str
     requests: int
+    first_at: str
+    first_request_id: str
     last_at: str
-    address: str | None
+    last_request_id: str
+    addresses: Sequence[str]
+    fields: Sequence[str]
+    hours: Mapping[str, int]
+    words: str
+    remedy: str
 
 
 @dataclass(frozen=True)
@@ -123,16 +138,38 @@ def sum_usage(connection: sa.Connection, since: date) -> list[UsageSum]:
     ]
 
 
-def read_refused(connection: sa.Connection, vendor_id: int | None, since: date | None) -> list[RefusedRow]:
-    """Sums the counters of refused requests up over the days, by vendor, caller, status and cause. `vendor_id`,
-    `since`: as for `read_usage`."""
+# The hours of a row of refused requests: more than today has.
+LATEST_HOURS = 24
+
+
+def read_refused(
+    connection: sa.Connection, vendor_id: int | None, since: date | None, request_id: str | None = None
+) -> list[RefusedRow]:
+    """Sums the counters of refused requests up over the hours, by vendor, caller, status, cause and endpoint,
+    the latest first.
+    `vendor_id`, `since`: as for `read_usage`; `request_id`: only the hours whose first or last request has this id."""
     counters = refused_requests.c
-    key = (counters.vendor_id, vendors.c.email, counters.caller, counters.status, counters.cause)
-    newest_first = aggregate_order_by(counters.address, counters.last_at.desc())
+    key = (
+        *(counters.vendor_id, vendors.c.email, counters.caller, counters.status, counters.cause),
+        counters.endpoint,
+    )
+
+    def list_newest(column: sa.ColumnElement[Any], type_: Any) -> sa.ColumnElement[Any]:
+        return sa.func.array_agg(aggregate_order_by(column, counters.last_at.desc()), type_=ARRAY(type_))
+
     figures = (
         sa.func.sum(counters.requests).label("requests"),
+        sa.func.min(counters.first_at).label("first_at"),
+        list_newest(counters.first_request_id, sa.Text)[sa.func.count()].label("first_request_id"),
         sa.func.max(counters.last_at).label("last_at"),
-        sa.func.array_agg(newest_first, type_=CTexts)[1].label("address"),
+        list_newest(counters.last_request_id, sa.Text)[1].label("last_request_id"),
+        list_newest(counters.hour, Stamp)[1:LATEST_HOURS].label("hours"),
+        list_newest(counters.requests, sa.BigInteger)[1:LATEST_HOURS].label("of_hours"),
+        # The lists of the hours, as one text of all.
+        *(
+            sa.func.array_to_string(list_newest(sa.func.array_to_string(counters[name], " "), sa.Text), " ").label(name)
+            for name in ("addresses", "fields")
+        ),
     )
     rows = sa.select(*key, *figures).join_from(
         refused_requests, vendors, vendors.c.id == counters.vendor_id, isouter=True
@@ -140,18 +177,31 @@ def read_refused(connection: sa.Connection, vendor_id: int | None, since: date |
     if vendor_id is not None:
         rows = rows.where(counters.vendor_id == vendor_id)
     if since is not None:
-        rows = rows.where(counters.day >= since)
+        rows = rows.where(counters.hour >= datetime.combine(since, time(), UTC))
+    if request_id is not None:
+        rows = rows.where((counters.first_request_id == request_id) | (counters.last_request_id == request_id))
     return [
         RefusedRow(
             vendor=UNKNOWN if row.vendor_id == NOBODY else row.email or str(row.vendor_id),
+            vendor_id=row.vendor_id,
             caller=row.caller,
             status=row.status,
             cause=row.cause,
+            **vars(find_cause(row.cause)),
+            endpoint=row.endpoint,
             requests=int(row.requests),
+            first_at=row.first_at.isoformat(timespec="milliseconds"),
+            first_request_id=row.first_request_id,
             last_at=row.last_at.isoformat(timespec="milliseconds"),
-            address=row.address,
+            last_request_id=row.last_request_id,
+            addresses=list(dict.fromkeys(row.addresses.split()))[:KEPT_ADDRESSES],
+            fields=sorted(set(row.fields.split())),
+            hours={
+                hour.astimezone(UTC).isoformat(timespec="minutes"): requests
+                for hour, requests in zip(row.hours, row.of_hours, strict=True)
+            },
         )
-        for row in connection.execute(rows.group_by(*key).order_by(*key[1:]))
+        for row in connection.execute(rows.group_by(*key).order_by(sa.desc("last_at"), *key[1:]))
     ]
 
 

@@ -28,7 +28,17 @@ from roster_service.auth.signed_requests import delete_old_nonces
 from roster_service.auth.throttling.counters import delete_old_windows
 from roster_service.db.deadline import limit_time
 from roster_service.db.outages import Outage
-from roster_service.db.tables import NOBODY, UNKNOWN, api_keys, audit, last_uses, oauth_clients, refused_requests, usage
+from roster_service.db.tables import (
+    NOBODY,
+    UNKNOWN,
+    CTexts,
+    api_keys,
+    audit,
+    last_uses,
+    oauth_clients,
+    refused_requests,
+    usage,
+)
 from roster_service.errors import Problem, RefusedRequestError, name_fault
 from roster_service.feeds.roster_state import read_database_id
 from roster_service.metrics import REFUSED_ROWS, WAITING
@@ -42,6 +52,9 @@ WRITE_SECONDS = 10
 DIRECT_SECONDS = 5
 # While the database is away, a worker drops its oldest entries beyond this number, to bound its memory.
 KEPT_ENTRIES = 100_000
+# Of a row of refused requests: the latest of its addresses; and the methods that it names.
+KEPT_ADDRESSES = 8
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _log = logging.getLogger(__name__)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -252,26 +265,49 @@ def _count_refused(connection: sa.Connection, entries: Sequence[Entry]) -> None:
         vendor_id = vendor_of.get(entry.caller) if entry.vendor_id is None else entry.vendor_id
         caller = (NOBODY, UNKNOWN) if vendor_id is None else (vendor_id, entry.caller)
         cause = None if entry.refused_for is None else entry.refused_for.value
-        counted.setdefault((caller[0], entry.at.date(), caller[1], entry.status, cause), []).append(entry)
-    keys = ("vendor_id", "day", "caller", "status", "cause")
-    rows = [
-        {
-            **dict(zip(keys, key, strict=True)),
-            "requests": len(counted[key]),
-            "last_at": counted[key][-1].at,
-            "address": counted[key][-1].address,
-        }
-        for key in sorted(counted)
-    ]
+        hour = entry.at.replace(minute=0, second=0, microsecond=0)
+        # A caller may send any word as the method.
+        endpoint = f"{entry.method if entry.method in _METHODS else '(other)'} {entry.path}"
+        counted.setdefault((caller[0], hour, caller[1], entry.status, cause, endpoint), []).append(entry)
+    keys = ("vendor_id", "hour", "caller", "status", "cause", "endpoint")
+    rows = [dict(zip(keys, key, strict=True)) | _sum_refused(counted[key]) for key in sorted(counted)]
     adding = upsert(refused_requests).values(rows)
     new, old = adding.excluded, refused_requests.c
-    # Another worker may have stored a later one.
+    # Another worker may have stored an earlier or a later one.
+    is_first, is_last = new.first_at < old.first_at, new.last_at >= old.last_at
     changed = {
         "requests": old.requests + new.requests,
-        "last_at": sa.func.greatest(old.last_at, new.last_at),
-        "address": sa.case((new.last_at >= old.last_at, new.address), else_=old.address),
+        **{name: sa.case((is_first, new[name]), else_=old[name]) for name in ("first_at", "first_request_id")},
+        **{name: sa.case((is_last, new[name]), else_=old[name]) for name in ("last_at", "last_request_id")},
+        "addresses": sa.case(
+            (is_last, _join_lists(new.addresses, old.addresses, KEPT_ADDRESSES)),
+            else_=_join_lists(old.addresses, new.addresses, KEPT_ADDRESSES),
+        ),
+        "fields": _join_lists(old.fields, new.fields, None),
     }
     connection.execute(adding.on_conflict_do_update(index_elements=keys, set_=changed))
+
+
+def _sum_refused(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Returns what a row says of requests of one hour, the oldest first."""
+    first, last = entries[0], entries[-1]
+    addresses = dict.fromkeys(entry.address for entry in reversed(entries) if entry.address is not None)
+    return {
+        "requests": len(entries),
+        "first_at": first.at,
+        "first_request_id": first.request_id,
+        "last_at": last.at,
+        "last_request_id": last.request_id,
+        "addresses": list(addresses)[:KEPT_ADDRESSES],
+        "fields": sorted({name for entry in entries for name in entry.fields}),
+    }
+
+
+def _join_lists(first: sa.ColumnElement[Any], second: sa.ColumnElement[Any], most: int | None) -> sa.ColumnElement[Any]:
+    """Returns both lists as one that has each text once, at its first place. `most`: of the texts, None for all."""
+    joined = sa.func.unnest(first.op("||")(second)).table_valued("text", with_ordinality="place").render_derived()
+    texts = sa.select(joined.c.text).group_by(joined.c.text).order_by(sa.func.min(joined.c.place))
+    return sa.func.array(texts.limit(most).scalar_subquery(), type_=CTexts)
 
 
 def _find_vendors(connection: sa.Connection, callers: Sequence[str]) -> Mapping[str | None, int]:

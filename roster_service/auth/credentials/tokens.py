@@ -21,7 +21,7 @@ from uuid import UUID
 import sqlalchemy as sa
 from cachetools import LRUCache
 from joserfc import jwt
-from joserfc.errors import JoseError
+from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jwk import RSAKey
 
 from roster_service.auth.credentials.api_keys import KeyHolder
@@ -133,10 +133,12 @@ class AccessToken:
 def read_access_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
     """Verifies an access token and returns its claims.
 
-    Raises RefusedRequestError (BAD_TOKEN) if the token was altered, has expired, was signed with an unknown key, or has
-    another algorithm, issuer, audience or type. The message is the same in all these cases.
+    Raises RefusedRequestError (BAD_TOKEN) if the token was altered, was signed with an unknown key, or has another
+    algorithm, issuer, audience or type, and (ENDED_TOKEN) if it has expired. The message is the same in all these
+    cases.
     """
-    refusal = RefusedRequestError(Problem.BAD_TOKEN, f"the access token is not valid; get a new one from {TOKEN_PATH}")
+    message = f"the access token is not valid; get a new one from {TOKEN_PATH}"
+    refusal = RefusedRequestError(Problem.BAD_TOKEN, message)
     try:
         decoded = jwt.decode(token, lambda unverified: _find_key(unverified, keys), algorithms=[ALGORITHM])
         if decoded.header.get("typ") != TOKEN_TYPE:
@@ -150,6 +152,8 @@ def read_access_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
             client_id={"essential": True},
         ).validate(decoded.claims)
         return _read_claims(decoded.claims, str(decoded.header["kid"]))
+    except ExpiredTokenError:
+        raise RefusedRequestError(Problem.ENDED_TOKEN, message) from None
     except (JoseError, ValueError, KeyError, TypeError):
         raise refusal from None
 
@@ -198,7 +202,7 @@ class TokenReader:
         self._lock = threading.Lock()
 
     def read(self, token: str) -> AccessToken:
-        """Returns the claims of an access token. Raises RefusedRequestError (BAD_TOKEN) as `read_access_token`."""
+        """Returns the claims of an access token. Raises RefusedRequestError as `read_access_token`."""
         digest = hashlib.sha256(token.encode()).digest()
         with self._lock:
             kept = self._verified.get(digest)
@@ -240,11 +244,12 @@ def make_permission_token_audience(issuer: str) -> str:
 def require_permission_token(token: str, holder: KeyHolder, keys: KeyRing, *, issuer: str) -> None:
     """Checks a permission token against the holder of the API key that came with it.
 
-    Raises RefusedRequestError (BAD_TOKEN) if the token was altered, has expired, was signed with an unknown or retired
-    key, has another algorithm, issuer, audience or type, belongs to another vendor or a disabled one, or is older than
-    the last change of the grants. The message is the same in all these cases.
+    Raises RefusedRequestError (BAD_TOKEN) if the token was altered, was signed with an unknown or retired key, has
+    another algorithm, issuer, audience or type, belongs to another vendor or a disabled one, or is older than the last
+    change of the grants, and (ENDED_TOKEN) if it has expired. The message is the same in all these cases.
     """
-    refusal = RefusedRequestError(Problem.BAD_TOKEN, "the permission token is not valid; log in again")
+    message = "the permission token is not valid; log in again"
+    refusal = RefusedRequestError(Problem.BAD_TOKEN, message)
     try:
         decoded = jwt.decode(token, lambda unverified: _find_live_key(unverified, holder, keys), algorithms=[ALGORITHM])
         jwt.JWTClaimsRegistry(
@@ -258,7 +263,9 @@ def require_permission_token(token: str, holder: KeyHolder, keys: KeyRing, *, is
         ).validate(decoded.claims)
         # The leeway is for clocks that differ, not for the end: the token lasts 24 hours.
         if decoded.claims["exp"] <= time.time():
-            raise refusal
+            raise ExpiredTokenError("exp")
+    except ExpiredTokenError:
+        raise RefusedRequestError(Problem.ENDED_TOKEN, message) from None
     except (JoseError, ValueError, KeyError, TypeError):
         raise refusal from None
     if decoded.header.get("typ") != PERMISSION_TOKEN_TYPE or not holder.enabled:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.vendors import list_vendors
-from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
+from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log, read_refused
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.record_cells import make_rows
@@ -17,6 +17,7 @@ from roster_service.console.screen import Screen
 from roster_service.console.views.roster import find_problem
 from roster_service.console.visit import Visit
 from roster_service.db.folding import split_name
+from roster_service.db.tables import NOBODY
 from roster_service.errors import CommandError
 from roster_service.explore.whole_roster import find_named
 from roster_service.feeds.feeds import list_feeds
@@ -137,6 +138,10 @@ def _find_request(visit: Visit, text: str) -> Iterator[Result]:
         for row in read_access_log(visit.connection, AccessLogFilter(request=text), (0, MOST)):
             detail = f"{row.vendor}, {row.at}, {to_counted(row.records, 'record')}"
             yield Result(f"{row.method} {row.path}", detail, f"/disclosures?{urlencode({'request': text})}")
+        for refused in read_refused(visit.connection, None, None, text):
+            detail = f"{refused.vendor}, refused: {refused.status} {refused.cause}"
+            page = "/disclosures/usage" if refused.vendor_id == NOBODY else f"/vendors/{refused.vendor_id}"
+            yield Result(refused.endpoint, detail, f"{page}#refused")
 
 
 SCREENS = (Screen("find", "/find", "Search", OperatorRole.VIEWER, read_found, None, None),)

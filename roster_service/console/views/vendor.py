@@ -23,7 +23,7 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, read_grace, show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.tables import oauth_clients
+from roster_service.db.tables import REFUSED_DAYS, oauth_clients
 from roster_service.deliveries.accounts import Delivery, list_deliveries
 from roster_service.deliveries.presets import PRESETS as FILE_PRESETS
 from roster_service.errors import CommandError
@@ -32,8 +32,6 @@ from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 
-# The days of the refused requests that a page shows.
-REFUSED_DAYS = 30
 # What the form of withheld fields sends for the default of the service.
 DEFAULT = "default"
 
@@ -51,12 +49,12 @@ class Limit:
 
 @dataclass(frozen=True)
 class VendorPage:
-    """All about a vendor. `links`: by client id, the links with which it makes its secrets; `credentials`: by the name
-    of an API key (its prefix) or a client id; `keys`: those of API keys that have not ended; `today`: requests of today
-    in UTC, by class of status; `refused`: those of the last `refused_days`; `withholdable`: the words of all fields
-    that can be withheld, `default_withheld`: those of the default; `parts`: the words for each part of people;
-    `received`: those that it gets, and `nothing`: why it gets none; `file_presets`: the words for what receivers of
-    files take."""
+    """All about a vendor. `links`: by client id, the links with which it makes its secrets; `credentials`: by the
+    name of an API key (its prefix) or a client id; `keys`: those of API keys that have not ended; `today`: requests
+    of today in UTC, by class of status; `names`: of the clients, by id; `refused`: requests of the last
+    `refused_days`, by cause; `withholdable`: the words of all fields that can be withheld, `default_withheld`:
+    those of the default; `parts`: the words for each part of people; `received`: those that it gets, and `nothing`:
+    why it gets none; `file_presets`: the words for what receivers of files take."""
 
     vendor: Vendor
     summary: VendorSummary
@@ -67,6 +65,7 @@ class VendorPage:
     clients: Sequence[Client]
     credentials: Mapping[str, ListedCredential]
     today: Mapping[str, int]
+    names: Mapping[str, str]
     refused: Sequence[RefusedRow]
     refused_days: int
     flags: Sequence[str]
@@ -103,6 +102,7 @@ def read_vendor(visit: Visit) -> VendorPage:
         clients=own,
         credentials={item.name: item for item in credentials},
         today=today,
+        names={item.client_id: item.name for item in own},
         refused=read_refused(connection, vendor.id, _find_today() - timedelta(days=REFUSED_DAYS - 1)),
         refused_days=REFUSED_DAYS,
         flags=[flag.value for flag in PermissionFlag],

@@ -77,23 +77,34 @@ usage = sa.Table(
     sa.Column("bytes", sa.BigInteger, nullable=False),
 )
 
-# The usage counters of refused requests (4xx), by cause. They have no foreign key, as `usage`.
+# Counters of refused requests (4xx), by hour and cause. They have no foreign key, as `usage`. What bounds their number
+# is what the service knows: its callers, causes and paths; the two lists are bounded by the writer.
 refused_requests = sa.Table(
     "refused_requests",
     metadata,
     # NOBODY: the request names no caller that the service knows.
     sa.Column("vendor_id", sa.Integer, primary_key=True),
-    sa.Column("day", sa.Date, primary_key=True),
+    # Its beginning.
+    sa.Column("hour", Stamp, primary_key=True),
     # An OAuth client's id, or the prefix of an API key; UNKNOWN with NOBODY.
     sa.Column("caller", CText, primary_key=True),
     sa.Column("status", sa.Integer, primary_key=True),
     # The text of a `Problem`.
     sa.Column("cause", CText, primary_key=True),
+    # The method, and the path as the documentation writes it, without ids.
+    sa.Column("endpoint", CText, primary_key=True),
     sa.Column("requests", sa.BigInteger, nullable=False),
+    sa.Column("first_at", Stamp, nullable=False),
+    sa.Column("first_request_id", CText, nullable=False),
     sa.Column("last_at", Stamp, nullable=False),
-    # The network address that the last one came from.
-    sa.Column("address", CText),
+    sa.Column("last_request_id", CText, nullable=False),
+    # The network addresses that they came from, that of the last one first.
+    sa.Column("addresses", CTexts, nullable=False),
+    # The fields that filters, sorts and selections named: only names of the wire format.
+    sa.Column("fields", CTexts, nullable=False),
 )
+# The days for which they are kept.
+REFUSED_DAYS = 30
 NOBODY = 0
 UNKNOWN = "unknown"
 

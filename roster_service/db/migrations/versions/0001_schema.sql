@@ -496,14 +496,19 @@ CREATE TABLE usage (
 
 CREATE TABLE refused_requests (
     vendor_id integer NOT NULL,
-    day date NOT NULL,
+    hour timestamptz(3) NOT NULL,
     caller text NOT NULL COLLATE "C",
     status integer NOT NULL,
     cause text NOT NULL COLLATE "C",
+    endpoint text NOT NULL COLLATE "C",
     requests bigint NOT NULL,
+    first_at timestamptz(3) NOT NULL,
+    first_request_id text NOT NULL COLLATE "C",
     last_at timestamptz(3) NOT NULL,
-    address text COLLATE "C",
-    CONSTRAINT pk_refused_requests PRIMARY KEY (vendor_id, day, caller, status, cause)
+    last_request_id text NOT NULL COLLATE "C",
+    addresses text[] NOT NULL COLLATE "C",
+    fields text[] NOT NULL COLLATE "C",
+    CONSTRAINT pk_refused_requests PRIMARY KEY (vendor_id, hour, caller, status, cause, endpoint)
 );
 
 CREATE TABLE last_uses (
