@@ -179,12 +179,7 @@ def rotate_secret(
     if secret_key is None and may_sign(connection, client_id):
         raise ValueError("the secret of a client that may sign requests is derived from the secret key")
     made = _make_client_secret(client_id, secret_key)
-    old: dict[str, Any] = {
-        "previous_secret_hash": None,
-        "previous_secret_salt": None,
-        "previous_secret_ends_at": None,
-        **_NEXT_VERSION,
-    }
+    old: dict[str, Any] = {**_NO_OLD_SECRET, **_NEXT_VERSION}
     if grace:
         old = {
             "previous_secret_hash": oauth_clients.c.secret_hash,
@@ -195,6 +190,16 @@ def rotate_secret(
     old["secret_expires_at"] = expires_at
     scopes = _change_client(connection, actor, Verb.CLIENT_ROTATE_SECRET, client_id, {**made.stored, **old})
     return Credentials(client_id, made.secret, scopes)
+
+
+def end_old_secret(connection: sa.Connection, actor: Actor, client_id: str) -> None:
+    """Ends the secret that a newer one has replaced, with the tokens of the client. Raises CommandError for an unknown
+    client, and for one without such a secret."""
+    find_listed_client(connection, client_id)
+    is_valid = sa.select(oauth_clients.c.previous_secret_ends_at > sa.func.now())
+    if not connection.scalar(is_valid.where(oauth_clients.c.client_id == client_id)):
+        raise CommandError(f"{client_id} has no secret beside its present one")
+    _change_client(connection, actor, Verb.CLIENT_END_OLD_SECRET, client_id, {**_NO_OLD_SECRET, **_NEXT_VERSION})
 
 
 def change_link(connection: sa.Connection, actor: Actor, client_id: str, link_hash: bytes, ends_at: datetime) -> None:
@@ -237,6 +242,7 @@ def remove_client(connection: sa.Connection, actor: Actor, client_id: str) -> No
         connection.execute(sa.delete(last_uses).where(last_uses.c.caller == client_id))
 
 
+_NO_OLD_SECRET = {"previous_secret_hash": None, "previous_secret_salt": None, "previous_secret_ends_at": None}
 # Tokens carry the client's version: a new version ends all of them.
 _NEXT_VERSION = {"version": oauth_clients.c.version + 1}
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import api_keys, last_uses, oauth_clients, vendors
+from roster_service.db.tables import Stamp, api_keys, last_uses, oauth_clients, vendors
 
 
 class CredentialKind(StrEnum):
@@ -21,8 +21,8 @@ class CredentialKind(StrEnum):
 @dataclass(frozen=True)
 class ListedCredential:
     """A credential, without its secret. `name`: the prefix of an API key, or a client id; `vendor`:
-    its e-mail; `enabled`: whether its vendor is, and its client. Instants are ISO 8601, UTC; None: it has no end, or it
-    was never used."""
+    its e-mail; `enabled`: whether its vendor is, and its client; `earlier_ends_at`: the end of the secret that this one
+    has replaced, None if that has ended. Instants are ISO 8601, UTC; None: it has no end, or it was never used."""
 
     kind: CredentialKind
     name: str
@@ -32,6 +32,7 @@ class ListedCredential:
     expires_at: str | None
     used_at: str | None
     used_from: str | None
+    earlier_ends_at: str | None = None
 
     def has_ended(self, now: datetime) -> bool:
         """Returns whether it is not valid any more."""
@@ -67,6 +68,8 @@ def list_credentials(connection: sa.Connection) -> list[ListedCredential]:
         sa.true().label("enabled"),
         api_keys.c.created_at,
         api_keys.c.expires_at,
+        # The keys before it are rows of their own.
+        sa.cast(sa.null(), Stamp).label("earlier_ends_at"),
     )
     secrets = sa.select(
         sa.literal(CredentialKind.CLIENT_SECRET.value).label("kind"),
@@ -75,6 +78,7 @@ def list_credentials(connection: sa.Connection) -> list[ListedCredential]:
         oauth_clients.c.enabled,
         oauth_clients.c.created_at,
         oauth_clients.c.secret_expires_at.label("expires_at"),
+        sa.case((oauth_clients.c.previous_secret_ends_at > sa.func.now(), oauth_clients.c.previous_secret_ends_at)),
     )
     found = sa.union_all(keys, secrets).subquery()
     is_enabled = sa.and_(found.c.enabled, vendors.c.enabled).label("is_enabled")
@@ -95,6 +99,7 @@ def list_credentials(connection: sa.Connection) -> list[ListedCredential]:
             expires_at=row.expires_at and _format(row.expires_at),
             used_at=row.used_at and _format(row.used_at),
             used_from=row.address,
+            earlier_ends_at=row.earlier_ends_at and _format(row.earlier_ends_at),
         )
         for row in connection.execute(rows)
     ]

@@ -44,6 +44,7 @@ class Verb(StrEnum):
     CLIENT_SET_SCOPES = "client set-scopes"
     CLIENT_REMOVE = "client remove"
     CLIENT_ROTATE_SECRET = "client rotate-secret"  # noqa: S105
+    CLIENT_END_OLD_SECRET = "client end-old-secret"  # noqa: S105
     # By the console and by the vendor, so there is no command.
     CLIENT_SEND_LINK = "client send-link"
     CLIENT_USE_LINK = "client use-link"

@@ -136,8 +136,14 @@ def client_list(as_json: bool) -> None:
     with open_connection() as connection:
         found = clients.list_clients(connection)
         secrets = {item.name: item for item in list_credentials(connection)}
-    shown = [asdict(item) | read_dates(secrets[item.client_id]) for item in found]
-    rows = [_client_row(item) | describe_dates(secrets[item.client_id]) for item in found]
+    old = {name: item.earlier_ends_at for name, item in secrets.items()}
+    shown = [
+        asdict(item) | read_dates(secrets[item.client_id]) | {"earlier_ends_at": old[item.client_id]} for item in found
+    ]
+    rows = [
+        _client_row(item) | describe_dates(secrets[item.client_id]) | {"old secret until": old[item.client_id] or "-"}
+        for item in found
+    ]
     show(shown, as_json, lambda _: make_table(rows, "there are no clients"))
 
 
@@ -170,6 +176,16 @@ def client_rotate_secret(client_id: str, grace_hours: int | None, expires_at: da
         made = clients.rotate_secret(connection, actor, client_id, grace, secret_key=secret_key, expires_at=expires_at)
     old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
     show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
+
+
+@client.command("end-old-secret")
+@click.argument("client_id")
+@change_options
+def client_end_old_secret(client_id: str, as_json: bool) -> None:
+    """End the secret of CLIENT_ID that a newer one has replaced, before its grace is over, with all its tokens."""
+    with open_change() as (connection, actor):
+        clients.end_old_secret(connection, actor, client_id)
+    show({"client_id": client_id}, as_json, lambda _: f"the old secret of {client_id} and all its tokens have ended")
 
 
 @client.command("disable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,19 @@ def test_a_replaced_secret_has_a_grace(
     environment = make_environment(database_url=database_url, home=str(tmp_path), **settings)
     done = CliRunner().invoke(main, ["client", "rotate-secret", made["client_id"], *options], env=environment)
     assert done.stdout.splitlines()[-1] == reported
+
+
+def test_the_old_secret_is_listed_until_it_is_ended(answer: Answer, roster: Roster) -> None:
+    answer("vendor", "add", EMAIL, "--name", "Reading App")
+    client_id = answer("client", "add", "--vendor", EMAIL, "--name", "x", "--scope", "roster.readonly")["client_id"]
+    refused = roster("client", "end-old-secret", client_id)
+    assert (refused.exit_code, "no secret beside its present one" in refused.stderr) == (1, True)
+    answer("client", "rotate-secret", client_id, "--grace-hours", "2")
+    [listed] = answer("client", "list")
+    left = datetime.fromisoformat(listed["earlier_ends_at"]) - datetime.now(UTC)
+    assert timedelta(hours=1) < left <= timedelta(hours=2)
+    assert answer("client", "end-old-secret", client_id) == {"client_id": client_id}
+    assert [client["earlier_ends_at"] for client in answer("client", "list")] == [None]
 
 
 def test_disabling_shows_in_the_lists(answer: Answer) -> None:

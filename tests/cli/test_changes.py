@@ -108,6 +108,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("vendor enable", VENDOR)
     client = change("client add", "--vendor", VENDOR, "--name", "app", "--scope", "roster.readonly")["client_id"]
     change("client rotate-secret", client)
+    change("client end-old-secret", client)
     change("client disable", client)
     change("client enable", client, "--yes")
     change("client set-scopes", client, "--scope", "roster-core.readonly", "--yes")

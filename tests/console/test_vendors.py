@@ -11,7 +11,9 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
+from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import changes
 from tests.actors import TESTER
@@ -238,3 +240,36 @@ def test_a_viewer_sees_no_form_of_a_vendor(console: Console) -> None:
     number = add_vendor(console, "viewed")
     page = viewer.get(f"/vendors/{number}").text
     assert not re.search(r"/(client|key|remove|enable)\"", page)
+
+
+def test_both_secrets_are_shown_with_their_ends_and_the_old_one_is_ended(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "rotated")
+    scopes = [Scope("v1p1", ScopeName.FULL)]
+    with console.engine.begin() as connection:
+        made = clients.add_client(connection, TESTER, "rotated@console.example", "program", scopes)
+
+    def ask(secret: str) -> int:
+        form = {"grant_type": "client_credentials", "client_id": made.client_id, "client_secret": secret}
+        return console.vendors.test_client().post("/oauth/token", data=form).status_code
+
+    path, form = f"/vendors/{number}", {"client": made.client_id}
+    assert "The earlier one is valid until" not in owner.get(path).text
+    assert owner.send(f"{path}/old-secret", **form).status_code == 422
+    owner.send(f"{path}/secret", grace="24", **form)
+    with console.engine.connect() as connection:
+        [listed] = [item for item in list_credentials(connection) if item.name == made.client_id]
+    assert listed.earlier_ends_at is not None
+    page = owner.get(path).text
+    assert f'The earlier one is valid until <time datetime="{listed.earlier_ends_at}">' in page
+    assert "Does not expire." in page
+    assert ask(made.client_secret) == 200
+    ended = owner.send(f"{path}/old-secret", **form)
+    assert (ended.status_code, ask(made.client_secret)) == (303, 401)
+    assert "The earlier one is valid until" not in owner.get(path).text
+    with console.engine.connect() as connection:
+        row = connection.execute(sa.select(changes).order_by(changes.c.id.desc()).limit(1)).one()
+    assert (row.verb, row.before["previous_secret_ends_at"] is None, row.after) == (
+        "client end-old-secret",
+        False,
+        {"previous_secret_ends_at": None},
+    )

@@ -45,6 +45,14 @@ def rotate_secret(sent: Submission) -> Outcome:
     return show_secret(sent, find_vendor(sent), made)
 
 
+def end_old_secret(sent: Submission) -> Outcome:
+    """Ends the secret of a client that a newer one has replaced."""
+    with sent.change() as connection:
+        client = find_client(sent)
+        clients.end_old_secret(connection, sent.actor, client.client_id)
+    return _return(sent, f"The old secret of {client.name} and all its tokens have ended. The new secret stays valid.")
+
+
 def set_client_enabled(sent: Submission) -> Outcome:
     """Disables or enables a client."""
     with sent.change() as connection:
@@ -94,6 +102,7 @@ FORMS = (
     Form("vendor", "client", Verb.CLIENT_ADD, add_client, None),
     Form("vendor", "scopes", Verb.CLIENT_SET_SCOPES, set_scopes, None),
     Form("vendor", "secret", Verb.CLIENT_ROTATE_SECRET, rotate_secret, None),
+    Form("vendor", "old-secret", Verb.CLIENT_END_OLD_SECRET, end_old_secret, None),
     Form("vendor", "client-enable", Verb.CLIENT_ENABLE, set_client_enabled, None),
     Form("vendor", "client-remove", Verb.CLIENT_REMOVE, remove_client, lambda sent: find_client(sent).name),
 )
