@@ -97,6 +97,14 @@ class TooManyTriesError(CommandError):
         self.seconds = seconds
 
 
+class SentBeforeError(CommandError):
+    """A form that counts once was sent again. `at`: when it made its change, ISO 8601."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__("this form was sent before")
+        self.at = at
+
+
 class UnknownPersonError(CommandError):
     """Nobody who is known has an id or a name."""
 

@@ -61,7 +61,8 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who makes a change, and why. `name`: the operator's e-mail, or `user@host`; `reason`: None if none was given.
+    """Who makes a change, and why. `name`: the operator's e-mail, or `user@host`; `reason`: None if none was given;
+    `form`: the random text of a form that must count once.
 
     An actor holds no role: the database has the operator's role, and is asked at each change.
     """
@@ -69,6 +70,7 @@ class Actor:
     kind: ActorKind
     name: str
     reason: str | None
+    form: str | None = None
 
     def to_text(self) -> str:
         """Returns the actor as a text that `read` takes: a command hands its actor to a script of the sync."""

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import Actor, OperatorRole, normalize_email, require_role
 from roster_service.db.instants import format_instant
 from roster_service.db.tables import changes
+from roster_service.errors import SentBeforeError
 
 # What can be told of a subject: plain JSON without secrets. None: the subject does not exist.
 State = Mapping[str, Any] | None
@@ -182,6 +183,7 @@ def recorded(
         "before": before,
         "after": after,
         "reason": actor.reason,
+        "form": actor.form,
     }
     connection.execute(sa.insert(changes).values(row))
 
@@ -248,5 +250,18 @@ def find_last_change(connection: sa.Connection, subject: Subject, verbs: Collect
     return None if row is None else _read_change(row)
 
 
+def require_new_form(connection: sa.Connection, actor: Actor) -> None:
+    """Raises SentBeforeError if the form of the actor has made a change already. Until the end of the transaction, the
+    same form waits elsewhere."""
+    if actor.form is None:
+        return
+    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(actor.form, 0))))
+    own = sa.select(changes.c.at).where(changes.c.form == actor.form, changes.c.actor == actor.name)
+    made = connection.scalar(own.limit(1))
+    if made is not None:
+        raise SentBeforeError(format_instant(made))
+
+
 def _read_change(row: sa.Row[Any]) -> Change:
-    return Change(**{**row._asdict(), "at": format_instant(row.at)})
+    shown = {name: value for name, value in row._asdict().items() if name != "form"}
+    return Change(**{**shown, "at": format_instant(row.at)})

@@ -30,9 +30,9 @@ from roster_service.console.frame import add_headers, make_csv, make_json, rende
 from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
 from roster_service.console.screen import Form, Screen
 from roster_service.console.screens import FORMS, SCREENS, find_place, list_menu
-from roster_service.console.visit import Download, Moved, Submission, Tools, Visit, open_reading
+from roster_service.console.visit import Download, Moved, Outcome, Submission, Tools, Visit, make_once, open_reading
 from roster_service.db.instants import name_zone
-from roster_service.errors import CommandError, TooManyTriesError
+from roster_service.errors import CommandError, SentBeforeError, TooManyTriesError
 from roster_service.feeds.export_previews import Upload
 from roster_service.http.request_facts import get_request_facts
 from roster_service.settings import Settings
@@ -98,6 +98,7 @@ def make_blueprint(tools: Tools, login: Login) -> Blueprint:
         console.add_app_template_filter(filter_, name)
     console.add_app_template_filter(functools.partial(to_instant, tools.settings.time_zone), "instant")
     console.add_app_template_global(functools.partial(name_zone, tools.settings.time_zone), "name_zone")
+    console.add_app_template_global(make_once)
     answers = {screen.name: functools.partial(answer_screen, tools, login, screen) for screen in SCREENS}
     for screen in SCREENS:
         for shape in Shape:
@@ -180,14 +181,25 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
         if typed is not None and submission.get("typed") != typed:
             raise CommandError(f"this is not {typed}; nothing was changed")
         outcome = form.run(submission)
+    except SentBeforeError as error:
+        return _make_signed_in_page("made", signed_in, 200, title="This was made before", content=error)
     except CommandError as error:
-        status = 429 if isinstance(error, TooManyTriesError) else 422
-        with open_reading(tools.owner) as connection:
-            visit = Visit(tools, connection, signed_in, place, request.form, request.form.getlist, whole=False)
-            response = _show_screen(screen, visit, status, error=str(error))
-        if isinstance(error, TooManyTriesError):
-            response.headers["Retry-After"] = str(error.seconds)
-        return response
+        return _show_refused(screen, submission, error)
+    return _show_outcome(outcome, signed_in)
+
+
+def _show_refused(screen: Screen, sent: Submission, error: CommandError) -> Response:
+    """Shows the screen of a form again, with the reason why it was refused."""
+    status = 429 if isinstance(error, TooManyTriesError) else 422
+    with open_reading(sent.tools.owner) as connection:
+        visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
+        response = _show_screen(screen, visit, status, error=str(error))
+    if isinstance(error, TooManyTriesError):
+        response.headers["Retry-After"] = str(error.seconds)
+    return response
+
+
+def _show_outcome(outcome: Outcome, signed_in: SignedIn) -> Response:
     if isinstance(outcome, Moved):
         if outcome.message is not None:
             flash(outcome.message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,10 +15,18 @@ import sqlalchemy as sa
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.throttles import LoginThrottle
 from roster_service.change_log.actors import Actor, ActorKind
-from roster_service.change_log.changes import Verb
+from roster_service.change_log.changes import Verb, require_new_form
 from roster_service.db.instants import begin_day
 from roster_service.feeds.export_previews import Upload
 from roster_service.settings import Settings
+
+# The random text of a form that counts once, as `make_once` makes one.
+_ONCE = re.compile(r"[\w-]{16,64}", re.ASCII)
+
+
+def make_once() -> str:
+    """Returns the random text of a new form."""
+    return secrets.token_urlsafe(16)
 
 
 @dataclass(frozen=True)
@@ -102,8 +112,10 @@ class Submission:
 
     @property
     def actor(self) -> Actor:
-        """The operator as the actor of a change, with the reason that the form gives."""
-        return Actor(ActorKind.OPERATOR, self.signed_in.email, self.form.get("reason", "").strip() or None)
+        """The operator as the actor of a change, with the reason and the random text that the form gives."""
+        given = _ONCE.fullmatch(self.form.get("once", ""))
+        reason = self.form.get("reason", "").strip() or None
+        return Actor(ActorKind.OPERATOR, self.signed_in.email, reason, None if given is None else given[0])
 
     def get(self, name: str) -> str | None:
         """Returns a value of the form without the blanks around it; None if it is absent or blank."""
@@ -111,8 +123,10 @@ class Submission:
 
     @contextmanager
     def change(self) -> Iterator[sa.Connection]:
-        """Yields a connection as the owner of the tables. It commits if the block ends without an error."""
+        """Yields a connection as the owner of the tables. It commits if the block ends without an error. Raises
+        SentBeforeError for a form that counts once and was sent before."""
         with self.tools.owner.begin() as connection:
+            require_new_form(connection, self.actor)
             yield connection
 
 

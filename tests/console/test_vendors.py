@@ -6,6 +6,7 @@ import base64
 import html
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -15,6 +16,8 @@ from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
+from roster_service.console.filters import to_instant
+from roster_service.db.instants import format_instant
 from roster_service.db.tables import changes
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console, name_operator
@@ -253,19 +256,19 @@ def test_both_secrets_are_shown_with_their_ends_and_the_old_one_is_ended(console
         return console.vendors.test_client().post("/oauth/token", data=form).status_code
 
     path, form = f"/vendors/{number}", {"client": made.client_id}
-    assert "The earlier one is valid until" not in owner.get(path).text
+    assert "the earlier one is valid until" not in owner.get(path).text
     assert owner.send(f"{path}/old-secret", **form).status_code == 422
     owner.send(f"{path}/secret", grace="24", **form)
     with console.engine.connect() as connection:
         [listed] = [item for item in list_credentials(connection) if item.name == made.client_id]
     assert listed.earlier_ends_at is not None
     page = owner.get(path).text
-    assert f'The earlier one is valid until <time datetime="{listed.earlier_ends_at}">' in page
-    assert "Does not expire." in page
+    assert f'the earlier one is valid until <time datetime="{listed.earlier_ends_at}">' in page
+    assert "does not expire; the earlier" in page
     assert ask(made.client_secret) == 200
     ended = owner.send(f"{path}/old-secret", **form)
     assert (ended.status_code, ask(made.client_secret)) == (303, 401)
-    assert "The earlier one is valid until" not in owner.get(path).text
+    assert "the earlier one is valid until" not in owner.get(path).text
     with console.engine.connect() as connection:
         row = connection.execute(sa.select(changes).order_by(changes.c.id.desc()).limit(1)).one()
     assert (row.verb, row.before["previous_secret_ends_at"] is None, row.after) == (
@@ -273,3 +276,75 @@ def test_both_secrets_are_shown_with_their_ends_and_the_old_one_is_ended(console
         False,
         {"previous_secret_ends_at": None},
     )
+
+
+def read_once(page: str, action: str) -> str:
+    """The random text of a form."""
+    found = re.search(rf'action="[^"]*{action}">(?s:.{{0,300}}?)name="once" value="([^"]+)', page)
+    assert found is not None, action
+    return found[1]
+
+
+MADE_ONCE = {
+    "a secret": ("/vendors/{0}", "/vendors/{0}/secret", {"client": "{1}"}),
+    "a link": ("/vendors/{0}", "/vendors/{0}/link", {"client": "{1}"}),
+    "a client": ("/vendors/{0}", "/vendors/{0}/client", {"name": "again", "preset": "guardians", "version": "v1p2"}),
+    "a key": ("/vendors/{0}", "/vendors/{0}/key", {}),
+    "a vendor": (
+        "/vendors/new",
+        "/vendors/new/add",
+        {"name": "Twice", "email": "twice@console.example", "product": "students"},
+    ),
+    "an operator": ("/operators", "/operators/add", {"name": "Twice", "email": "twice@x.example", "role": "viewer"}),
+    "a link of an operator": ("/operators", "/operators/reset", {"email": "observer@operators.example"}),
+}
+
+
+@pytest.mark.parametrize(("page", "action", "form"), MADE_ONCE.values(), ids=MADE_ONCE)
+def test_a_page_of_credentials_that_is_reloaded_says_when_they_were_made(
+    console: Console, owner: Browser, page: str, action: str, form: dict[str, str]
+) -> None:
+    name = re.sub(r"\W", "", action)
+    number = add_vendor(console, name)
+    with console.engine.begin() as connection:
+        scopes = [Scope("v1p2", ScopeName.FULL)]
+        made = clients.add_client(connection, TESTER, f"{name}@console.example", "program", scopes)
+    path = action.format(number)
+    fields = {name: value.format(number, made.client_id) for name, value in form.items()}
+    fields["once"] = read_once(owner.get(page.format(number)).text, path)
+
+    def count() -> int:
+        with console.engine.connect() as connection:
+            return connection.scalar(sa.select(sa.func.count()).select_from(changes)) or 0
+
+    first = owner.send(path, **fields)
+    assert (first.status_code, 'class="secret"' in first.text) == (200, True)
+    before = count()
+    again = owner.send(path, **fields)
+    assert (again.status_code, 'class="secret"' in again.text, count()) == (200, False, before)
+    with console.engine.connect() as connection:
+        at = format_instant(connection.scalars(sa.select(changes.c.at).order_by(changes.c.id.desc())).first())
+    assert f"Made {to_instant(at)}, and shown then" in again.text
+    assert fields["once"] not in owner.get("/changes.json").text
+    fields["once"] = read_once(owner.get(page.format(number)).text, path)
+    if "Twice" not in fields.values():
+        assert 'class="secret"' in owner.send(path, **fields).text
+
+
+def test_a_form_that_is_sent_twice_at_once_makes_one_secret(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "double")
+    with console.engine.begin() as connection:
+        scopes = [Scope("v1p2", ScopeName.FULL)]
+        made = clients.add_client(connection, TESTER, "double@console.example", "program", scopes)
+    csrf = owner.read_csrf("/account")
+    form = {"csrf": csrf, "once": "x" * 22, "client": made.client_id, "grace": "24"}
+    cookies = owner.client._cookies
+
+    def send(_: int) -> str:
+        browser = console.app.test_client()
+        browser._cookies.update(cookies)
+        return browser.post(f"/console/vendors/{number}/secret", data=form).text
+
+    with ThreadPoolExecutor(2) as pool:
+        texts = list(pool.map(send, range(2)))
+    assert sorted('class="secret"' in text for text in texts) == [False, True]

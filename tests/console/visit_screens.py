@@ -119,6 +119,16 @@ def show_letter(page: Page, order: dict) -> None:
     page.click("form[action$='/new/add'] button")
 
 
+def show_made(page: Page, order: dict) -> None:
+    """Reloads a page of credentials: the browser sends the form again."""
+    page.goto(f"{order['root']}/vendors/new")
+    page.fill("#name", "Twice")
+    page.fill("#email", "twice@vendors-of-reading.example")
+    page.click("form[action$='/new/add'] button")
+    page.wait_for_load_state("networkidle")
+    page.reload()
+
+
 def show_invitation(page: Page, order: dict) -> None:
     """Adds an operator."""
     page.goto(f"{order['root']}/operators")

@@ -174,5 +174,8 @@ changes = sa.Table(
     sa.Column("before", JSONB(none_as_null=True)),
     sa.Column("after", JSONB(none_as_null=True)),
     sa.Column("reason", CText),
+    # The random text of a form that counts once, such as one that makes a secret.
+    sa.Column("form", CText),
     sa.Index(None, "at"),
+    sa.Index(None, "form", postgresql_where=sa.text("form IS NOT NULL")),
 )

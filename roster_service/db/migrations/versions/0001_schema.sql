@@ -724,10 +724,13 @@ CREATE TABLE changes (
     before jsonb,
     after jsonb,
     reason text COLLATE "C",
+    form text COLLATE "C",
     CONSTRAINT pk_changes PRIMARY KEY (id)
 );
 
 CREATE INDEX ix_changes_at ON changes (at);
+
+CREATE INDEX ix_changes_form ON changes (form) WHERE form IS NOT NULL;
 
 CREATE TABLE exclusions (
     id_hash bytea NOT NULL,
