@@ -204,7 +204,7 @@ class Sender:
             ) from None
 
     def _end_interrupted(self, name: str) -> None:
-        """Ends a run whose process was killed: the file has its name already, or gets it, or is removed."""
+        """Ends runs whose process was killed: the file has its name already, or is removed."""
         with self.owner.connect() as connection:
             delivery = find_delivery(connection, name)
             own = (
@@ -217,35 +217,20 @@ class Sender:
             message: str | None = "its process ended before the file was sent"
             if run.file_name is not None:
                 with _explain(server.host), self.connect(server) as receiver:
-                    state, message = self._end_run(
-                        receiver, run, delivery.client_id, delivery.preset, delivery.in_place
-                    )
+                    state, message = self._end_run(receiver, run, in_place=delivery.in_place)
             self._set(run.id, state=state, message=message, finished_at=sa.func.now())
 
-    def _end_run(
-        self, receiver: Receiver, run: sa.Row[Any], client_id: str, preset: str, in_place: bool
-    ) -> tuple[str, str | None]:
+    def _end_run(self, receiver: Receiver, run: sa.Row[Any], *, in_place: bool) -> tuple[str, str | None]:
         """Ends a run, of which a file may be at the receiver. Returns its state and message."""
         lost = "its process ended before the file was whole"
         if in_place:
             return (SENT, None) if run.uploaded_at else (FAILED, f"{lost}: a part of it may be at the receiver")
-        is_there = receiver.has(run.file_name + TEMPORARY)
-        if run.uploaded_at is None:
-            if is_there:
-                receiver.remove(run.file_name + TEMPORARY)
-            return FAILED, lost
-        if not is_there:
-            # It has got its name, and the receiver may have taken it since.
-            return SENT, None
-        try:
-            with self.owner.connect() as connection:
-                source = make_source(connection, client_id, require_preset(preset), self.settings)
-            self._place(receiver, run.file_name, source, run.revision, in_place=False)
-        except CommandError as error:
-            if receiver.has(run.file_name + TEMPORARY):
-                receiver.remove(run.file_name + TEMPORARY)
-            return FAILED, str(error)
-        return SENT, None
+        if receiver.has(run.file_name + TEMPORARY):
+            # Its rights may have ended since. The next file has those of now.
+            receiver.remove(run.file_name + TEMPORARY)
+            return FAILED, "its process ended before the file had its name"
+        # It has got its name, and the receiver may have taken it since.
+        return (SENT, None) if run.uploaded_at else (FAILED, lost)
 
     def _add_run(self, name: str) -> int:
         own = sa.select(deliveries.c.id, sa.literal(MADE)).where(deliveries.c.name == name)

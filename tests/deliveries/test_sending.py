@@ -246,6 +246,21 @@ def test_an_interrupted_upload_ends_once_its_receiver_is_back(world: World) -> N
     assert world.list_states() == ["waiting", "failed", "failed", "sent"]
 
 
+def test_an_interrupted_file_does_not_get_its_name_after_a_change_of_rights(world: World) -> None:
+    """The rights name fewer schools, at the same revision of the roster."""
+    world.deliver()
+    # Before the rename.
+    world.box.kill_at = 4
+    with pytest.raises(Killed):
+        world.approve()
+    assert [name.endswith(".zip.part") for name in world.box.files] == [True]
+    world.box.kill_at = None
+    with world.engine.begin() as connection:
+        vendor_rights.set_district_grant(connection, TESTER, EMAIL, "spr-district", ["spr-elementary"])
+    assert world.deliver().state == "waiting"
+    assert world.box.files == {}
+
+
 def test_a_second_file_of_a_day_has_a_number(world: World) -> None:
     world.deliver()
     first, second = world.approve(), world.deliver()
