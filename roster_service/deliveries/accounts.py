@@ -3,6 +3,9 @@ log."""
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,7 +19,6 @@ from roster_service.auth.credentials.signing_keys import make_seal
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import deliveries, delivery_runs, vendors
-from roster_service.deliveries.sftp import Server, read_host_key
 from roster_service.deliveries.sources import choose_client, require_preset
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
@@ -28,9 +30,10 @@ METHOD = "SFTP"
 
 @dataclass(frozen=True)
 class Delivery:
-    """A delivery, without its secret. `hour`: in the time zone of the settings, None: after the nightly sync;
-    `contact`: to whom to write at the receiver; `state`, `message`, `digest`, `at`: of the latest run, None before the
-    first; `sent_at`: of the last file that was sent."""
+    """A delivery, without its secret. `host_key`: the type and the base64 of the only key that the server may have;
+    `hour`: in the time zone of the settings, None: after the nightly sync; `contact`: to whom to write at the receiver;
+    `state`, `message`, `digest`, `at`: of the latest run, None before the first; `sent_at`: of the last file that was
+    sent."""
 
     name: str
     vendor: str
@@ -42,6 +45,7 @@ class Delivery:
     username: str
     folder: str
     host_key: str
+    has_private_key: bool
     hour: int | None
     in_place: bool
     contact: str
@@ -91,7 +95,7 @@ def add_delivery(connection: sa.Connection, actor: Actor, wanted: Wanted, settin
         "vendor_id": find_vendor(connection, wanted.email).id,
         "client_id": client.client_id,
         "secret_sealed": make_seal(settings.read_secret_key()).encrypt(wanted.secret.encode()),
-        "host_key": read_host_key(wanted.host_key),
+        "host_key": _read_host_key(wanted.host_key),
     }
     same = ("preset", "host", "port", "username", "folder", "has_private_key", "hour", "in_place", "contact")
     with _recorded(connection, actor, Verb.DELIVERY_ADD, wanted.name, client.vendor):
@@ -160,13 +164,20 @@ def list_runs(connection: sa.Connection, name: str, number: int) -> Sequence[Map
     return [dict(row) for row in connection.execute(rows.limit(number)).mappings()]
 
 
-def make_server(connection: sa.Connection, name: str, settings: Settings) -> Server:
-    """Returns how to reach the receiver of a delivery, with the secret."""
-    row = connection.execute(sa.select(deliveries).where(deliveries.c.name == name)).one()
-    secret = make_seal(settings.read_secret_key()).decrypt(bytes(row.secret_sealed)).decode()
-    shown = (row.host, row.port, row.username, row.folder, row.host_key, secret, row.has_private_key)
-    hosts = (settings.delivery_private_hosts or "").replace(",", " ").split()
-    return Server(*shown, hosts)
+def read_secret(connection: sa.Connection, name: str, settings: Settings) -> str:
+    """Returns the password or the private key of a delivery."""
+    sealed = connection.scalars(sa.select(deliveries.c.secret_sealed).where(deliveries.c.name == name)).one()
+    return make_seal(settings.read_secret_key()).decrypt(bytes(sealed)).decode()
+
+
+def _read_host_key(text: str) -> str:
+    """Returns the type and the base64 of a line of `ssh-keyscan` or of a file of known hosts. Raises CommandError."""
+    words = text.split()
+    for kind, key in itertools.pairwise(words):
+        with contextlib.suppress(ValueError):
+            if base64.b64decode(key, validate=True)[4:].startswith(kind.encode()):
+                return f"{kind} {key}"
+    raise CommandError("the host key is a type and its base64, as `ssh-keyscan HOST` prints them")
 
 
 def _recorded(

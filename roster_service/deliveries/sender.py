@@ -26,7 +26,7 @@ from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts,
 from roster_service.auth.access_log.writer import write_rows
 from roster_service.db.instants import find_now
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
-from roster_service.deliveries.accounts import FAILED, MADE, METHOD, SENT, WAITING, find_delivery, make_server
+from roster_service.deliveries.accounts import FAILED, MADE, METHOD, SENT, WAITING, Delivery, find_delivery, read_secret
 from roster_service.deliveries.guard import Content, find_feed_problems, find_losses, make_sample
 from roster_service.deliveries.package import Package, Source, write_package
 from roster_service.deliveries.sftp import Connect, Receiver, ReceiverError, open_sftp
@@ -110,9 +110,7 @@ class Sender:
             self._set(run_id, state=WAITING, message=message, finished_at=sa.func.now())
             return Ended(name, found.vendor, WAITING, message, package.digest, None)
         file.seek(0)
-        with self.owner.connect() as connection:
-            server = make_server(connection, name, self.settings)
-        with _explain(server.host), self.connect(server) as receiver:
+        with self._reach(found) as receiver:
             self._require_unchanged(source, package.revision)
             self._record(run_id, source, package, found.host)
             self._upload(receiver, file, file_name, package.bytes, in_place=found.in_place)
@@ -120,6 +118,16 @@ class Sender:
             self._place(receiver, file_name, source, package.revision, in_place=found.in_place)
         self._set(run_id, state=SENT, finished_at=sa.func.now())
         return Ended(name, found.vendor, SENT, None, package.digest, file_name)
+
+    @contextmanager
+    def _reach(self, found: Delivery) -> Iterator[Receiver]:
+        with self.owner.connect() as connection:
+            secret = read_secret(connection, found.name, self.settings)
+        try:
+            with self.connect(found, secret, self.settings) as receiver:
+                yield receiver
+        except OSError as error:
+            raise ReceiverError(f"the delivery to {found.host} failed: {name_fault(error)}") from None
 
     def _find_reasons(
         self, connection: sa.Connection, name: str, content: Content, digest: str, source: Source
@@ -173,9 +181,13 @@ class Sender:
             write_rows(connection, [disclosure.make_line()])
 
     def _upload(self, receiver: Receiver, file: IO[bytes], name: str, size: int, *, in_place: bool) -> None:
-        there = receiver.put(file, name if in_place else name + TEMPORARY)
-        if there not in (None, size):
-            raise ReceiverError(f"the server has {there:,} bytes of {size:,}")
+        name += "" if in_place else TEMPORARY
+        receiver.putfo(file, name, confirm=False)
+        # A drop box may not say what it has.
+        with contextlib.suppress(PermissionError, FileNotFoundError):
+            there = receiver.stat(name).st_size
+            if there != size:
+                raise ReceiverError(f"the server has {there:,} bytes of {size:,}")
 
     def _place(self, receiver: Receiver, name: str, source: Source, revision: int, *, in_place: bool) -> None:
         """Gives the file its name, if the vendor may still have it."""
@@ -187,7 +199,7 @@ class Sender:
             receiver.remove(name + TEMPORARY)
             raise
         try:
-            receiver.replace(name + TEMPORARY, name)
+            receiver.posix_rename(name + TEMPORARY, name)
             return
         except OSError:
             # No `posix-rename`: the name must be free.
@@ -211,12 +223,11 @@ class Sender:
                 sa.select(delivery_runs).join(deliveries).where(deliveries.c.name == name, _runs.finished_at.is_(None))
             )
             found = connection.execute(own.order_by(_runs.id)).all()
-            server = make_server(connection, name, self.settings)
         for run in found:
             state: str = FAILED
             message: str | None = "its process ended before the file was sent"
             if run.file_name is not None:
-                with _explain(server.host), self.connect(server) as receiver:
+                with self._reach(delivery) as receiver:
                     state, message = self._end_run(receiver, run, in_place=delivery.in_place)
             self._set(run.id, state=state, message=message, finished_at=sa.func.now())
 
@@ -225,7 +236,7 @@ class Sender:
         lost = "its process ended before the file was whole"
         if in_place:
             return (SENT, None) if run.uploaded_at else (FAILED, f"{lost}: a part of it may be at the receiver")
-        if receiver.has(run.file_name + TEMPORARY):
+        with contextlib.suppress(FileNotFoundError):
             # Its rights may have ended since. The next file has those of now.
             receiver.remove(run.file_name + TEMPORARY)
             return FAILED, "its process ended before the file had its name"
@@ -279,12 +290,3 @@ def _hold(owner: sa.Engine, name: str) -> Iterator[None]:
             yield
         finally:
             connection.execute(sa.text("SELECT pg_advisory_unlock(:class, hashtext(:name))"), lock)
-
-
-@contextmanager
-def _explain(host: str) -> Iterator[None]:
-    """Makes the failure of a server one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise ReceiverError(f"the delivery to {host} failed: {name_fault(error)}") from None

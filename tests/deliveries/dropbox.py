@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from types import SimpleNamespace
 from typing import IO
 
 import pytest
 
 from roster_service.deliveries.sender import Sender
-from roster_service.deliveries.sftp import Receiver, Server
+from roster_service.deliveries.sftp import Receiver
 
 
 class Killed(BaseException):
@@ -40,7 +41,7 @@ class DropBox:
     taken: list[tuple[str, bytes]] = field(default_factory=list)
 
     @contextmanager
-    def connect(self, _server: Server) -> Iterator[Receiver]:
+    def connect(self, *_to: object) -> Iterator[Receiver]:
         """A connection."""
         if self.fails:
             self.fails -= 1
@@ -53,27 +54,27 @@ class DropBox:
         if self.kill_at == self.steps:
             raise Killed
 
-    def put(self, file: IO[bytes], name: str) -> int | None:
+    def putfo(self, file: IO[bytes], name: str, /, *, confirm: bool) -> None:
         """Writes a file, half of it if the process ends meanwhile."""
         content = file.read()
         self.files[name] = content[: len(content) // 2]
         self._step()
         self.files[name] = content
         self._step()
-        return len(content)
+        assert not confirm
 
-    def has(self, name: str) -> bool:
-        """Whether there is such a file."""
-        return name in self.files
+    def stat(self, name: str, /) -> SimpleNamespace:
+        """The size of a file."""
+        return SimpleNamespace(st_size=len(self.files[name]))
 
-    def replace(self, old: str, new: str) -> None:
+    def posix_rename(self, old: str, new: str, /) -> None:
         """Renames a file in place of another one."""
         self._step()
         if self.kind is not Kind.POSIX:
             raise OSError(95, "Operation not supported")
         self._rename(old, new)
 
-    def rename(self, old: str, new: str) -> None:
+    def rename(self, old: str, new: str, /) -> None:
         """Renames a file to a free name."""
         self._step()
         if self.kind is Kind.NO_RENAME or new in self.files:
@@ -86,7 +87,7 @@ class DropBox:
             self.taken.append((new, self.files.pop(new)))
         self._step()
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, /) -> None:
         """Removes a file."""
         self._step()
         if name not in self.files:

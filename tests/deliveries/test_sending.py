@@ -364,11 +364,11 @@ def test_one_delivery_is_sent_by_one_process_at_a_time(world: World) -> None:
     inner: list[str] = []
     connect = world.box.connect
 
-    def look(server: Any) -> Any:
+    def look(*to: Any) -> Any:
         with pytest.raises(CommandError, match="is under way"):
             world.sender.deliver(NAME)
         inner.append("refused")
-        return connect(server)
+        return connect(*to)
 
     world.sender = replace(world.sender, connect=look)
     assert world.approve().state == "sent"

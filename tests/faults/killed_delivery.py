@@ -7,10 +7,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any
 
+from roster_service.deliveries.accounts import Delivery
 from roster_service.deliveries.sender import Sender
-from roster_service.deliveries.sftp import Receiver, Server, open_sftp
+from roster_service.deliveries.sftp import Receiver, open_sftp
 from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
 
@@ -30,7 +31,7 @@ class Watched:
     def __init__(self, inner: Receiver) -> None:
         self._inner = inner
 
-    def put(self, file: IO[bytes], name: str) -> int | None:
+    def putfo(self, file: IO[bytes], name: str, /, *, confirm: bool) -> None:
         """Writes a file; in two parts, between which the process may end."""
         kill_at(BEFORE)
         if sys.argv[1:] == [WHILE]:
@@ -39,33 +40,25 @@ class Watched:
             os.write(part, content[: len(content) // 2])
             os.lseek(part, 0, os.SEEK_SET)
             with os.fdopen(part, "rb") as half:
-                self._inner.put(half, name)
+                self._inner.putfo(half, name, confirm=confirm)
             kill_at(WHILE)
-        return self._inner.put(file, name)
+        self._inner.putfo(file, name, confirm=confirm)
 
-    def has(self, name: str) -> bool:
-        """As the server says."""
-        return self._inner.has(name)
-
-    def replace(self, old: str, new: str) -> None:
+    def posix_rename(self, old: str, new: str, /) -> None:
         """Renames a file."""
         kill_at(UPLOADED)
-        self._inner.replace(old, new)
+        self._inner.posix_rename(old, new)
         kill_at(PLACED)
 
-    def rename(self, old: str, new: str) -> None:
-        """Renames a file."""
-        self._inner.rename(old, new)
-
-    def remove(self, name: str) -> None:
-        """Removes a file."""
-        self._inner.remove(name)
+    def __getattr__(self, name: str) -> Any:
+        """The methods without steps."""
+        return getattr(self._inner, name)
 
 
 @contextmanager
-def connect(server: Server) -> Iterator[Receiver]:
+def connect(to: Delivery, secret: str, settings: Settings) -> Iterator[Any]:
     """A connection that is watched."""
-    with open_sftp(server) as inner:
+    with open_sftp(to, secret, settings) as inner:
         yield Watched(inner)
 
 
