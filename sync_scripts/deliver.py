@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 
 import click
 import sqlalchemy as sa
 
-from roster_service.deliveries.accounts import SENT, WAITING, Delivery, list_deliveries
-from roster_service.deliveries.sender import Ended, Sender
+from roster_service.deliveries.accounts import FAILED, SENT, WAITING, Delivery, list_deliveries
+from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
@@ -47,7 +47,7 @@ def send_due(
     with sender.owner.connect() as connection:
         found = list_deliveries(connection)
     left = [delivery.name for delivery in found if is_due(delivery, sender.now(), after_sync=after_sync)]
-    ended: dict[str, Ended] = {}
+    ended: dict[str, Delivery] = {}
     for pause in PAUSES:
         if left:
             sleep(pause)
@@ -57,21 +57,16 @@ def send_due(
             except CommandError as error:
                 # Another process sends it, or somebody has removed it.
                 notify({"step": "delivery", "delivery": name, "message": str(error), "exit": ExitCode.LOADED})
-        left = [name for name in left if name in ended and ended[name].retries]
-    _report(sender.settings, ended.values(), notify)
-    return ExitCode.FAILED if any(end.state not in (SENT, WAITING) for end in ended.values()) else ExitCode.LOADED
-
-
-def _report(settings: Settings, ended: Iterable[Ended], notify: Notify) -> None:
-    for end in ended:
-        code = ExitCode.LOADED if end.state in (SENT, WAITING) else ExitCode.FAILED
-        notify(
-            {"step": "delivery", "delivery": end.delivery, "outcome": end.state, "message": end.message, "exit": code}
-        )
+        left = [name for name in left if name in ended and ended[name].state == FAILED]
+    for end in ended.values():
+        code = ExitCode.FAILED if end.state == FAILED else ExitCode.LOADED
+        notify({"step": "delivery", "delivery": end.name, "outcome": end.state, "message": end.message, "exit": code})
         if end.state != SENT:
-            words = f"The file of {end.delivery} {'waits' if end.state == WAITING else 'was not sent'}: {end.message}."
-            for failure in announce(settings, Announcement(AnnouncementKind.DELIVERY, None, words, vendor=end.vendor)):
+            words = f"The file of {end.name} {'waits' if end.state == WAITING else 'was not sent'}: {end.message}."
+            announcement = Announcement(AnnouncementKind.DELIVERY, None, words, vendor=end.vendor)
+            for failure in announce(sender.settings, announcement):
                 notify({"step": "announce", "vendor": end.vendor, "message": failure, "exit": ExitCode.LOADED})
+    return ExitCode.FAILED if left else ExitCode.LOADED
 
 
 def deliver_files(engine: sa.Engine, settings: Settings, notify: Notify) -> ExitCode:
@@ -92,7 +87,7 @@ def main(name: str | None) -> None:
             else:
                 ended = sender.deliver(name)
                 print_line({"delivery": name, "outcome": ended.state, "message": ended.message}, err=False)
-                code = ExitCode.LOADED if ended.state in (SENT, WAITING) else ExitCode.FAILED
+                code = ExitCode.FAILED if ended.state == FAILED else ExitCode.LOADED
     sys.exit(code)
 
 

@@ -24,11 +24,11 @@ from roster_service.cli.terminal import (
 )
 from roster_service.db.instants import format_instant
 from roster_service.deliveries import accounts
-from roster_service.deliveries.accounts import FAILED, Delivery, Wanted
+from roster_service.deliveries.accounts import FAILED, SENT, Delivery, Wanted
 from roster_service.deliveries.package import Package
 from roster_service.deliveries.presets import PRESETS
 from roster_service.deliveries.previews import preview_package
-from roster_service.deliveries.sender import Ended, Sender
+from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.feeds.private_files import open_private
 from roster_service.roster.upgrades import open_roster_engine
@@ -104,7 +104,7 @@ def delivery_add(name: str, email: str, key_file: Any, as_json: bool, **given: A
         with engine.begin() as connection:
             accounts.add_delivery(connection, find_actor(), wanted, settings)
         ended = Sender(engine, settings).deliver(name)
-    show(asdict(ended), as_json, lambda _: f"{name} is added\n{_describe_end(ended)}")
+    show(_to_json(ended), as_json, lambda _: f"{name} is added\n{_describe_end(ended)}")
 
 
 @delivery.command("list")
@@ -171,13 +171,13 @@ def _send(name: str, as_json: bool) -> None:
         ended = Sender(engine, settings).deliver(name)
     if ended.state == FAILED:
         raise CommandError(f"{name} was not sent: {ended.message}")
-    show(asdict(ended), as_json, lambda _: _describe_end(ended))
+    show(_to_json(ended), as_json, lambda _: _describe_end(ended))
 
 
-def _describe_end(ended: Ended) -> str:
-    if ended.file_name is not None:
+def _describe_end(ended: Delivery) -> str:
+    if ended.state == SENT:
         return f"{ended.file_name} is sent, {ended.digest}"
-    how = f"\n`roster delivery approve {ended.delivery} {ended.digest}` sends it" if ended.digest else ""
+    how = f"\n`roster delivery approve {ended.name} {ended.digest}` sends it" if ended.digest else ""
     return f"{ended.state}: {ended.message}{how}"
 
 

@@ -32,8 +32,8 @@ METHOD = "SFTP"
 class Delivery:
     """A delivery, without its secret. `host_key`: the type and the base64 of the only key that the server may have;
     `hour`: in the time zone of the settings, None: after the nightly sync; `contact`: to whom to write at the receiver;
-    `state`, `message`, `digest`, `at`: of the latest run, None before the first; `sent_at`: of the last file that was
-    sent."""
+    `state`, `message`, `digest`, `file_name`, `at`: of the latest run, None before the first; `sent_at`: of the last
+    file that was sent."""
 
     name: str
     vendor: str
@@ -49,11 +49,14 @@ class Delivery:
     hour: int | None
     in_place: bool
     contact: str
+    approved_digest: str | None
     state: str | None
     message: str | None
     digest: str | None
+    file_name: str | None
     at: datetime | None
     sent_at: datetime | None
+    id: int
 
     @property
     def needs(self) -> bool:
@@ -142,7 +145,7 @@ def list_deliveries(
     rows = sa.select(
         deliveries,
         vendors.c.email.label("vendor"),
-        *(latest.c.state, latest.c.message, latest.c.digest, latest.c.started_at.label("at")),
+        *(latest.c.state, latest.c.message, latest.c.digest, latest.c.file_name, latest.c.started_at.label("at")),
         sent_at.scalar_subquery().label("sent_at"),
     ).select_from(deliveries.join(vendors).outerjoin(latest, sa.true()))
     if name is not None:

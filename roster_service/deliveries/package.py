@@ -15,7 +15,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import IO, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -43,7 +42,6 @@ _LEVEL = 1
 _ACTIVE = "status='active'"
 _FLAT = str.maketrans({"\r": " ", "\n": " "})
 _DIGEST_CHARACTERS = 32
-_COPIED_BYTES = 2**20
 _ENDPOINTS = {row.path: row for row in ENDPOINTS}
 
 
@@ -75,13 +73,8 @@ class Package:
     schools: Mapping[str, Mapping[str, int]]
     ids: Mapping[str, Collection[str]]
 
-    @property
-    def people(self) -> Collection[str]:
-        """The ids of the people whose records these are."""
-        return self.ids["users"]
 
-
-def write_package(connection: sa.Connection, source: Source, out: IO[bytes]) -> Package:
+def write_package(connection: sa.Connection, source: Source, out: io.BufferedRandom | io.BytesIO) -> Package:
     """Writes the zip into `out`, which can seek and is empty. `connection`: as for `stream_records`.
 
     Raises RefusedRequestError if the client is not admitted, and CommandError if the receiver of the preset cannot take
@@ -93,9 +86,10 @@ def write_package(connection: sa.Connection, source: Source, out: IO[bytes]) -> 
         raise CommandError("the client has no scope for any file")
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as packed:
         writer.write(packed)
+    out.seek(0)
     return Package(
         revision=state.revision,
-        digest=_hash(out),
+        digest=hashlib.file_digest(out, "sha256").hexdigest(),
         bytes=out.tell(),
         rows={file.name: writer.rows[file.name] for file in writer.present},
         absent=[file.name for file in FILES[source.preset.version] if file not in writer.present],
@@ -103,14 +97,6 @@ def write_package(connection: sa.Connection, source: Source, out: IO[bytes]) -> 
         schools={kind: dict(counts) for kind, counts in writer.schools.items()},
         ids={name: writer.written.get(name, ()) for name in ("users", "classes")},
     )
-
-
-def _hash(out: IO[bytes]) -> str:
-    out.seek(0)
-    hashing = hashlib.sha256()
-    for piece in iter(partial(out.read, _COPIED_BYTES), b""):
-        hashing.update(piece)
-    return hashing.hexdigest()
 
 
 def is_open(endpoint: Endpoint, token: AccessToken) -> bool:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.deliveries.package import Package, is_open, plan_collection, write_package
-from roster_service.deliveries.sources import choose_client, make_source, make_token, open_snapshot, require_preset
+from roster_service.deliveries.sources import choose_client, make_source, make_token, open_snapshots, require_preset
 from roster_service.errors import CommandError
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import VERSIONS
@@ -35,7 +35,7 @@ def preview_package(
         source = make_source(connection, client.client_id, preset, settings)
     out = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
     try:
-        with open_snapshot(owner, settings) as snapshot:
+        with open_snapshots(owner, settings) as snapshots, snapshots.connect() as snapshot:
             package = write_package(snapshot, source, out)
         _record(owner, actor, Verb.DELIVERY_PREVIEW, Subject("file", preset_name, vendor=client.vendor))
     except BaseException:
@@ -71,7 +71,7 @@ def export_collection(
     plan = plan_collection(endpoint, version, token)
     root = escape_root(f"{settings.root_url}{version.root}")
     number = 0
-    with open_snapshot(owner, settings) as snapshot:
+    with open_snapshots(owner, settings) as snapshots, snapshots.connect() as snapshot:
         admit(snapshot, token.admission, token.vendor_id)
         rows = select_records(snapshot, plan, token.vendor_id, make_record_json(plan.shape), base_url=root)
         for (body,) in stream_rows(snapshot, rows):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from io import BufferedRandom
 from pathlib import PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -26,11 +27,20 @@ from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts,
 from roster_service.auth.access_log.writer import write_rows
 from roster_service.db.instants import find_now
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
-from roster_service.deliveries.accounts import FAILED, MADE, METHOD, SENT, WAITING, Delivery, find_delivery, read_secret
+from roster_service.deliveries.accounts import (
+    FAILED,
+    MADE,
+    METHOD,
+    SENT,
+    WAITING,
+    Delivery,
+    find_delivery,
+    read_secret,
+)
 from roster_service.deliveries.guard import Content, find_feed_problems, find_losses, make_sample
 from roster_service.deliveries.package import Package, Source, write_package
 from roster_service.deliveries.sftp import Connect, Receiver, ReceiverError, open_sftp
-from roster_service.deliveries.sources import make_source, open_snapshot, require_preset
+from roster_service.deliveries.sources import make_source, open_snapshots, require_preset
 from roster_service.errors import CommandError, RosterServiceError, name_fault
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.serving.record_stream import admit
@@ -46,19 +56,6 @@ _runs = delivery_runs.c
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The end of a run. `delivery`, `vendor`: their name and e-mail; `retries`: whether another try may succeed."""
-
-    delivery: str
-    vendor: str
-    state: str
-    message: str | None
-    digest: str | None
-    file_name: str | None
-    retries: bool = False
-
-
-@dataclass(frozen=True)
 class Sender:
     """Sends deliveries. `owner`: as the owner of the tables."""
 
@@ -70,54 +67,62 @@ class Sender:
         """Returns the present instant, in the time zone by which deliveries have their hours."""
         return find_now(self.settings.time_zone)
 
-    def deliver(self, name: str) -> Ended:
+    def deliver(self, name: str) -> Delivery:
         """Makes the file of a delivery, and sends it unless it must wait for an operator. A run that was interrupted
-        comes to its end first. Raises CommandError if there is no such delivery, or it is under way."""
-        with self.owner.connect() as connection:
-            found = find_delivery(connection, name)
-        with _hold(self.owner, name):
-            run_id: int | None = None
+        comes to its end first. Returns the delivery with the state of this run. Raises CommandError if there is no such
+        delivery, or it is under way."""
+        with self._hold(name), open_snapshots(self.owner, self.settings) as snapshots:
+            found = self._find(name)
+            run_id = self._add_run(found)
             try:
-                self._end_interrupted(name)
-                run_id = self._add_run(name)
+                self._end_interrupted(found, run_id)
                 with TemporaryFile() as file:
-                    return self._make_and_send(name, run_id, file)
+                    self._make_and_send(found, run_id, file, snapshots)
             except (RosterServiceError, SQLAlchemyError, InvalidToken, OSError) as error:
                 message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
-                if run_id is None:
-                    run_id = self._add_run(name)
-                self._set(run_id, state=FAILED, message=message, finished_at=sa.func.now())
-                retries = isinstance(error, ReceiverError | SQLAlchemyError)
-                return Ended(name, found.vendor, FAILED, message, None, None, retries)
+                self._end(run_id, FAILED, message)
+            return self._find(name)
 
-    def _make_and_send(self, name: str, run_id: int, file: IO[bytes]) -> Ended:
+    def _find(self, name: str) -> Delivery:
+        with self.owner.connect() as connection:
+            return find_delivery(connection, name)
+
+    def _make_and_send(self, found: Delivery, run_id: int, file: BufferedRandom, snapshots: sa.Engine) -> None:
         began = time.monotonic()
         with self.owner.connect() as connection:
-            found = find_delivery(connection, name)
             source = make_source(connection, found.client_id, require_preset(found.preset), self.settings)
-        with open_snapshot(self.owner, self.settings) as snapshot:
+        with snapshots.connect() as snapshot:
             package = write_package(snapshot, source, file)
-        content = _make_content(package, self.settings.read_secret_key())
-        kept = {"rows": content.rows, "schools": content.schools, "sample": content.sample}
-        with self.owner.begin() as connection:
-            file_name = self._name_file(connection, name, source)
-            reasons = self._find_reasons(connection, name, content, package.digest, source)
-            values = {"revision": package.revision, "digest": package.digest, "bytes": package.bytes, **kept}
-            change = sa.update(delivery_runs).where(_runs.id == run_id)
-            connection.execute(change.values(**values, seconds=time.monotonic() - began, file_name=file_name))
-        if reasons:
-            message = "; ".join(reasons)
-            self._set(run_id, state=WAITING, message=message, finished_at=sa.func.now())
-            return Ended(name, found.vendor, WAITING, message, package.digest, None)
         file.seek(0)
+        sample = make_sample(self.settings.read_secret_key(), package.ids)
+        content = Content(datetime.now(UTC), package.rows, package.schools, sample)
+        with self.owner.begin() as connection:
+            file_name = self._name_file(connection, found, source.preset.zip_name)
+            values = {name: getattr(package, name) for name in ("revision", "digest", "bytes", "rows", "schools")}
+            change = sa.update(delivery_runs).where(_runs.id == run_id)
+            seconds = time.monotonic() - began
+            connection.execute(change.values(**values, sample=sample, seconds=seconds, file_name=file_name))
+            approved = find_delivery(connection, found.name).approved_digest == package.digest
+            reasons = [] if approved else list(self._find_reasons(connection, found, content))
+        if reasons:
+            self._end(run_id, WAITING, "; ".join(reasons))
+            return
+
+        def require_unchanged() -> None:
+            """Raises if the rights of the client or the roster have changed: somebody may have been erased."""
+            with snapshots.connect() as snapshot:
+                state = admit(snapshot, source.token.admission, source.token.vendor_id)
+            if state.revision != package.revision:
+                raise ReceiverError("the roster, or what the vendor may see, has changed since the file was made")
+
         with self._reach(found) as receiver:
-            self._require_unchanged(source, package.revision)
-            self._record(run_id, source, package, found.host)
-            self._upload(receiver, file, file_name, package.bytes, in_place=found.in_place)
+            require_unchanged()
+            self._record(run_id, found, source, package)
+            self._upload(receiver, file, file_name if found.in_place else file_name + TEMPORARY, package.bytes)
             self._set(run_id, uploaded_at=sa.func.now())
-            self._place(receiver, file_name, source, package.revision, in_place=found.in_place)
-        self._set(run_id, state=SENT, finished_at=sa.func.now())
-        return Ended(name, found.vendor, SENT, None, package.digest, file_name)
+            if not found.in_place:
+                self._place(receiver, file_name, require_unchanged)
+        self._end(run_id, SENT, None)
 
     @contextmanager
     def _reach(self, found: Delivery) -> Iterator[Receiver]:
@@ -129,47 +134,30 @@ class Sender:
         except OSError as error:
             raise ReceiverError(f"the delivery to {found.host} failed: {name_fault(error)}") from None
 
-    def _find_reasons(
-        self, connection: sa.Connection, name: str, content: Content, digest: str, source: Source
-    ) -> list[str]:
-        """Why the file must wait; nothing if an operator has approved this very file."""
-        row = connection.execute(sa.select(deliveries).where(deliveries.c.name == name)).one()
-        if row.approved_digest == digest:
-            return []
-        sent = list(_list_sent(connection, row.id, self.now()))
-        limits = (self.settings.delivery_loss_percent, self.settings.hold_least_records)
-        losses = find_losses(content, sent, *limits)
-        return [*losses, *find_feed_problems(connection, source.token.vendor_id, self.settings)]
+    def _find_reasons(self, connection: sa.Connection, found: Delivery, content: Content) -> Iterator[str]:
+        """Yields why the file must wait for an operator."""
+        sent = list(_list_sent(connection, found.id, self.now()))
+        yield from find_losses(content, sent, self.settings.delivery_loss_percent, self.settings.hold_least_records)
+        yield from find_feed_problems(connection, found.vendor_id, self.settings)
 
-    def _name_file(self, connection: sa.Connection, name: str, source: Source) -> str:
+    def _name_file(self, connection: sa.Connection, found: Delivery, zip_name: str) -> str:
         """The name at the receiver: with the day, and a number if a file of the day was sent already."""
-        wanted = PurePosixPath(source.preset.zip_name.format(date=self.now().date()))
-        if "{date}" not in source.preset.zip_name:
-            return str(wanted)
-        of_day = _runs.file_name.like(f"{wanted.stem}%")
-        own = sa.select(sa.func.count()).join(deliveries).where(deliveries.c.name == name, _runs.state == SENT, of_day)
-        number = connection.scalar(own.select_from(delivery_runs)) or 0
-        return str(wanted.with_stem(f"{wanted.stem}-{number + 1}")) if number else str(wanted)
+        wanted = PurePosixPath(zip_name.format(date=self.now().date()))
+        of_day = (_runs.delivery_id == found.id, _runs.state == SENT, _runs.file_name.like(f"{wanted.stem}%"))
+        number = connection.scalar(sa.select(sa.func.count()).where(*of_day))
+        return str(wanted.with_stem(f"{wanted.stem}-{number + 1}")) if number and "{date}" in zip_name else str(wanted)
 
-    def _require_unchanged(self, source: Source, revision: int) -> None:
-        """Raises if the rights of the client or the roster have changed: somebody may have been erased."""
-        with open_snapshot(self.owner, self.settings) as snapshot:
-            state = admit(snapshot, source.token.admission, source.token.vendor_id)
-        if state.revision != revision:
-            raise ReceiverError("the roster, or what the vendor may see, has changed since the file was made")
-
-    def _record(self, run_id: int, source: Source, package: Package, host: str) -> None:
+    def _record(self, run_id: int, found: Delivery, source: Source, package: Package) -> None:
         """Adds the row of the access log, before the first byte leaves."""
         token, hasher = source.token, PersonHasher(self.settings.read_secret_key())
-        hashes = sorted(set(map(hasher.hash_id, package.people)))
-        preset = next(iter(self._read_run(run_id, deliveries.c.preset)))
+        hashes = sorted(set(map(hasher.hash_id, package.ids["users"])))
         disclosure = Disclosure(
             at=datetime.now(UTC),
             vendor_id=token.vendor_id,
             caller=token.client_id,
-            address=host,
+            address=found.host,
             method=METHOD,
-            path=f"{DELIVERIES_PATH}{preset}",
+            path=f"{DELIVERIES_PATH}{found.preset}",
             scope=token.short_scopes,
             districts=GrantedDistricts(self.owner).find(token.vendor_id, token.grant_version),
             filter=None,
@@ -180,8 +168,7 @@ class Sender:
         with self.owner.begin() as connection:
             write_rows(connection, [disclosure.make_line()])
 
-    def _upload(self, receiver: Receiver, file: IO[bytes], name: str, size: int, *, in_place: bool) -> None:
-        name += "" if in_place else TEMPORARY
+    def _upload(self, receiver: Receiver, file: IO[bytes], name: str, size: int) -> None:
         receiver.putfo(file, name, confirm=False)
         # A drop box may not say what it has.
         with contextlib.suppress(PermissionError, FileNotFoundError):
@@ -189,70 +176,49 @@ class Sender:
             if there != size:
                 raise ReceiverError(f"the server has {there:,} bytes of {size:,}")
 
-    def _place(self, receiver: Receiver, name: str, source: Source, revision: int, *, in_place: bool) -> None:
-        """Gives the file its name, if the vendor may still have it."""
-        if in_place:
-            return
+    def _place(self, receiver: Receiver, name: str, require_unchanged: Callable[[], None]) -> None:
+        """Gives the file its name, if the vendor may still have it; else removes it."""
         try:
-            self._require_unchanged(source, revision)
-        except CommandError:
-            receiver.remove(name + TEMPORARY)
-            raise
-        try:
-            receiver.posix_rename(name + TEMPORARY, name)
-            return
-        except OSError:
-            # No `posix-rename`: the name must be free.
-            with contextlib.suppress(OSError):
-                receiver.remove(name)
-        try:
-            receiver.rename(name + TEMPORARY, name)
-        except OSError:
+            require_unchanged()
+            try:
+                receiver.posix_rename(name + TEMPORARY, name)
+            except OSError:
+                # No `posix-rename`: the name must be free.
+                with contextlib.suppress(OSError):
+                    receiver.remove(name)
+                receiver.rename(name + TEMPORARY, name)
+        except (RosterServiceError, OSError) as error:
             with contextlib.suppress(OSError):
                 receiver.remove(name + TEMPORARY)
+            if isinstance(error, RosterServiceError):
+                raise
             raise CommandError(
-                "the server lets nobody rename a file; if the receiver can bear to see a part of one, add the delivery "
-                "anew with --in-place"
+                "the server lets nobody rename a file; if the receiver can bear to see a part of one, set --in-place"
             ) from None
 
-    def _end_interrupted(self, name: str) -> None:
-        """Ends runs whose process was killed: the file has its name already, or is removed."""
+    def _end_interrupted(self, found: Delivery, before: int) -> None:
+        """Ends earlier runs whose process was killed: the file has its name already, or is removed."""
+        own = (_runs.delivery_id == found.id, _runs.finished_at.is_(None), _runs.id < before)
         with self.owner.connect() as connection:
-            delivery = find_delivery(connection, name)
-            own = (
-                sa.select(delivery_runs).join(deliveries).where(deliveries.c.name == name, _runs.finished_at.is_(None))
-            )
-            found = connection.execute(own.order_by(_runs.id)).all()
-        for run in found:
-            state: str = FAILED
-            message: str | None = "its process ended before the file was sent"
-            if run.file_name is not None:
-                with self._reach(delivery) as receiver:
-                    state, message = self._end_run(receiver, run, in_place=delivery.in_place)
-            self._set(run.id, state=state, message=message, finished_at=sa.func.now())
+            runs = connection.execute(sa.select(delivery_runs).where(*own).order_by(_runs.id)).all()
+        for run in runs:
+            is_sent = run.uploaded_at is not None
+            if run.file_name is not None and not found.in_place:
+                with self._reach(found) as receiver, contextlib.suppress(FileNotFoundError):
+                    # It has no name yet, and its rights may have ended since. The next file has those of now.
+                    receiver.remove(run.file_name + TEMPORARY)
+                    is_sent = False
+            part = ": a part of it may be at the receiver" if found.in_place and run.file_name is not None else ""
+            message = None if is_sent else f"its process ended before the file was sent{part}"
+            self._end(run.id, SENT if is_sent else FAILED, message)
 
-    def _end_run(self, receiver: Receiver, run: sa.Row[Any], *, in_place: bool) -> tuple[str, str | None]:
-        """Ends a run, of which a file may be at the receiver. Returns its state and message."""
-        lost = "its process ended before the file was whole"
-        if in_place:
-            return (SENT, None) if run.uploaded_at else (FAILED, f"{lost}: a part of it may be at the receiver")
-        with contextlib.suppress(FileNotFoundError):
-            # Its rights may have ended since. The next file has those of now.
-            receiver.remove(run.file_name + TEMPORARY)
-            return FAILED, "its process ended before the file had its name"
-        # It has got its name, and the receiver may have taken it since.
-        return (SENT, None) if run.uploaded_at else (FAILED, lost)
-
-    def _add_run(self, name: str) -> int:
-        own = sa.select(deliveries.c.id, sa.literal(MADE)).where(deliveries.c.name == name)
-        add = sa.insert(delivery_runs).from_select(["delivery_id", "state"], own).returning(_runs.id)
+    def _add_run(self, found: Delivery) -> int:
+        add = sa.insert(delivery_runs).values(delivery_id=found.id, state=MADE).returning(_runs.id)
         with self.owner.begin() as connection:
             return int(connection.scalars(add).one())
 
-    def _read_run(self, run_id: int, *columns: sa.ColumnElement[Any]) -> sa.Row[Any]:
-        with self.owner.connect() as connection:
-            own = sa.select(*columns).select_from(delivery_runs.join(deliveries)).where(_runs.id == run_id)
-            return connection.execute(own).one()
+    def _end(self, run_id: int, state: str, message: str | None) -> None:
+        self._set(run_id, state=state, message=message, finished_at=sa.func.now())
 
     def _set(self, run_id: int, **values: Any) -> None:
         change = sa.update(delivery_runs).where(_runs.id == run_id).values(**values).returning(_runs.delivery_id)
@@ -263,9 +229,17 @@ class Sender:
                 used = sa.update(deliveries).where(deliveries.c.id == own)
                 connection.execute(used.values(approved_digest=None))
 
-
-def _make_content(package: Package, secret_key: str) -> Content:
-    return Content(datetime.now(UTC), package.rows, package.schools, make_sample(secret_key, package.ids))
+    @contextmanager
+    def _hold(self, name: str) -> Iterator[None]:
+        """Holds the lock of a delivery, so that nobody else sends it meanwhile. It ends with the process."""
+        lock = {"class": _LOCK_CLASS, "name": name}
+        with self.owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            if not connection.scalar(sa.text("SELECT pg_try_advisory_lock(:class, hashtext(:name))"), lock):
+                raise CommandError(f"the delivery {name} is under way")
+            try:
+                yield
+            finally:
+                connection.execute(sa.text("SELECT pg_advisory_unlock(:class, hashtext(:name))"), lock)
 
 
 def _list_sent(connection: sa.Connection, delivery_id: int, now: datetime) -> Iterator[Content]:
@@ -277,16 +251,3 @@ def _list_sent(connection: sa.Connection, delivery_id: int, now: datetime) -> It
         erased = (exclusions.c.at > run.started_at) & (exclusions.c.kind.in_(list(ExclusionKind)))
         count = connection.scalar(sa.select(sa.func.count()).select_from(exclusions).where(erased)) or 0
         yield Content(run.started_at, run.rows, run.schools, run.sample, count)
-
-
-@contextmanager
-def _hold(owner: sa.Engine, name: str) -> Iterator[None]:
-    """Holds the lock of a delivery, so that nobody else sends it meanwhile. It ends with the process."""
-    lock = {"class": _LOCK_CLASS, "name": name}
-    with owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        if not connection.scalar(sa.text("SELECT pg_try_advisory_lock(:class, hashtext(:name))"), lock):
-            raise CommandError(f"the delivery {name} is under way")
-        try:
-            yield
-        finally:
-            connection.execute(sa.text("SELECT pg_advisory_unlock(:class, hashtext(:name))"), lock)

@@ -25,15 +25,14 @@ _SECONDS = 600
 
 
 @contextmanager
-def open_snapshot(owner: sa.Engine, settings: Settings) -> Iterator[sa.Connection]:
-    """Yields a connection of the serving role that reads one snapshot. `owner`: as the owner of the tables. A refusal
-    of the client in the block becomes a CommandError."""
+def open_snapshots(owner: sa.Engine, settings: Settings) -> Iterator[sa.Engine]:
+    """Yields an engine of the serving role, each of whose transactions reads one snapshot. `owner`: as the owner of the
+    tables. A refusal of the client in the block becomes a CommandError."""
     with owner.connect() as connection:
         url = make_role_urls(connection, settings.role_password)[DatabaseRole.SERVING]
     engine = make_snapshot_engine(url)
     try:
-        with engine.connect() as connection:
-            yield connection
+        yield engine
     except RefusedRequestError as error:
         raise CommandError(str(error)) from None
     finally:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.deliveries.package import Package, write_package
 from roster_service.deliveries.presets import Preset
-from roster_service.deliveries.sources import choose_client, make_source, open_snapshot
+from roster_service.deliveries.sources import choose_client, make_source, open_snapshots
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.reading.registry import FAMILIES
@@ -60,7 +60,7 @@ def make(engine: sa.Engine, email: str, preset: Preset, scopes: Sequence[str] | 
     if scopes is not None:
         held = tuple(Scope(preset.version.prefix, ScopeName(it)) for it in scopes)
         source = replace(source, token=replace(source.token, scopes=held))
-    with open_snapshot(engine, settings) as snapshot:
+    with open_snapshots(engine, settings) as snapshots, snapshots.connect() as snapshot:
         package = write_package(snapshot, source, out)
     return Made(package, out.getvalue(), read_zip(out.getvalue()))
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.deliveries.accounts import approve_file, find_delivery
-from roster_service.deliveries.sender import Ended, Sender
+from roster_service.deliveries.sender import Sender
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY, add_vendor
@@ -161,7 +161,7 @@ def test_a_server_that_is_not_as_agreed_gets_nothing(
     with sender.owner.begin() as connection:
         for name, value in change.items():
             connection.execute(sa.text(f"UPDATE deliveries SET {name} = :value"), {"value": value})
-    ended: Ended = sender.deliver(NAME)
+    ended = sender.deliver(NAME)
     assert ended.state == "failed"
     assert words in str(ended.message)
     assert list(server.folder.iterdir()) == []
