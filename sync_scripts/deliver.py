@@ -34,7 +34,9 @@ def is_due(delivery: Delivery, now: datetime, *, after_sync: bool) -> bool:
     """Whether a delivery is sent now: after the nightly sync, or from its hour on, once a day in the time zone of
     `now`. A file that waits for an operator at its hour is made once."""
     done = delivery.sent_at if delivery.hour is None or delivery.state != WAITING else delivery.at
-    if done is not None and done.astimezone(now.tzinfo).date() == now.date():
+    if delivery.stopped or (
+        done is not None and datetime.fromisoformat(done).astimezone(now.tzinfo).date() == now.date()
+    ):
         return False
     return after_sync if delivery.hour is None else not after_sync and now.hour >= delivery.hour
 

@@ -73,6 +73,9 @@ class Verb(StrEnum):
     DELIVERY_PREVIEW = "delivery preview"
     EXPORT = "export"
     DELIVERY_ADD = "delivery add"
+    DELIVERY_SET = "delivery set"
+    DELIVERY_STOP = "delivery stop"
+    DELIVERY_START = "delivery start"
     DELIVERY_APPROVE = "delivery approve"
     DELIVERY_REMOVE = "delivery remove"
     # It changes nothing either: a test announcement has gone to people. By the console, so there is no command.
@@ -104,6 +107,7 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.PERSON_SHOW: OperatorRole.OWNER,
     # They decide to which machine outside the roster goes.
     Verb.DELIVERY_ADD: OperatorRole.OWNER,
+    Verb.DELIVERY_SET: OperatorRole.OWNER,
     Verb.DELIVERY_REMOVE: OperatorRole.OWNER,
     Verb.KEYS_ROTATE: OperatorRole.OWNER,
     Verb.DB_RESTORED: OperatorRole.OWNER,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -22,9 +24,8 @@ from roster_service.cli.terminal import (
     to_texts,
     yes_option,
 )
-from roster_service.db.instants import format_instant
 from roster_service.deliveries import accounts
-from roster_service.deliveries.accounts import FAILED, SENT, Delivery, Wanted
+from roster_service.deliveries.accounts import FAILED, WAITING, Delivery
 from roster_service.deliveries.package import Package
 from roster_service.deliveries.presets import PRESETS
 from roster_service.deliveries.previews import preview_package
@@ -35,7 +36,11 @@ from roster_service.roster.upgrades import open_roster_engine
 
 SHOWN_RUNS = 20
 # The columns that are instants.
-INSTANTS = ("at", "sent_at", "started_at")
+INSTANTS = ("at", "sent_at", "since", "started_at")
+# In place of an hour.
+SYNC = "sync"
+_HOUR = "The hour in ROSTER_TIME_ZONE from which it is sent, or `sync`: after the nightly sync."
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group()
@@ -68,43 +73,94 @@ def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, 
         package, made = preview_package(engine, find_actor(), email, preset, client_id, settings)
     with made, open_private(out) as written:
         shutil.copyfileobj(made, written)
-    show(describe_package(package), as_json, lambda _: f"{list_rows(package)}\n{out}: {package.bytes:,} bytes")
+    # Without the people.
+    shown = {name: getattr(package, name) for name in ("revision", "digest", "bytes", "rows", "absent", "left_out")}
+    show(shown, as_json, lambda _: f"{list_rows(package)}\n{out}: {package.bytes:,} bytes")
+
+
+def place_options(*, adds: bool) -> Callable[[Command], Command]:
+    """Adds the options of what a delivery sends, and where to. `adds`: for a new one, which needs a place."""
+    options = (
+        preset_option if adds else click.option("--preset", type=click.Choice(list(PRESETS))),
+        client_option,
+        click.option("--host", required=adds, help="The server of the receiver."),
+        click.option("--port", type=click.IntRange(1, 65535), help="  [default: 22]" if adds else None),
+        click.option("--user", "username", required=adds, help="The user name at the server."),
+        click.option("--folder", help="The folder at the server; '': that of the login."),
+        click.option("--host-key", required=adds, help="The type and base64 of its key, as `ssh-keyscan` prints them."),
+        click.option("--key-file", type=click.File("r"), help="A private key without a passphrase, not a password."),
+        click.option("--hour", type=click.Choice([*map(str, range(24)), SYNC]), metavar="HOUR", help=_HOUR),
+        click.option("--in-place/--rename", default=None, help="Whether it has its name at once, without a rename."),
+        click.option("--contact", help="To whom to write at the receiver; '': to the vendor."),
+        change_options,
+    )
+    return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def read_given(given: Mapping[str, Any], secret: str | None) -> dict[str, Any]:
+    """Returns what the options of `place_options` give, as columns."""
+    found = {name: value for name, value in given.items() if value is not None}
+    if key_file := found.pop("key_file", None):
+        secret = key_file.read()
+    if secret is not None:
+        found |= {"secret": secret, "has_private_key": key_file is not None}
+    if "hour" in found:
+        found["hour"] = None if found["hour"] == SYNC else int(found["hour"])
+    return found
+
+
+def ask_password() -> str:
+    """Asks for the password of a server."""
+    return str(click.prompt("Password", hide_input=True, err=True))
 
 
 @delivery.command("add")
 @click.argument("name")
 @click.argument("email")
-@preset_option
-@client_option
-@click.option("--host", required=True, help="The server of the receiver.")
-@click.option("--port", default=22, show_default=True, type=click.IntRange(1, 65535))
-@click.option("--user", "username", required=True, help="The user name at the server.")
-@click.option("--folder", default="", help="The folder at the server.  [default: that of the login]")
-@click.option(
-    "--host-key", required=True, help="The type and base64 of the server's key, as `ssh-keyscan` prints them."
-)
-@click.option(
-    "--key-file", type=click.File("r"), help="A private key without a passphrase; without it, a password is asked for."
-)
-@click.option(
-    "--hour",
-    type=click.IntRange(0, 23),
-    help="The hour to send it at, in ROSTER_TIME_ZONE.  [default: after the nightly sync]",
-)
-@click.option("--in-place", is_flag=True, help="Write under the final name, for a server that allows no rename.")
-@click.option("--contact", help="To whom to write at the receiver.  [default: EMAIL]")
-@change_options
-def delivery_add(name: str, email: str, key_file: Any, as_json: bool, **given: Any) -> None:
+@place_options(adds=True)
+def delivery_add(name: str, email: str, as_json: bool, **given: Any) -> None:
     """Add the delivery NAME of files to the vendor EMAIL, by SFTP. It makes the first file, which waits for `roster
     delivery approve`."""
-    secret = key_file.read() if key_file else click.prompt("Password", hide_input=True, err=True)
-    settings = read_settings()
-    wanted = Wanted(name=name, email=email, secret=secret, has_private_key=key_file is not None, **given)
-    with open_roster_engine(settings) as engine:
-        with engine.begin() as connection:
-            accounts.add_delivery(connection, find_actor(), wanted, settings)
-        ended = Sender(engine, settings).deliver(name)
-    show(_to_json(ended), as_json, lambda _: f"{name} is added\n{_describe_end(ended)}")
+    row = {"client_id": None, "port": 22, "folder": "", "in_place": False}
+    row |= read_given(given, None if given["key_file"] else ask_password())
+    with open_change() as (connection, actor):
+        accounts.add_delivery(connection, actor, name, email, row, read_settings())
+    _send(name, as_json)
+
+
+@delivery.command("set")
+@click.argument("name")
+@click.option("--password", is_flag=True, help="Ask for another password.")
+@place_options(adds=False)
+def delivery_set(name: str, password: bool, as_json: bool, **given: Any) -> None:
+    """Change the delivery NAME. With another preset, client, server, user or folder, its next file waits as the first
+    one does."""
+    row = read_given(given, ask_password() if password else None)
+    with open_change() as (connection, actor):
+        changed = accounts.change_delivery(connection, actor, name, row, read_settings())
+    show(_to_json(changed), as_json, lambda _: f"{name} is changed")
+
+
+@delivery.command("stop")
+@click.argument("name")
+@change_options
+def delivery_stop(name: str, as_json: bool) -> None:
+    """Stop the delivery NAME until `roster delivery start`."""
+    _stop(name, as_json, stopped=True)
+
+
+@delivery.command("start")
+@click.argument("name")
+@change_options
+def delivery_start(name: str, as_json: bool) -> None:
+    """Let the stopped delivery NAME go on; its next file is sent when it is due."""
+    _stop(name, as_json, stopped=False)
+
+
+def _stop(name: str, as_json: bool, *, stopped: bool) -> None:
+    with open_change() as (connection, actor):
+        changed = accounts.stop_delivery(connection, actor, name, stopped=stopped)
+    show(_to_json(changed), as_json, lambda _: f"{name}: {changed.word}")
 
 
 @delivery.command("list")
@@ -113,7 +169,7 @@ def delivery_list(as_json: bool) -> None:
     """List the deliveries, with the state of the latest file of each."""
     with open_connection() as connection:
         found = [_to_json(delivery) for delivery in accounts.list_deliveries(connection)]
-    shown = ("name", "vendor", "preset", "host", "hour", "state", "at", "sent_at", "message")
+    shown = ("name", "vendor", "preset", "host", "hour", "state", "sent_at", "sentence")
     rows = [to_texts({column: row[column] for column in shown}, *INSTANTS) for row in found]
     show(found, as_json, lambda _: make_table(rows, "there are no deliveries"))
 
@@ -125,7 +181,7 @@ def delivery_show(name: str, as_json: bool) -> None:
     """Show the delivery NAME, and its latest files."""
     with open_connection() as connection:
         found = accounts.find_delivery(connection, name)
-        runs = [_format(dict(run)) for run in accounts.list_runs(connection, name, SHOWN_RUNS)]
+        runs = list(accounts.list_runs(connection, name, SHOWN_RUNS))
     head = "\n".join(f"{key}: {value}" for key, value in to_texts(_to_json(found), *INSTANTS).items())
     shown = ("started_at", "state", "file_name", "bytes", "digest", "message")
     rows = [to_texts({column: run[column] for column in shown}, *INSTANTS) for run in runs]
@@ -170,35 +226,13 @@ def _send(name: str, as_json: bool) -> None:
     with open_roster_engine(settings) as engine:
         ended = Sender(engine, settings).deliver(name)
     if ended.state == FAILED:
-        raise CommandError(f"{name} was not sent: {ended.message}")
-    show(_to_json(ended), as_json, lambda _: _describe_end(ended))
-
-
-def _describe_end(ended: Delivery) -> str:
-    if ended.state == SENT:
-        return f"{ended.file_name} is sent, {ended.digest}"
-    how = f"\n`roster delivery approve {ended.name} {ended.digest}` sends it" if ended.digest else ""
-    return f"{ended.state}: {ended.message}{how}"
+        raise CommandError(f"{name}: {ended.sentence}")
+    how = f"\n`roster delivery approve {name} {ended.digest}` sends it" if ended.state == WAITING else ""
+    show(_to_json(ended), as_json, lambda _: f"{name}: {ended.sentence}{how}")
 
 
 def _to_json(item: Delivery) -> dict[str, Any]:
-    return _format(asdict(item))
-
-
-def _format(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: format_instant(value) if hasattr(value, "tzinfo") else value for name, value in row.items()}
-
-
-def describe_package(package: Package) -> dict[str, Any]:
-    """Returns a package for JSON, without its people."""
-    return {
-        "revision": package.revision,
-        "digest": package.digest,
-        "bytes": package.bytes,
-        "rows": dict(package.rows),
-        "absent": list(package.absent),
-        "left_out": {name: dict(counts) for name, counts in package.left_out.items()},
-    }
+    return asdict(item) | {"state": item.word, "sentence": item.sentence}
 
 
 def list_rows(package: Package) -> str:

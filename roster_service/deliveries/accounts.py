@@ -1,5 +1,5 @@
-"""Deliveries, as operators add, list, approve and remove them. Each change needs an actor, and is one row of the change
-log."""
+"""Deliveries, as operators add, list, change, stop, approve and remove them. Each change needs an actor, and is one row
+of the change log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import base64
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,12 +17,15 @@ from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.credentials.signing_keys import make_seal
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
+from roster_service.db.instants import format_instant
 from roster_service.db.tables import deliveries, delivery_runs, vendors
 from roster_service.deliveries.sources import choose_client, require_preset
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
 MADE, WAITING, SENT, FAILED = "made", "waiting", "sent", "failed"
+# The reason for which the first file waits.
+FIRST = "it is the first file of this delivery"
 # The method of a file in the access log.
 METHOD = "SFTP"
 
@@ -32,8 +34,8 @@ METHOD = "SFTP"
 class Delivery:
     """A delivery, without its secret. `host_key`: the type and the base64 of the only key that the server may have;
     `hour`: in the time zone of the settings, None: after the nightly sync; `contact`: to whom to write at the receiver;
-    `state`, `message`, `digest`, `file_name`, `at`: of the latest run, None before the first; `sent_at`: of the last
-    file that was sent."""
+    `since`: when what it sends, or where to, was last set; `state`, `message`, `digest`, `file_name`, `at`: of the
+    latest run, None before the first; `sent_at`: of the last file that was sent. Instants are ISO 8601, UTC."""
 
     name: str
     vendor: str
@@ -49,61 +51,87 @@ class Delivery:
     hour: int | None
     in_place: bool
     contact: str
+    stopped: bool
+    since: str
     approved_digest: str | None
     state: str | None
     message: str | None
     digest: str | None
     file_name: str | None
-    at: datetime | None
-    sent_at: datetime | None
+    at: str | None
+    sent_at: str | None
     id: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the receiver has no file of this content yet."""
+        return self.sent_at is None or self.sent_at < self.since
 
     @property
     def needs(self) -> bool:
         """Whether a person must act."""
-        return self.state in (WAITING, FAILED)
+        return self.state in (WAITING, FAILED) and not self.stopped
+
+    @property
+    def word(self) -> str:
+        """The state in a word or two."""
+        return "stopped" if self.stopped else {None: "no file yet", MADE: "under way"}.get(self.state, str(self.state))
+
+    @property
+    def sentence(self) -> str:
+        """The state as a sentence."""
+        if self.stopped:
+            return "No file is sent until somebody starts it again"
+        if self.state == WAITING and self.message == FIRST:
+            return "The first file waits for an operator to look at it and approve it"
+        return {
+            None: "No file was made yet",
+            MADE: "A file is being made or sent, or was interrupted",
+            WAITING: f"The file waits for an operator to approve it: {self.message}",
+            SENT: f"{self.file_name} was sent",
+            FAILED: f"The file was not sent: {self.message}",
+        }[self.state]
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What an operator gives for a new delivery; as in `Delivery`. `secret`: the password, or a private key."""
-
-    name: str
-    email: str
-    client_id: str | None
-    preset: str
-    host: str
-    port: int
-    username: str
-    folder: str
-    host_key: str
-    secret: str
-    has_private_key: bool
-    hour: int | None
-    in_place: bool
-    contact: str | None
+# With another one of these, the file is another one or goes elsewhere, where the next one is the first.
+_PLACE = ("client_id", "preset", "host", "port", "username", "folder")
 
 
-def add_delivery(connection: sa.Connection, actor: Actor, wanted: Wanted, settings: Settings) -> Delivery:
-    """Adds a delivery. Nothing is sent before an operator has approved its first file.
+def add_delivery(
+    connection: sa.Connection, actor: Actor, name: str, email: str, given: Mapping[str, Any], settings: Settings
+) -> Delivery:
+    """Adds a delivery to the vendor with an e-mail. Nothing is sent before an operator has approved its first file.
+    `given`: its columns, and `secret`, the password or the private key; `client_id` may be None.
 
     Raises CommandError for an unknown vendor, preset or client, a bad host key, and a name that is taken.
     """
-    preset = require_preset(wanted.preset)
-    client = choose_client(connection, wanted.email, preset.version, wanted.client_id)
-    if list_deliveries(connection, name=wanted.name):
-        raise CommandError(f"there is a delivery {wanted.name} already")
-    values: dict[str, Any] = {
-        "name": wanted.name,
-        "vendor_id": find_vendor(connection, wanted.email).id,
-        "client_id": client.client_id,
-        "secret_sealed": make_seal(settings.read_secret_key()).encrypt(wanted.secret.encode()),
-        "host_key": _read_host_key(wanted.host_key),
-    }
-    same = ("preset", "host", "port", "username", "folder", "has_private_key", "hour", "in_place", "contact")
-    with _recorded(connection, actor, Verb.DELIVERY_ADD, wanted.name, client.vendor):
-        connection.execute(sa.insert(deliveries).values(**values, **{name: getattr(wanted, name) for name in same}))
-    return find_delivery(connection, wanted.name)
+    vendor = find_vendor(connection, email)
+    if list_deliveries(connection, name=name):
+        raise CommandError(f"there is a delivery {name} already")
+    row = _make_row(connection, vendor.email, given, settings)
+    change = sa.insert(deliveries).values(name=name, vendor_id=vendor.id, **row)
+    _record(connection, actor, Verb.DELIVERY_ADD, name, vendor.email, change)
+    return find_delivery(connection, name)
+
+
+def change_delivery(
+    connection: sa.Connection, actor: Actor, name: str, given: Mapping[str, Any], settings: Settings
+) -> Delivery:
+    """Changes a delivery. `given`: as for `add_delivery`; what is not given stays. The next file to another receiver,
+    or of another content, waits as the first one does. Raises CommandError as there."""
+    found = find_delivery(connection, name)
+    given = {**{column: getattr(found, column) for column in ("host_key", *_PLACE)}, **given}
+    row = _make_row(connection, found.vendor, given, settings)
+    if any(row[column] != getattr(found, column) for column in _PLACE):
+        row |= {"since": sa.func.now(), "approved_digest": None}
+    return _update(connection, actor, Verb.DELIVERY_SET, found, row)
+
+
+def stop_delivery(connection: sa.Connection, actor: Actor, name: str, *, stopped: bool) -> Delivery:
+    """Stops a delivery, even while its file has no name yet at the receiver, or starts it again. Raises CommandError if
+    there is none."""
+    verb = Verb.DELIVERY_STOP if stopped else Verb.DELIVERY_START
+    return _update(connection, actor, verb, find_delivery(connection, name), {"stopped": stopped})
 
 
 def approve_file(connection: sa.Connection, actor: Actor, name: str, digest: str) -> Delivery:
@@ -113,16 +141,14 @@ def approve_file(connection: sa.Connection, actor: Actor, name: str, digest: str
     if found.digest != digest:
         latest = "none was made yet" if found.digest is None else f"the latest one is {found.digest}"
         raise CommandError(f"no file of {name} with this digest waits; {latest}")
-    with _recorded(connection, actor, Verb.DELIVERY_APPROVE, name, found.vendor):
-        connection.execute(sa.update(deliveries).where(deliveries.c.name == name).values(approved_digest=digest))
-    return found
+    return _update(connection, actor, Verb.DELIVERY_APPROVE, found, {"approved_digest": digest})
 
 
 def remove_delivery(connection: sa.Connection, actor: Actor, name: str) -> None:
     """Removes a delivery and its runs; the access log stays. Raises CommandError if there is none."""
     found = find_delivery(connection, name)
-    with _recorded(connection, actor, Verb.DELIVERY_REMOVE, name, found.vendor):
-        connection.execute(sa.delete(deliveries).where(deliveries.c.name == name))
+    change = sa.delete(deliveries).where(deliveries.c.id == found.id)
+    _record(connection, actor, Verb.DELIVERY_REMOVE, name, found.vendor, change)
 
 
 def find_delivery(connection: sa.Connection, name: str) -> Delivery:
@@ -152,11 +178,13 @@ def list_deliveries(
         rows = rows.where(deliveries.c.name == name)
     if vendor is not None:
         rows = rows.where(vendors.c.email == vendor)
-    names = Delivery.__dataclass_fields__
-    found = connection.execute(rows.order_by(deliveries.c.name)).mappings()
-    return [
-        Delivery(**{name: row[name] for name in names} | {"contact": row["contact"] or row["vendor"]}) for row in found
-    ]
+    return [_read_delivery(row) for row in connection.execute(rows.order_by(deliveries.c.name)).mappings()]
+
+
+def _read_delivery(row: sa.RowMapping) -> Delivery:
+    values = {name: row[name] for name in Delivery.__dataclass_fields__}
+    texts = {name: values[name] and format_instant(values[name]) for name in ("since", "at", "sent_at")}
+    return Delivery(**{**values, **texts, "contact": row["contact"] or row["vendor"]})
 
 
 def list_runs(connection: sa.Connection, name: str, number: int) -> Sequence[Mapping[str, Any]]:
@@ -164,7 +192,10 @@ def list_runs(connection: sa.Connection, name: str, number: int) -> Sequence[Map
     left_out = {"schools", "sample", "delivery_id"}
     shown = [column for column in delivery_runs.c if column.name not in left_out]
     rows = sa.select(*shown).join(deliveries).where(deliveries.c.name == name).order_by(delivery_runs.c.id.desc())
-    return [dict(row) for row in connection.execute(rows.limit(number)).mappings()]
+    return [
+        {name: format_instant(value) if isinstance(value, datetime) else value for name, value in row.items()}
+        for row in connection.execute(rows.limit(number)).mappings()
+    ]
 
 
 def read_secret(connection: sa.Connection, name: str, settings: Settings) -> str:
@@ -183,12 +214,26 @@ def _read_host_key(text: str) -> str:
     raise CommandError("the host key is a type and its base64, as `ssh-keyscan HOST` prints them")
 
 
-def _recorded(
-    connection: sa.Connection, actor: Actor, verb: Verb, name: str, vendor: str
-) -> AbstractContextManager[None]:
-    def read_state() -> State:
-        secret = {"id", "vendor_id", "secret_sealed", "created_at"}
-        row = connection.execute(sa.select(deliveries).where(deliveries.c.name == name)).mappings().one_or_none()
-        return None if row is None else {key: value for key, value in row.items() if key not in secret}
+def _make_row(connection: sa.Connection, email: str, given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Returns the columns that an operator gives, checked, with the secret sealed."""
+    client = choose_client(connection, email, require_preset(given["preset"]).version, given["client_id"])
+    row = {**given, "client_id": client.client_id, "host_key": _read_host_key(given["host_key"])}
+    if "secret" in row:
+        row["secret_sealed"] = make_seal(settings.read_secret_key()).encrypt(row.pop("secret").encode())
+    return row
 
-    return recorded(connection, actor, verb, Subject("delivery", name, vendor=vendor), read_state)
+
+def _update(connection: sa.Connection, actor: Actor, verb: Verb, found: Delivery, row: Mapping[str, Any]) -> Delivery:
+    change = sa.update(deliveries).where(deliveries.c.id == found.id).values(**row)
+    _record(connection, actor, verb, found.name, found.vendor, change)
+    return find_delivery(connection, found.name)
+
+
+def _record(connection: sa.Connection, actor: Actor, verb: Verb, name: str, vendor: str, change: sa.Executable) -> None:
+    def read_state() -> State:
+        left_out = {"id", "vendor_id", "secret_sealed", "since"}
+        row = connection.execute(sa.select(deliveries).where(deliveries.c.name == name)).mappings().one_or_none()
+        return None if row is None else {key: value for key, value in row.items() if key not in left_out}
+
+    with recorded(connection, actor, verb, Subject("delivery", name, vendor=vendor), read_state):
+        connection.execute(change)

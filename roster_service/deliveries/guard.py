@@ -11,12 +11,12 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, visible_feeds
+from roster_service.deliveries.accounts import FIRST
 from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feeds import list_feeds
 from roster_service.settings import Settings
 
 KINDS = ("users", "classes", "enrollments")
-FIRST = "it is the first file of this delivery"
 # The ids of a kind that are compared: those with the smallest hashes, the same ones every night.
 SAMPLED = 500
 _HASH_BYTES = 6

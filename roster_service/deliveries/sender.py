@@ -70,9 +70,11 @@ class Sender:
     def deliver(self, name: str) -> Delivery:
         """Makes the file of a delivery, and sends it unless it must wait for an operator. A run that was interrupted
         comes to its end first. Returns the delivery with the state of this run. Raises CommandError if there is no such
-        delivery, or it is under way."""
+        delivery, it is stopped, or it is under way."""
         with self._hold(name), open_snapshots(self.owner, self.settings) as snapshots:
             found = self._find(name)
+            if found.stopped:
+                raise CommandError(f"the delivery {name} is stopped; `roster delivery start {name}` lets it go on")
             run_id = self._add_run(found)
             try:
                 self._end_interrupted(found, run_id)
@@ -109,7 +111,10 @@ class Sender:
             return
 
         def require_unchanged() -> None:
-            """Raises if the rights of the client or the roster have changed: somebody may have been erased."""
+            """Raises if the delivery was stopped, or if the rights of the client or the roster have changed: somebody
+            may have been erased."""
+            if self._find(found.name).stopped:
+                raise CommandError("it was stopped meanwhile")
             with snapshots.connect() as snapshot:
                 state = admit(snapshot, source.token.admission, source.token.vendor_id)
             if state.revision != package.revision:
@@ -136,7 +141,7 @@ class Sender:
 
     def _find_reasons(self, connection: sa.Connection, found: Delivery, content: Content) -> Iterator[str]:
         """Yields why the file must wait for an operator."""
-        sent = list(_list_sent(connection, found.id, self.now()))
+        sent = list(_list_sent(connection, found, self.now()))
         yield from find_losses(content, sent, self.settings.delivery_loss_percent, self.settings.hold_least_records)
         yield from find_feed_problems(connection, found.vendor_id, self.settings)
 
@@ -200,10 +205,11 @@ class Sender:
         """Ends earlier runs whose process was killed: the file has its name already, or is removed."""
         own = (_runs.delivery_id == found.id, _runs.finished_at.is_(None), _runs.id < before)
         with self.owner.connect() as connection:
-            runs = connection.execute(sa.select(delivery_runs).where(*own).order_by(_runs.id)).all()
+            is_here = (_runs.started_at >= found.since).label("is_here")
+            runs = connection.execute(sa.select(delivery_runs, is_here).where(*own).order_by(_runs.id)).all()
         for run in runs:
-            is_sent = run.uploaded_at is not None
-            if run.file_name is not None and not found.in_place:
+            is_sent = run.is_here and run.uploaded_at is not None
+            if run.is_here and run.file_name is not None and not found.in_place:
                 with self._reach(found) as receiver, contextlib.suppress(FileNotFoundError):
                     # It has no name yet, and its rights may have ended since. The next file has those of now.
                     receiver.remove(run.file_name + TEMPORARY)
@@ -223,7 +229,7 @@ class Sender:
     def _set(self, run_id: int, **values: Any) -> None:
         change = sa.update(delivery_runs).where(_runs.id == run_id).values(**values).returning(_runs.delivery_id)
         with self.owner.begin() as connection:
-            own = connection.scalars(change).one()
+            own = connection.scalars(change).one_or_none()
             if values.get("state") == SENT:
                 # An approval counts once.
                 used = sa.update(deliveries).where(deliveries.c.id == own)
@@ -242,9 +248,11 @@ class Sender:
                 connection.execute(sa.text("SELECT pg_advisory_unlock(:class, hashtext(:name))"), lock)
 
 
-def _list_sent(connection: sa.Connection, delivery_id: int, now: datetime) -> Iterator[Content]:
+def _list_sent(connection: sa.Connection, found: Delivery, now: datetime) -> Iterator[Content]:
     """Yields what the files had that were sent last: the last one first, and those of `COMPARED`."""
-    own = sa.select(delivery_runs).where(_runs.delivery_id == delivery_id, _runs.state == SENT)
+    own = sa.select(delivery_runs).where(
+        _runs.delivery_id == found.id, _runs.state == SENT, _runs.started_at >= found.since
+    )
     for number, run in enumerate(connection.execute(own.order_by(_runs.id.desc()).limit(100)).all()):
         if number and run.started_at < now - COMPARED:
             return

@@ -97,6 +97,9 @@ def test_each_command_that_changes_something_leaves_one_row(
     place = ("--host", "sftp.example.org", "--user", "us", "--host-key", HOST_KEY, "--key-file", __file__)
     digest = change("delivery add", "math", VENDOR, "--preset", "st-math", *place)["digest"]
     change("delivery approve", "math", digest)
+    change("delivery set", "math", "--hour", "sync")
+    change("delivery stop", "math")
+    change("delivery start", "math")
     change("delivery remove", "math", "--yes")
     change("export", "users", "--as", VENDOR, "--out", str(tmp_path / "out.ndjson"))
     change("vendor limits", VENDOR, "--per-second", "5")

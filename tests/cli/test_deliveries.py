@@ -108,6 +108,23 @@ def test_a_delivery_is_added_approved_sent_shown_and_removed(granted: str, roste
     assert ask(roster, "list") == []
 
 
+def test_a_delivery_is_changed_stopped_and_started(granted: str, roster: Roster, box: DropBox) -> None:
+    added = ask(roster, "add", "math", EMAIL, "--preset", "st-math", *PLACE, "--key-file", __file__)
+    ask(roster, "approve", "math", added["digest"])
+    later = ask(roster, "set", "math", "--hour", "5", "--in-place", "--contact", "data@receiver.example")
+    assert (later["hour"], later["in_place"], later["contact"], later["host"], later["state"]) == (
+        *(5, True, "data@receiver.example", "sftp.example.org", "sent"),
+    )
+    back = ask(roster, "set", "math", "--hour", "sync", "--rename", "--contact", "")
+    assert (back["hour"], back["in_place"], back["contact"]) == (None, False, EMAIL)
+    assert ask(roster, "stop", "math")["state"] == "stopped"
+    refused = roster("delivery", "send", "math")
+    assert (refused.exit_code, "the delivery math is stopped" in refused.stderr) == (1, True)
+    assert ask(roster, "start", "math")["state"] == "sent"
+    ask(roster, "set", "math", "--host", "sftp.elsewhere.example")
+    assert ask(roster, "send", "math")["state"] == "waiting"
+
+
 def test_an_erasure_says_who_was_sent_the_person_and_to_whom_to_write(
     granted: str, roster: Roster, box: DropBox
 ) -> None:

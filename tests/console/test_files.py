@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
-from roster_service.deliveries.accounts import find_delivery
+from roster_service.deliveries.accounts import find_delivery, read_secret
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
@@ -40,7 +40,8 @@ def number(console: Console) -> int:
 def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert f"the file of {NAME} for all@vendors.example: waiting" in owner.get("").text
+    assert f"{NAME} for all@vendors.example: The first file waits for an operator" in owner.get("").text
+    assert "1 file was not sent." in owner.get("").text
     shown = owner.get(f"/vendors/{number}").text
     assert "Approve this file and send it" in shown
     assert HOSTILE not in shown
@@ -103,3 +104,36 @@ def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
     owner.send(f"/vendors/{number}/delivery-remove", delivery=HOSTILE, typed=HOSTILE)
     with console.engine.connect() as connection, pytest.raises(CommandError):
         find_delivery(connection, HOSTILE)
+
+
+def test_a_delivery_is_changed_stopped_and_started_on_the_page_of_the_vendor(
+    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(
+        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words[-1])
+    )
+    shown = owner.get(f"/vendors/{number}").text
+    given = {"preset": "oneroster-1.1", "host": "sftp.example.org", "username": "us", "host_key": HOST_KEY}
+    for name in ("host", "username", "host_key"):
+        assert f'<input name="{name}" value="{given[name]}"' in shown
+    assert '<option value="oneroster-1.1" selected>' in shown
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE delivery_runs SET state = 'sent', message = NULL"))
+    given |= {"delivery": NAME, "folder": "in", "hour": "4", "in_place": "yes", "login": "password", "secret": ""}
+    assert owner.send(f"/vendors/{number}/delivery-set", **(given | {"host": ""})).status_code == 422
+    owner.send(f"/vendors/{number}/delivery-set", **given)
+    assert started == []
+    with console.engine.connect() as connection:
+        changed = find_delivery(connection, NAME)
+        assert read_secret(connection, NAME, Settings(secret_key=SECRET_KEY)) == PASSWORD
+    assert (changed.hour, changed.in_place, changed.state) == (4, True, "sent")
+    owner.send(f"/vendors/{number}/delivery-set", **(given | {"folder": "elsewhere"}))
+    assert started == [NAME]
+    owner.send(f"/vendors/{number}/delivery-stop", delivery=NAME)
+    assert "No file is sent until somebody starts it again" in owner.get(f"/vendors/{number}").text
+    editor = console.log_in(OperatorRole.EDITOR)
+    assert editor.send(f"/vendors/{number}/delivery-set", **given).status_code == 403
+    editor.send(f"/vendors/{number}/delivery-start", delivery=NAME)
+    with console.engine.connect() as connection:
+        assert find_delivery(connection, NAME).word == "sent"

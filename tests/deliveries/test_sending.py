@@ -20,7 +20,17 @@ from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
-from roster_service.deliveries.accounts import Delivery, Wanted, add_delivery, approve_file, list_deliveries, list_runs
+from roster_service.deliveries.accounts import (
+    Delivery,
+    add_delivery,
+    approve_file,
+    change_delivery,
+    find_delivery,
+    list_deliveries,
+    list_runs,
+    read_secret,
+    stop_delivery,
+)
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import ExclusionKind
@@ -58,6 +68,16 @@ class World:
             approve_file(connection, TESTER, NAME, str(found.digest))
         return self.deliver()
 
+    def change(self, **given: Any) -> Delivery:
+        """Changes the delivery."""
+        with self.engine.begin() as connection:
+            return change_delivery(connection, TESTER, NAME, given, self.sender.settings)
+
+    def stop(self, *, stopped: bool = True) -> None:
+        """Stops the delivery, or starts it again."""
+        with self.engine.begin() as connection:
+            stop_delivery(connection, TESTER, NAME, stopped=stopped)
+
     def run(self, statement: str) -> None:
         """Changes the database."""
         with self.engine.begin() as connection:
@@ -71,12 +91,12 @@ class World:
 
 def add(engine: sa.Engine, settings: Settings, **given: Any) -> None:
     """Adds the delivery."""
-    wanted = Wanted(
-        name=NAME, email=EMAIL, client_id=None, preset="oneroster-1.1", host="sftp.example.org", port=22, username="us",
-        folder="in", host_key=HOST_KEY, secret=PASSWORD, has_private_key=False, hour=None, in_place=False, contact=None,
-    )  # fmt: skip
+    row = {
+        "client_id": None, "preset": "oneroster-1.1", "host": "sftp.example.org", "port": 22, "username": "us",
+        "folder": "in", "host_key": HOST_KEY, "secret": PASSWORD, "has_private_key": False, "in_place": False, **given,
+    }  # fmt: skip
     with engine.begin() as connection:
-        add_delivery(connection, TESTER, replace(wanted, **given), settings)
+        add_delivery(connection, TESTER, NAME, EMAIL, row, settings)
 
 
 @pytest.fixture
@@ -357,6 +377,76 @@ def test_a_delivery_of_a_removed_client_fails_and_says_so(world: World) -> None:
     with world.engine.begin() as connection:
         clients.remove_client(connection, TESTER, world.client_id)
     assert world.deliver().message == "there is no such client"
+
+
+@pytest.mark.parametrize(
+    "given", [{"host": "sftp.elsewhere.example"}, {"folder": "other"}, {"preset": "st-math"}, {"username": "them"}]
+)
+def test_a_file_to_another_place_waits_as_the_first_one_does(world: World, given: dict[str, str]) -> None:
+    world.deliver()
+    world.approve()
+    assert world.change(hour=3, contact="data@receiver.example", secret="another").is_first is False
+    assert world.deliver().state == "sent"
+    assert world.change(**given).is_first
+    waiting = world.deliver()
+    assert (waiting.state, waiting.message) == ("waiting", "it is the first file of this delivery")
+    assert waiting.sentence.startswith("The first file waits for an operator to look at it")
+    sent = world.approve()
+    assert (sent.state, sent.hour, sent.is_first) == ("sent", 3, False)
+
+
+def test_an_approval_does_not_count_for_another_place(world: World) -> None:
+    digest = world.deliver().digest
+    with world.engine.begin() as connection:
+        approve_file(connection, TESTER, NAME, str(digest))
+    world.change(host="sftp.elsewhere.example")
+    assert world.deliver().state == "waiting"
+
+
+def test_an_interrupted_file_of_another_place_is_not_looked_for_at_this_one(world: World) -> None:
+    world.deliver()
+    # Before the rename: the receiver of this place has no temporary file, but nothing was sent.
+    world.box.kill_at = 4
+    with pytest.raises(Killed):
+        world.approve()
+    world.box.kill_at, world.box.files = None, {}
+    world.change(host="sftp.elsewhere.example")
+    assert world.deliver().state == "waiting"
+    assert world.list_states() == ["waiting", "failed", "waiting"]
+
+
+def test_a_change_is_logged_without_the_secret_and_a_wrong_one_is_refused(world: World) -> None:
+    world.change(secret="another one", has_private_key=False, port=2222)
+    with world.engine.connect() as connection:
+        row = connection.execute(sa.text("SELECT verb, before, after FROM changes ORDER BY id DESC LIMIT 1")).one()
+        assert find_delivery(connection, NAME).port == 2222
+        assert read_secret(connection, NAME, world.sender.settings) == "another one"
+    assert tuple(row) == ("delivery set", {"port": 22}, {"port": 2222})
+    for wrong, words in (({"host_key": "no"}, "as `ssh-keyscan"), ({"preset": "none"}, "there is no preset")):
+        with pytest.raises(CommandError, match=words):
+            world.change(**wrong)
+
+
+def test_a_stopped_delivery_sends_nothing_until_it_is_started(world: World) -> None:
+    world.deliver()
+    world.stop()
+    with pytest.raises(CommandError, match="`roster delivery start nightly` lets it go on"):
+        world.approve()
+    world.stop(stopped=False)
+    assert world.deliver().state == "sent"
+
+
+def test_a_stop_takes_the_file_back_that_is_on_its_way(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = DropBox.putfo
+
+    def stop(box: DropBox, *given: Any, **named: Any) -> None:
+        put(box, *given, **named)
+        world.stop()
+
+    monkeypatch.setattr(DropBox, "putfo", stop)
+    world.deliver()
+    ended = world.approve()
+    assert (ended.word, ended.message, world.box.files) == ("stopped", "it was stopped meanwhile", {})
 
 
 def test_one_delivery_is_sent_by_one_process_at_a_time(world: World) -> None:

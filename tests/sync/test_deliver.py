@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from sync_scripts.notifications.announcement import Announcement
 
 # 01:30 on 25 November on a machine five hours behind UTC.
 NOW = datetime(2026, 11, 25, 1, 30, tzinfo=timezone(-timedelta(hours=5)))
-TODAY, YESTERDAY = datetime(2026, 11, 25, 5, 10, tzinfo=UTC), datetime(2026, 11, 25, 4, 50, tzinfo=UTC)
+TODAY, YESTERDAY = "2026-11-25T05:10:00.000Z", "2026-11-25T04:50:00.000Z"
 
 
 def make(**given: Any) -> Delivery:
@@ -35,6 +35,7 @@ def make(**given: Any) -> Delivery:
         (make(sent_at=YESTERDAY), True, True),
         (make(sent_at=TODAY), True, False),
         (make(state="waiting", at=TODAY), True, True),
+        (make(stopped=True), True, False),
         (make(hour=1), False, True),
         (make(hour=1), True, False),
         (make(hour=2), False, False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -11,7 +12,14 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor
 from roster_service.console.visit import Download, Moved, Outcome, Submission
-from roster_service.deliveries.accounts import Wanted, add_delivery, approve_file, find_delivery, remove_delivery
+from roster_service.deliveries.accounts import (
+    add_delivery,
+    approve_file,
+    change_delivery,
+    find_delivery,
+    remove_delivery,
+    stop_delivery,
+)
 from roster_service.deliveries.previews import preview_package
 from roster_service.errors import CommandError
 from roster_service.feeds.scripts import name_folder, start_script
@@ -39,30 +47,62 @@ def approve_waiting(sent: Submission) -> Outcome:
 
 def add_to_vendor(sent: Submission) -> Outcome:
     """Adds a delivery, and starts to make its first file, which waits. The secret is never shown again."""
-    vendor, hour = find_vendor(sent), sent.get("hour")
-    given = {name: sent.get(name) or "" for name in ("name", "preset", "host", "username", "folder", "host_key")}
-    missing = [name for name in given if name != "folder" and not given[name]]
-    # Not `get`, which takes the blanks around a password.
-    secret = sent.form.get("secret", "").replace("\r\n", "\n")
-    if missing or not secret:
-        raise CommandError(f"{', '.join([*missing, *([] if secret else ['secret'])]).replace('_', ' ')} is missing")
-    wanted = Wanted(
-        **given,
-        email=vendor.email,
-        client_id=sent.get("client"),
-        port=_read_number(sent.get("port") or "22", "port", 65535),
-        secret=secret,
-        has_private_key=sent.get("login") == "key",
-        hour=None if hour is None else _read_number(hour, "hour", 23),
-        in_place=sent.get("in_place") is not None,
-        contact=sent.get("contact"),
-    )
+    vendor, name, row = find_vendor(sent), sent.get("name"), _read_row(sent)
+    if name is None or "secret" not in row:
+        raise CommandError(f"the {'secret' if name else 'name'} is missing")
     with sent.change() as connection:
-        add_delivery(connection, sent.actor, wanted, sent.settings)
-    _start(sent, wanted.name)
-    return Moved(
-        f"/vendors/{vendor.id}", f"{wanted.name} is added. Its first file is made now, and waits here for you to look."
-    )
+        add_delivery(connection, sent.actor, name, vendor.email, row, sent.settings)
+    _start(sent, name)
+    return Moved(f"/vendors/{vendor.id}", f"{name} is added. Its first file is made now, and waits here for you.")
+
+
+def change_of_vendor(sent: Submission) -> Outcome:
+    """Changes a delivery, and starts to make the next file if it waits as a first one."""
+    vendor, name = find_vendor(sent), sent.get("delivery") or ""
+    with sent.change() as connection:
+        _require_own(connection, name, vendor)
+        changed = change_delivery(connection, sent.actor, name, _read_row(sent), sent.settings)
+    if not changed.is_first or changed.stopped:
+        return Moved(f"/vendors/{vendor.id}", f"{name} is changed.")
+    _start(sent, name)
+    return Moved(f"/vendors/{vendor.id}", f"{name} is changed. Its file is made now, and waits here for you.")
+
+
+def stop_of_vendor(sent: Submission) -> Outcome:
+    """Stops a delivery."""
+    return _stop(sent, stopped=True)
+
+
+def start_of_vendor(sent: Submission) -> Outcome:
+    """Lets a stopped delivery go on."""
+    return _stop(sent, stopped=False)
+
+
+def _stop(sent: Submission, *, stopped: bool) -> Outcome:
+    vendor, name = find_vendor(sent), sent.get("delivery") or ""
+    with sent.change() as connection:
+        _require_own(connection, name, vendor)
+        stop_delivery(connection, sent.actor, name, stopped=stopped)
+    words = "is stopped: no file is sent" if stopped else "goes on: its next file is sent when it is due"
+    return Moved(f"/vendors/{vendor.id}", f"{name} {words}.")
+
+
+def _read_row(sent: Submission) -> dict[str, Any]:
+    """The columns of the form of a delivery. An empty secret stays as it is."""
+    row: dict[str, Any] = {name: sent.get(name) or "" for name in ("preset", "host", "username", "folder", "host_key")}
+    if missing := [name for name in row if name != "folder" and not row[name]]:
+        raise CommandError(f"{', '.join(missing).replace('_', ' ')} is missing")
+    # Not `get`, which takes the blanks around a password.
+    if secret := sent.form.get("secret", "").replace("\r\n", "\n"):
+        row |= {"secret": secret, "has_private_key": sent.get("login") == "key"}
+    hour = sent.get("hour")
+    return row | {
+        "client_id": sent.get("client"),
+        "port": _read_number(sent.get("port") or "22", "port", 65535),
+        "hour": None if hour is None else _read_number(hour, "hour", 23),
+        "in_place": sent.get("in_place") is not None,
+        "contact": sent.get("contact"),
+    }
 
 
 def remove_from_vendor(sent: Submission) -> Outcome:
@@ -100,5 +140,8 @@ FORMS = (
     Form("vendor", "file", Verb.DELIVERY_PREVIEW, download_file, None),
     Form("vendor", "approve-file", Verb.DELIVERY_APPROVE, approve_waiting, None),
     Form("vendor", "delivery", Verb.DELIVERY_ADD, add_to_vendor, None),
+    Form("vendor", "delivery-set", Verb.DELIVERY_SET, change_of_vendor, None),
+    Form("vendor", "delivery-stop", Verb.DELIVERY_STOP, stop_of_vendor, None),
+    Form("vendor", "delivery-start", Verb.DELIVERY_START, start_of_vendor, None),
     Form("vendor", "delivery-remove", Verb.DELIVERY_REMOVE, remove_from_vendor, _read_typed),
 )

@@ -133,7 +133,7 @@ def read_tonight(visit: Visit) -> Tonight:
     shown = rows if len(rows) <= MOST_FEEDS else needy[:MOST_IN_NEED]
     deliveries = list(_list_delivery_tasks(list_deliveries(connection)))
     return Tonight(
-        sentence=make_sentence(rows),
+        sentence=make_sentence(rows, len(deliveries)),
         is_good=not needy and not deliveries,
         deliveries=deliveries,
         rows=shown,
@@ -147,8 +147,9 @@ def read_tonight(visit: Visit) -> Tonight:
     )
 
 
-def make_sentence(rows: Sequence[FeedRow]) -> str:
-    """Returns the state of all feeds in one or two sentences. `rows`: of all feeds, those in need first."""
+def make_sentence(rows: Sequence[FeedRow], unsent: int) -> str:
+    """Returns the state of all feeds, and of files for vendors, in up to three sentences. `rows`: of all feeds, those
+    in need first; `unsent`: how many files were not sent."""
     if not rows:
         return "There is no feed yet."
     loaded = sum(row.is_loaded for row in rows)
@@ -158,12 +159,15 @@ def make_sentence(rows: Sequence[FeedRow]) -> str:
     partly = sum(row.is_loaded and row.feed.last_outcome == PARTIAL for row in rows)
     but = f", {partly:,} of them but for rejected rows" if partly else ""
     text = f"{loaded:,} of {to_counted(len(rows), 'feed')} loaded{but}{others}."
+    files = f" {to_counted(unsent, 'file')} {'was' if unsent == 1 else 'were'} not sent." if unsent else ""
+    if not needy and files:
+        return text + files
     if not needy:
         return f"{text} {'No decision waits for you' if partly or others else 'Nothing needs you'}."
     named = [f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy[:NAMED]]
     if len(needy) > NAMED:
         named.append(f"and {len(needy) - NAMED:,} more")
-    return f"{text} {len(needy):,} {'needs' if len(needy) == 1 else 'need'} you: {'; '.join(named)}."
+    return f"{text} {len(needy):,} {'needs' if len(needy) == 1 else 'need'} you: {'; '.join(named)}.{files}"
 
 
 def _make_row(
@@ -209,8 +213,9 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
             remedy = (
                 "preview the file, and approve it" if delivery.state == WAITING else "it is tried again when it is due"
             )
-            text = f"the file of {delivery.name} for {delivery.vendor}: {delivery.state}: {delivery.message}"
-            yield Task(text, remedy, f"/vendors/{delivery.vendor_id}")
+            yield Task(
+                f"{delivery.name} for {delivery.vendor}: {delivery.sentence}", remedy, f"/vendors/{delivery.vendor_id}"
+            )
 
 
 def _sum_vendors(visit: Visit) -> VendorsToday:

@@ -36,7 +36,9 @@ deliveries = sa.Table(
     sa.Column("contact", CText),
     # SHA-256, in hexadecimal, of the file that an operator has approved last.
     sa.Column("approved_digest", CText),
-    sa.Column("created_at", Stamp, nullable=False, server_default=sa.text("now()")),
+    sa.Column("stopped", sa.Boolean, nullable=False, server_default=sa.text("false")),
+    # When what is sent, or where to, was last set: earlier files are not compared.
+    sa.Column("since", Stamp, nullable=False, server_default=sa.text("now()")),
 )
 
 delivery_runs = sa.Table(

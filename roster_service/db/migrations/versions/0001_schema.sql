@@ -761,7 +761,8 @@ CREATE TABLE deliveries (
     in_place boolean NOT NULL,
     contact text COLLATE "C",
     approved_digest text COLLATE "C",
-    created_at timestamptz(3) NOT NULL DEFAULT now()
+    stopped boolean NOT NULL DEFAULT false,
+    since timestamptz(3) NOT NULL DEFAULT now()
 );
 
 CREATE INDEX ix_deliveries_vendor_id ON deliveries (vendor_id);
