@@ -15,19 +15,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.deliveries.cells import METADATA, join_part, make_cell
-from roster_service.deliveries.files import (
-    FILES,
-    OTHERS,
-    Column,
-    File,
-)
+from roster_service.deliveries.files import FILES, OTHERS, Column, File
 from roster_service.deliveries.presets import Preset
 from roster_service.errors import CommandError
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
@@ -93,8 +88,8 @@ def write_package(connection: sa.Connection, source: Source, out: io.BufferedRan
         bytes=out.tell(),
         rows={file.name: writer.rows[file.name] for file in writer.present},
         absent=[file.name for file in FILES[source.preset.version] if file not in writer.present],
-        left_out={name: dict(counts) for name, counts in writer.left_out.items() if counts},
-        schools={kind: dict(counts) for kind, counts in writer.schools.items()},
+        left_out={name: counts for name, counts in writer.left_out.items() if counts},
+        schools=writer.schools,
         ids={name: writer.written.get(name, ()) for name in ("users", "classes")},
     )
 
@@ -110,23 +105,14 @@ def plan_collection(endpoint: Endpoint, version: Version, token: AccessToken) ->
     return make_plan(params, version.records[endpoint.resource], token.rights, endpoint.path_filter, {})
 
 
-class _Check(NamedTuple):
-    """What a cell must be. `at`: its place; `known`: the ids that it may name, None for a cell that names none;
-    `taken`: the words that the receiver takes, None for all."""
-
-    at: int
-    column: Column
-    known: frozenset[str] | set[str] | None
-    taken: frozenset[str] | None
-
-
 class _Writer:
     """Writes the files of one zip. `present`: those that it has; `written`: the ids of the rows of those files that
     others name; the rest is as in `Package`."""
 
     def __init__(self, connection: sa.Connection, source: Source) -> None:
         self._connection, self._preset, self._token = connection, source.preset, source.token
-        self._source, self._digest = source, _PartIds(source.secret_key)
+        self._source = source
+        self._key = hmac.digest(source.secret_key.encode(), b"roster ids of parts", "sha256")
         self.rows, self.schools = Counter[str](), defaultdict[str, Counter[str]](Counter)
         self.left_out = defaultdict[str, Counter[str]](Counter)
         self.written = dict[str, set[str]]()
@@ -147,9 +133,8 @@ class _Writer:
 
     def _may_see(self, file: File) -> bool:
         """Whether the scopes open the collection, and no withheld field is the file."""
-        if not is_open(_ENDPOINTS[f"/{file.resource.plural}"], self._token):
-            return False
-        return file.part is None or file.part in self._plan(file).shape.view.fields
+        opened = is_open(_ENDPOINTS[f"/{file.resource.plural}"], self._token)
+        return opened and (file.part is None or file.part in self._plan(file).shape.view.fields)
 
     def write(self, packed: zipfile.ZipFile) -> None:
         """Writes the manifest and the files."""
@@ -209,8 +194,9 @@ class _Writer:
         last one if ids do not fit."""
         fits, unfit = self._preset.id_pattern.fullmatch, defaultdict[int, list[str]](list)
         left_out, owned = self.left_out[file.name], self.written.get(file.owner or "")
+        # The place of a cell, the ids that it may name (None: it names none), the words that the receiver takes.
         checks = [
-            _Check(at, column, None if column.refers is None else self.written.get(column.refers, frozenset()), taken)
+            (at, column, None if column.refers is None else self.written.get(column.refers, set[str]()), taken)
             for at, column in enumerate(columns)
             if (taken := self._preset.only.get((file.name, column.header))) or column.required or column.refers
         ]
@@ -266,21 +252,13 @@ class _Writer:
             content, row = tuple(values[: len(extra)]), values[len(extra) :]
             counted[content] += 1
             if profile is not None and row[profile] is not None:
-                row[profile] = self._digest.name("userProfiles", user, (row[profile],), 1)
-            yield self._digest.name(file.name, user, content, counted[content]), feed_id, row
+                row[profile] = self._name_part("userProfiles", user, (row[profile],), 1)
+            yield self._name_part(file.name, user, content, counted[content]), feed_id, row
 
-
-class _PartIds:
-    """The ids of rows that no interface shows: keyed digests, so that they are stable and name nothing."""
-
-    def __init__(self, secret_key: str) -> None:
-        self._key = hmac.digest(secret_key.encode(), b"roster ids of parts", "sha256")
-
-    def name(self, file: str, owner: str, content: Sequence[str], number: int) -> str:
-        """Returns the id of a row. `owner`: the id of the record that it is a part of; `content`: what tells it from
-        the other parts; `number`: among those with the same content, from 1."""
-        text = repr((file, owner, content, number))
-        return hmac.digest(self._key, text.encode(), "sha256").hex()[:_DIGEST_CHARACTERS]
+    def _name_part(self, file: str, *parts: object) -> str:
+        """The id of a row that no interface shows: a keyed digest of the record that it is a part of, of what tells it
+        from the other parts, and of its number among those with the same content. It is stable and names nothing."""
+        return hmac.digest(self._key, repr((file, *parts)).encode(), "sha256").hex()[:_DIGEST_CHARACTERS]
 
 
 class _Lines:
