@@ -84,34 +84,29 @@ def place_options(*, adds: bool) -> Callable[[Command], Command]:
         preset_option if adds else click.option("--preset", type=click.Choice(list(PRESETS))),
         client_option,
         click.option("--host", required=adds, help="The server of the receiver."),
-        click.option("--port", type=click.IntRange(1, 65535), help="  [default: 22]" if adds else None),
+        click.option("--port", type=click.IntRange(1, 65535), default=22 if adds else None, show_default=adds),
         click.option("--user", "username", required=adds, help="The user name at the server."),
-        click.option("--folder", help="The folder at the server; '': that of the login."),
+        click.option("--folder", default="" if adds else None, help="The folder at the server; '': that of the login."),
         click.option("--host-key", required=adds, help="The type and base64 of its key, as `ssh-keyscan` prints them."),
         click.option("--key-file", type=click.File("r"), help="A private key without a passphrase, not a password."),
         click.option("--hour", type=click.Choice([*map(str, range(24)), SYNC]), metavar="HOUR", help=_HOUR),
-        click.option("--in-place/--rename", default=None, help="Whether it has its name at once, without a rename."),
+        click.option("--in-place/--rename", default=False if adds else None, help="Write it under its final name."),
         click.option("--contact", help="To whom to write at the receiver; '': to the vendor."),
         change_options,
     )
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def read_given(given: Mapping[str, Any], secret: str | None) -> dict[str, Any]:
-    """Returns what the options of `place_options` give, as columns."""
+def read_given(given: Mapping[str, Any], *, asks: bool) -> dict[str, Any]:
+    """Returns what the options of `place_options` give, as columns. `asks`: for a password, if there is no key."""
     found = {name: value for name, value in given.items() if value is not None}
-    if key_file := found.pop("key_file", None):
-        secret = key_file.read()
-    if secret is not None:
+    key_file = found.pop("key_file", None)
+    if key_file or asks:
+        secret = key_file.read() if key_file else click.prompt("Password", hide_input=True, err=True)
         found |= {"secret": secret, "has_private_key": key_file is not None}
     if "hour" in found:
         found["hour"] = None if found["hour"] == SYNC else int(found["hour"])
     return found
-
-
-def ask_password() -> str:
-    """Asks for the password of a server."""
-    return str(click.prompt("Password", hide_input=True, err=True))
 
 
 @delivery.command("add")
@@ -121,11 +116,11 @@ def ask_password() -> str:
 def delivery_add(name: str, email: str, as_json: bool, **given: Any) -> None:
     """Add the delivery NAME of files to the vendor EMAIL, by SFTP. It makes the first file, which waits for `roster
     delivery approve`."""
-    row = {"client_id": None, "port": 22, "folder": "", "in_place": False}
-    row |= read_given(given, None if given["key_file"] else ask_password())
+    row = {"client_id": None, **read_given(given, asks=True)}
     with open_change() as (connection, actor):
         accounts.add_delivery(connection, actor, name, email, row, read_settings())
-    _send(name, as_json)
+    # Also if its first file fails.
+    _show_end(_deliver(name), as_json)
 
 
 @delivery.command("set")
@@ -135,7 +130,7 @@ def delivery_add(name: str, email: str, as_json: bool, **given: Any) -> None:
 def delivery_set(name: str, password: bool, as_json: bool, **given: Any) -> None:
     """Change the delivery NAME. With another preset, client, server, user or folder, its next file waits as the first
     one does."""
-    row = read_given(given, ask_password() if password else None)
+    row = read_given(given, asks=password)
     with open_change() as (connection, actor):
         changed = accounts.change_delivery(connection, actor, name, row, read_settings())
     show(_to_json(changed), as_json, lambda _: f"{name} is changed")
@@ -222,13 +217,21 @@ def delivery_remove(name: str, yes: bool, as_json: bool) -> None:
 
 
 def _send(name: str, as_json: bool) -> None:
-    settings = read_settings()
-    with open_roster_engine(settings) as engine:
-        ended = Sender(engine, settings).deliver(name)
+    ended = _deliver(name)
     if ended.state == FAILED:
         raise CommandError(f"{name}: {ended.sentence}")
-    how = f"\n`roster delivery approve {name} {ended.digest}` sends it" if ended.state == WAITING else ""
-    show(_to_json(ended), as_json, lambda _: f"{name}: {ended.sentence}{how}")
+    _show_end(ended, as_json)
+
+
+def _deliver(name: str) -> Delivery:
+    settings = read_settings()
+    with open_roster_engine(settings) as engine:
+        return Sender(engine, settings).deliver(name)
+
+
+def _show_end(ended: Delivery, as_json: bool) -> None:
+    how = f"\n`roster delivery approve {ended.name} {ended.digest}` sends it" if ended.state == WAITING else ""
+    show(_to_json(ended), as_json, lambda _: f"{ended.name}: {ended.sentence}{how}")
 
 
 def _to_json(item: Delivery) -> dict[str, Any]:
