@@ -1,10 +1,12 @@
-"""Feeds with made-up histories of runs, for the screens of runs: each feed has the night that its name in `LAST` says.
+"""Feeds with made-up histories of runs, for the screens of runs: each feed has the night that its name in `LAST` says;
+and deliveries in each state.
 
-The rows are those that a sync writes, without a roster behind them.
+The rows are those that a sync and a delivery write, without a roster behind them.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import feeds, sync_runs
+from roster_service.db.tables import deliveries, delivery_runs, feeds, oauth_clients, sync_runs
+from roster_service.deliveries.presets import PRESETS
 
 TYPES = ("orgs", "academicSessions", "courses", "classes", "users", "enrollments")
 
@@ -111,3 +114,41 @@ def add_feeds(connection: sa.Connection, count: int, seed: int) -> None:
             for _ in range(random_.randint(0, 20) if LAST[kind].outcome else 0)
         ]
         add_feed(connection, f"{kind}-{number:03}", LAST[kind], before, random_.randint(300, 4000), random_)
+
+
+# The states of deliveries by name: of the latest run, its message, and whether a file was sent before.
+DELIVERIES: Mapping[str, tuple[str | None, str | None, bool]] = {
+    "new": (None, None, False),
+    "first": ("waiting", "it is the first file of this delivery", False),
+    "loss": (
+        "waiting",
+        "338 of 677 users would vanish, since the file of 2026-11-20; 12 of 40 classes would vanish",
+        True,
+    ),
+    "sent": ("sent", None, True),
+    "failed": ("failed", "the delivery to sftp.receiver-of-files.example failed: Connection refused", True),
+    "stopped": ("sent", None, True),
+}
+
+
+def add_deliveries(connection: sa.Connection) -> None:
+    """Adds a delivery of each state to the vendor of the first client, if there is one."""
+    client = connection.execute(sa.select(oauth_clients).order_by(oauth_clients.c.client_id).limit(1)).one_or_none()
+    presets = itertools.cycle(PRESETS)
+    for name, (state, message, sent_before) in DELIVERIES.items() if client is not None else ():
+        row = {
+            "name": name, "vendor_id": client.vendor_id, "client_id": client.client_id, "preset": next(presets),
+            "host": "sftp.receiver-of-files.example", "port": 22, "username": "district", "folder": "", "hour": None,
+            "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIv7Bm7pXkUq9W2fTgcXbqHqWb7gq7b2o3Ck0cJx1d5o",
+            "has_private_key": False, "secret_sealed": b"", "in_place": False, "stopped": name == "stopped",
+        }  # fmt: skip
+        own = connection.execute(sa.insert(deliveries).values(row).returning(deliveries.c.id)).scalar_one()
+        for made, why in [("sent", None)] * sent_before + [(state, message)] * (state is not None):
+            run = {
+                "delivery_id": own,
+                "state": made,
+                "message": why,
+                "digest": f"{own:064x}",
+                "file_name": "roster.zip",
+            }
+            connection.execute(sa.insert(delivery_runs).values(**run, finished_at=sa.func.now()))

@@ -33,7 +33,7 @@ from roster_service.schemas.versions import V1P1
 from sync_scripts.engine.exit_codes import ExitCode
 from tests.cli.alone_check import find_free_port
 from tests.cli.test_serve import FIRST, environment_of, serving
-from tests.console.histories import add_feeds
+from tests.console.histories import add_deliveries, add_feeds
 from tests.console.states import make_broken, make_hostile, make_rejected, make_sample, make_shrunk
 
 TOOLS = Path(os.environ.get("OPENAPI_TOOLS", ".venv/openapi"))
@@ -129,6 +129,7 @@ def serve_state(state: State) -> Iterator[tuple[Mapping[str, Any], Path]]:
                 engine = make_engine(database)
                 with engine.begin() as connection:
                     add_feeds(connection, state.feeds, seed=7)
+                    add_deliveries(connection)
                 engine.dispose()
             yield known, Path(home)
 

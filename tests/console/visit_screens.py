@@ -54,6 +54,9 @@ def find_addresses(page: Page, order: dict, left_out: set[str]) -> dict[str, str
         seen.add(address)
         page.goto(address)
         for link in page.eval_on_selector_all("a[href]", "all => all.map(one => one.href)"):
+            # The same as a file, which the browser would keep.
+            if link.endswith((".csv", ".json")):
+                continue
             for name, pattern in patterns.items():
                 if pattern.match(link.partition("?")[0]) and len(followed[name]) < FOLLOWED_EACH:
                     found.setdefault(name, link)
