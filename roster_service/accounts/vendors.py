@@ -56,6 +56,13 @@ class Vendor:
     allowance: Allowance
     rostering: RosteringAllowance
 
+    def list_rules(self, org_id: str, district_id: str | None) -> list[Rules]:
+        """Returns the rules of the grants that open an org of a district; none if a grant opens all of it."""
+        found = [
+            item.rules for item in self.grants if item.district_id == district_id and item.school_id in (None, org_id)
+        ]
+        return [] if None in found else [rules for rules in found if rules is not None]
+
 
 @dataclass(frozen=True)
 class VendorLogin:
@@ -82,7 +89,9 @@ def _read_state(connection: sa.Connection, email: str) -> State:
         "name": found.name,
         "enabled": found.enabled,
         "grants": [
-            [item.district_id, item.school_id, *([asdict(item.rules)] if item.rules else [])] for item in found.grants
+            [item.district_id, item.school_id]
+            + ([] if item.rules is None else [{"only": item.rules.words, **asdict(item.rules)}])
+            for item in found.grants
         ],
         "flags": list(found.flags),
         "withheld": None if found.own_withheld is None else list(found.own_withheld),

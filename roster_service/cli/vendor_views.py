@@ -89,7 +89,7 @@ def _to_row(item: Access) -> dict[str, str]:
         "district": item.district or "-",
         "school": f"{item.school} ({item.sourcedId})",
         **({} if item.role is None else {"role": item.role}),
-        "grant": item.grant,
+        "grant": item.grant if item.only is None else f"{item.grant}, only {item.only}",
         "gets": cells["parts"] or "nothing",
         "does not get": cells["withheld"] or "-",
         **({"by": ", ".join(item.by)} if item.by else {}),

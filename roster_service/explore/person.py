@@ -95,11 +95,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class GridRow:
-    """A vendor in the grid. `cells`: in the order of `COLUMNS`."""
+    """A vendor in the grid. `only`: what the rules of its grants open where the person is, in words, blank for all;
+    `cells`: in the order of `COLUMNS`."""
 
     vendor: str
     name: str
     id: int
+    only: str
     cells: Sequence[Cell]
 
 
@@ -184,7 +186,8 @@ def make_grid(connection: sa.Connection, sourced_id: str, verdicts: Sequence[Ver
                 cells[column] = Cell(Seeing.EMPTY, absent[column])
             elif cell.state is Seeing.SEES and column in FOLLOWING and column not in following[vendor.email]:
                 cells[column] = Cell(Seeing.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
-        rows.append(GridRow(vendor.email, vendor.name, vendor.id, list(cells.values())))
+        only = next((verdict.only for verdict in own if verdict.kind == USERS.singular), "")
+        rows.append(GridRow(vendor.email, vendor.name, vendor.id, only, list(cells.values())))
     return rows
 
 

@@ -43,18 +43,21 @@ class SeenBy:
 @dataclass(frozen=True)
 class SchoolRow:
     """A school, the row of the table. `levels`: of its classes' grades, none if no class has a grade; `seen`: the ids
-    of the vendors that see it, each with `district` or `school`, whichever is granted."""
+    of the vendors that see it, each with `district` or `school`, whichever is granted; `only`: of those whose rules
+    narrow that, in words."""
 
     sourcedId: str  # noqa: N815  (the name in OneRoster)
     name: str
     district: str
     levels: Sequence[str]
     seen: Mapping[int, str]
+    only: Mapping[int, str]
 
 
 @dataclass(frozen=True)
 class SharedSchool:
-    """A row of the annual notice: a school that a vendor sees, and what it gets of the people there."""
+    """A row of the annual notice: a school that a vendor sees, and what it gets of the people there. `only`: of whom,
+    in words; blank for all."""
 
     district: str
     school: str
@@ -62,6 +65,7 @@ class SharedSchool:
     vendor: str
     email: str
     gets: str
+    only: str
 
 
 def read_school_access(
@@ -86,9 +90,12 @@ def read_school_access(
     ]
     ids = {vendor.email: vendor.id for vendor in vendors if vendor.parts}
     seen: dict[str, dict[int, str]] = {}
+    only: dict[str, dict[int, str]] = {}
     for access in list_access(connection, vendor=None, school=None, person=None, part=part):
         if access.vendor in ids:
             seen.setdefault(access.sourcedId, {})[ids[access.vendor]] = access.grant
+            if access.only is not None:
+                only.setdefault(access.sourcedId, {})[ids[access.vendor]] = access.only
     named = {item.sourcedId: item.words for item in list_named_districts(connection)}
     graded = sa.select(classes.c.school_id, sa.func.unnest(classes.c.grades, type_=sa.Text)).distinct()
     grades: dict[str, set[str]] = {}
@@ -105,6 +112,7 @@ def read_school_access(
             named.get(row.district_id, row.district_id or ""),
             [name for name, codes in LEVELS.items() if codes & grades.get(row.sourced_id, set())],
             seen.get(row.sourced_id, {}),
+            only.get(row.sourced_id, {}),
         )
         for row in connection.execute(schools)
         if search.casefold() in row.name.casefold()

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.districts import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS, list_received, require_part
-from roster_service.accounts.vendors import find_vendor
+from roster_service.accounts.vendors import Vendor, find_vendor, find_vendor_by_id, list_vendors
 from roster_service.auth.scopes import Scope, ScopeName, read_scopes
 from roster_service.change_log.actors import normalize_email
 from roster_service.db.tables import (
@@ -47,6 +47,7 @@ from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import read_list
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
 from roster_service.schemas.flags import find_withheld
+from roster_service.schemas.sharing_rules import name_rules
 from roster_service.schemas.versions import DEMOGRAPHICS, VERSIONS
 from roster_service.serving.path_filters import everything
 
@@ -57,6 +58,7 @@ _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
     enrollments: enrollments.c.school_id,
 }
 STUDENTS = "POST /v1/students"
+_REFUSED = "the rules of its grants do not open it: only {}"
 # Orgs that a reason names.
 _NAMED = 5
 # The rights of every vendor, with guardians and without.
@@ -76,9 +78,9 @@ _KEYS = (
 class Access:
     """A school that a vendor sees, or a role by which it sees a person. `grant`: `district` or `school`; `role`: None
     without a person; `scopes`: of its enabled clients, in short spelling; `keys`: the number of its valid API keys;
-    `flags`: its permission flags; `withheld_fields`: the fields of people's records that are withheld from it; `parts`
-    and `withheld`: what it gets of people, and what it does not get, as names of `PARTS`; `by`: if a part is asked for,
-    what gets it."""
+    `flags`: its permission flags; `only`: what the rules of its grants open there, in words, None for all;
+    `withheld_fields`: the fields of people's records that are withheld from it; `parts` and `withheld`: what it gets of
+    people, and what it does not get, as names of `PARTS`; `by`: if a part is asked for, what gets it."""
 
     vendor: str
     enabled: bool
@@ -87,6 +89,7 @@ class Access:
     sourcedId: str  # noqa: N815  (the name in OneRoster)
     role: str | None
     grant: str
+    only: str | None
     scopes: tuple[str, ...]
     keys: int
     flags: tuple[str, ...]
@@ -133,6 +136,7 @@ def list_access(
             sa.or_(role.not_in(GUARDIAN_ROLES), vendors.c.email.in_(seeing)),
             role_is_visible(user_roles, _make_rights(guardians=True)),
         ]
+    known = {item.email: item for item in list_vendors(connection)}
     district = orgs.alias()
     whole = sa.exists().where(
         vendor_grants.c.vendor_id == vendors.c.id,
@@ -147,6 +151,7 @@ def list_access(
         district.c.name.label("district"),
         orgs.c.name.label("school"),
         orgs.c.sourced_id,
+        orgs.c.district_id,
         role.label("role"),
         whole.label("whole"),
         _KEYS,
@@ -161,6 +166,7 @@ def list_access(
             sourcedId=row.sourced_id,
             role=row.role,
             grant="district" if row.whole else "school",
+            only=name_rules(known[row.email].list_rules(row.sourced_id, row.district_id)) or None,
             scopes=tuple(scope.short for scope in sorted(scopes[row.email])),
             keys=row.keys,
             flags=tuple(row.flags),
@@ -177,13 +183,14 @@ def list_access(
 @dataclass(frozen=True)
 class Verdict:
     """Whether a vendor sees a record. `kind`: of the record; `by`: the client, or the vendor interface; `reason`: in
-    words, why it is shown or hidden."""
+    words, why it is shown or hidden; `only`: the rules of the grants that open its orgs, in words, blank for none."""
 
     vendor: str
     kind: str
     by: str
     shown: bool
     reason: str
+    only: str = ""
 
 
 def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.Table, Endpoint]]:
@@ -203,12 +210,13 @@ def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.
 
 @dataclass(frozen=True)
 class _Place:
-    """An org on which it depends whether a vendor sees a record. `role`: of the person there, None for other
-    records."""
+    """An org on which it depends whether a vendor sees a record, and its district. `role`: of the person there, None
+    for other records."""
 
     role: str | None
     org_id: str
     name: str
+    district_id: str | None
 
 
 def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
@@ -217,20 +225,22 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
     clients = defaultdict(list)
     for client in list_clients(connection):
         clients[client.vendor].append(client)
+    known = {item.email: item for item in list_vendors(connection)}
     found: list[Verdict] = []
     for table, endpoint in find_endpoints(connection, sourced_id):
         places = _read_places(connection, table, sourced_id)
         for vendor in connection.execute(_select_vendors(table, sourced_id, places)):
             granted = [place for place in places if place.org_id in vendor.granted]
+            rules = _name_rules(known[vendor.email], granted)
             for client in clients[vendor.email]:
-                shown, reason = _judge(vendor, client, endpoint, table, places, granted)
-                reason += "" if vendor.rules is None else f"; its rules: {vendor.rules}"
-                found.append(Verdict(vendor.email, endpoint.resource.singular, client.name, shown, reason))
+                shown, reason = _judge(vendor, client, endpoint, table, places, granted, rules)
+                found.append(Verdict(vendor.email, endpoint.resource.singular, client.name, shown, reason, rules))
             if table is users and vendor.keys:
-                reason = _name(granted) if vendor.student else "a grant opens no school where it is a student"
+                reason = _name(granted, rules) if vendor.student else "a grant opens no school where it is a student"
+                reason = _REFUSED.format(rules) if rules and not vendor.student else reason
                 shown = vendor.enabled and vendor.student
                 reason = reason if vendor.enabled else "the vendor is disabled"
-                found.append(Verdict(vendor.email, endpoint.resource.singular, STUDENTS, shown, reason))
+                found.append(Verdict(vendor.email, endpoint.resource.singular, STUDENTS, shown, reason, rules))
             if not clients[vendor.email] and not (table is users and vendor.keys):
                 found.append(Verdict(vendor.email, endpoint.resource.singular, "–", False, "it has no client"))
     return sorted(found, key=lambda it: (it.vendor, it.kind, it.by))
@@ -283,6 +293,7 @@ def _judge(
     table: sa.Table,
     places: Sequence[_Place],
     granted: Sequence[_Place],
+    rules: str,
 ) -> tuple[bool, str]:
     """Whether a client sees a record, and why."""
     names = frozenset(scope.name for scope in read_scopes(client.scopes))
@@ -292,8 +303,10 @@ def _judge(
     if not names.intersection(endpoint.access.value):
         return False, f"the client lacks {' and '.join(endpoint.access.value)}"
     if vendor.with_guardians if guardians else vendor.without:
-        return True, _name(granted)
-    return False, _explain_hidden(table, places, granted, vendor.rules, guardians=guardians)
+        return True, _name(granted, rules)
+    # What is open with the scope is not kept by the rules.
+    kept = "" if vendor.with_guardians else rules
+    return False, _explain_hidden(table, places, granted, kept, guardians=guardians)
 
 
 def explain_hidden(
@@ -304,14 +317,21 @@ def explain_hidden(
     places = _read_places(connection, table, sourced_id)
     [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
     granted = [place for place in places if place.org_id in vendor.granted]
-    return _explain_hidden(table, places, granted, vendor.rules, guardians=guardians)
+    kept = "" if vendor.with_guardians else _name_rules(find_vendor_by_id(connection, vendor_id), granted)
+    return _explain_hidden(table, places, granted, kept, guardians=guardians)
+
+
+def _name_rules(vendor: Vendor, granted: Sequence[_Place]) -> str:
+    """The rules that narrow all of these places, in words; blank if a grant opens one of them as a whole."""
+    found = [vendor.list_rules(place.org_id, place.district_id) for place in granted]
+    return name_rules(rules for of_place in found for rules in of_place) if all(found) else ""
 
 
 def _explain_hidden(
-    table: sa.Table, places: Sequence[_Place], granted: Sequence[_Place], rules: str | None, *, guardians: bool
+    table: sa.Table, places: Sequence[_Place], granted: Sequence[_Place], rules: str, *, guardians: bool
 ) -> str:
-    if rules is not None and granted:
-        return "the rules of its grants do not open it"
+    if rules:
+        return _REFUSED.format(rules)
     if table not in OF_PEOPLE:
         return "no grant of the vendor opens it"
     if not places:
@@ -324,14 +344,14 @@ def _explain_hidden(
     return f"no grant of the vendor opens an org of the person: {', '.join(named)}"
 
 
-def _name(granted: Sequence[_Place]) -> str:
+def _name(granted: Sequence[_Place], rules: str) -> str:
     if not granted:
         return "a grant opens a record that leads to it"
     named = list(
         dict.fromkeys(place.name if place.role is None else f"{place.role} at {place.name}" for place in granted)
     )
     more = f", and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"a grant opens {', '.join(named[:_NAMED])}{more}"
+    return f"a grant opens {', '.join(named[:_NAMED])}{more}{f', only {rules}' if rules else ''}"
 
 
 def _read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> list[_Place]:
@@ -344,9 +364,9 @@ def _read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) ->
     else:
         return []
     place = orgs.alias()
-    rows = sa.select(role.label("role"), org_id.label("org_id"), place.c.name).where(own == sourced_id)
-    rows = rows.outerjoin(place, place.c.sourced_id == org_id)
-    return [_Place(row.role, row.org_id, row.name or row.org_id) for row in connection.execute(rows)]
+    rows = sa.select(role.label("role"), org_id.label("org_id"), place.c.name, place.c.district_id)
+    rows = rows.where(own == sourced_id).outerjoin(place, place.c.sourced_id == org_id)
+    return [_Place(row.role, row.org_id, row.name or row.org_id, row.district_id) for row in connection.execute(rows)]
 
 
 def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) -> sa.Select[Any]:
@@ -372,24 +392,8 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),
         ask(student, "student"),
-        _select_rules().label("rules"),
     ).order_by(vendors.c.email)
 
 
 def _make_rights(*, guardians: bool) -> ContentRights:
     return ContentRights(viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset())
-
-
-def _select_rules() -> sa.ScalarSelect[str | None]:
-    """The rules of the grants of a vendor, as filters; NULL for a vendor without rules."""
-    given = vendor_grants.alias()
-    parts = (
-        sa.literal("students ", CText).concat(given.c.students),
-        sa.literal("classes ", CText).concat(given.c.classes),
-        sa.literal("staff ", CText).concat(given.c.staff),
-    )
-    named = sa.func.concat_ws(", ", *parts, type_=CText)
-    rules = sa.select(sa.func.string_agg(named, " or ")).where(
-        given.c.vendor_id == vendors.c.id, given.c.staff.is_not(None)
-    )
-    return rules.correlate(vendors).scalar_subquery()

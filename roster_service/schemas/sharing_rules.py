@@ -6,6 +6,7 @@ the roster has them; they are checked as every filter is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,6 +20,7 @@ from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.schemas import v1p2
 from roster_service.schemas.kinds import list_roster_fields
 from roster_service.schemas.records import Record
+from roster_service.schemas.rule_words import name_classes, name_students
 
 _RIGHTS = ContentRights(viewer=Viewer.ALL_ORGS, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 
@@ -31,6 +33,9 @@ class Staff(StrEnum):
     NONE = "none"
 
 
+_STAFF = {Staff.ALL: "all staff", Staff.CLASSES: "the teachers of these classes", Staff.NONE: "no staff"}
+
+
 @dataclass(frozen=True)
 class Rules:
     """The rules of a grant. `students`, `classes`: filters; None for all. `guardians`: whether the guardians of shared
@@ -41,15 +46,22 @@ class Rules:
     staff: Staff
     guardians: bool
 
+    @property
+    def words(self) -> str:
+        """Which students and classes they open, for people: "grades 6 to 8, mathematics"."""
+        students = [] if self.students is None else [name_students(self.students)]
+        classes = [] if self.classes is None else [name_classes(self.classes)]
+        return ", ".join([*students, *classes]) or "all students and classes"
+
     def describe(self) -> str:
-        """Returns the rules in words, for people."""
-        staff = {Staff.ALL: "all staff", Staff.CLASSES: "the teachers of these classes", Staff.NONE: "no staff"}
-        parts = [
-            "all students" if self.students is None else f"students with {self.students}",
-            "all classes" if self.classes is None else f"classes with {self.classes}",
-            staff[self.staff],
-        ]
+        """Returns all of the rules in words, for people."""
+        parts = [self.words, _STAFF[self.staff]]
         return "; ".join(parts if self.guardians else [*parts, "no guardians"])
+
+
+def name_rules(rules: Iterable[Rules]) -> str:
+    """Returns which students and classes several grants open together; blank for no rules."""
+    return " or ".join(dict.fromkeys(item.words for item in rules))
 
 
 def check_rules(rules: Rules) -> None:

@@ -4,6 +4,8 @@ may be done."""
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.clients import add_client
 from roster_service.accounts.vendor_rights import change_withheld, grant, set_flags
-from roster_service.accounts.vendors import add_vendor
+from roster_service.accounts.vendors import add_vendor, find_vendor
 from roster_service.app import make_serving_engine
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
@@ -25,6 +27,7 @@ from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, sho
 from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
@@ -111,6 +114,43 @@ def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Consol
                     continue
                 answer = console.client.call("v1p2", "/enrollments", [("filter", f"user.sourcedId='{sourced_id}'")])
                 assert (row.cells[-1].state is Seeing.SEES) == bool(answer.records), (sourced_id, row.cells[-1])
+
+
+def test_the_rules_of_a_vendor_are_named_where_they_narrow(console: Console, browser: Browser) -> None:
+    """In the grid, in the reasons of the record's page, on the page of the vendor, in the table of schools."""
+    rules = Rules("grades~'03'", "subjects~'Mathematics'", Staff.CLASSES, guardians=False)
+    email, words = "ruled@person.example", "grade 3, mathematics"
+    with console.engine.begin() as connection:
+        add_vendor(connection, TESTER, email, "ruled")
+        scopes = [Scope("v1p2", name) for name in (ScopeName.CORE, ScopeName.GUARDIANS)]
+        add_client(connection, TESTER, email, "app", scopes)
+        grant(connection, TESTER, email, "spr-district", (), rules=rules)
+        grant(connection, TESTER, email, "shv-district", ())
+        number = find_vendor(connection, email).id
+        reasons = {}
+        for person in (PUPIL, "spr-student-3", "shv-student-1", "spr-guardian-1"):
+            verdicts = list_verdicts(connection, person)
+            [row] = [row for row in make_grid(connection, person, verdicts) if row.vendor == email]
+            [verdict] = [it for it in verdicts if (it.vendor, it.by, it.kind) == (email, "app", "user")]
+            assert (row.cells[0].state is Seeing.SEES) == verdict.shown, person
+            reasons[person] = (verdict.shown, row.only, verdict.reason)
+    school = reasons[PUPIL][2].removeprefix("a grant opens student at ").partition(",")[0]
+    assert reasons[PUPIL] == (True, words, f"a grant opens student at {school}, only {words}")
+    closed = (False, words, f"the rules of its grants do not open it: only {words}")
+    assert (reasons["spr-student-3"], reasons["spr-guardian-1"]) == (closed, closed)
+    assert reasons["shv-student-1"][:2] == (True, "")
+    assert f"only {words}; the teachers of these classes; no guardians" in read(browser.get(f"/vendors/{number}").text)
+    table = browser.get("/access.json").json["rows"]["rows"]
+    only = {row["sourcedId"]: row["only"].get(str(number)) for row in table}
+    assert only == {"spr-elementary": words, "spr-high": words, "shv-north": None, "shv-south": None}
+    assert f"only {words}" in read(browser.get("/access").text)
+    assert f"only {words}" in read(browser.get(f"/records/{PUPIL}").text)
+    notice = csv.DictReader(io.StringIO(browser.get("/access.csv").text))
+    assert {row["sourcedId"]: row["only"] for row in notice if row["email"] == email} == {
+        key: it or "" for key, it in only.items()
+    }
+    log = read(browser.get(f"/changes?vendor={email}").text)
+    assert f"only {words}, staff classes, classes subjects~'Mathematics', students grades~'03', guardians no" in log
 
 
 def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(console: Console, browser: Browser) -> None:

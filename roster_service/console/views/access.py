@@ -60,7 +60,15 @@ def read_access(visit: Visit) -> SchoolAccess:
 def list_notice(content: SchoolAccess) -> list[SharedSchool]:
     """Returns the rows of the annual notice: each school that a vendor sees."""
     return [
-        SharedSchool(row.district, row.name, row.sourcedId, vendor.name, vendor.email, "; ".join(vendor.parts))
+        SharedSchool(
+            row.district,
+            row.name,
+            row.sourcedId,
+            vendor.name,
+            vendor.email,
+            "; ".join(vendor.parts),
+            row.only.get(vendor.id, ""),
+        )
         for row in content.rows.rows
         for vendor in content.vendors
         if vendor.id in row.seen
