@@ -6,19 +6,20 @@ and ends the older tokens of the vendors that it concerns, because tokens carry 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org
-from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors, recorded_vendor
+from roster_service.accounts.vendors import Grant, Vendor, find_vendor, invalidate_tokens, list_vendors, recorded_vendor
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
-from roster_service.feeds.sharing_groups import count_members, lock_groups, make_group
+from roster_service.feeds.sharing_groups import Extent, count_members, lock_groups, make_group
+from roster_service.feeds.sharing_previews import Preview, preview_extents
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, check_rules
@@ -43,31 +44,66 @@ def grant(
     district or school, for a school of another district, for a filter that means nothing, and for rules of what the
     vendor may see already without rules.
     """
-    if rules is not None:
-        check_rules(rules)
-        lock_groups(connection)
+    _prepare_rules(connection, rules)
     with recorded_vendor(connection, actor, Verb.VENDOR_GRANT, email):
         vendor = find_vendor(connection, email)
         if district is not None:
-            district_id = find_org(connection, district, DISTRICT, None)
-            wanted: list[str | None] = [find_org(connection, school, SCHOOL, district_id) for school in schools]
-            for school_id in wanted or [None]:
-                row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
+            for wanted in make_grants(connection, district, schools, rules):
                 if rules is not None:
-                    _require_room_for_rules(vendor, district_id, school_id)
-                    row |= asdict(rules)
-                added = upsert(vendor_grants).values(row).on_conflict_do_nothing().returning(vendor_grants.c.id)
-                grant_id = connection.scalar(added)
-                if rules is not None and grant_id is not None:
-                    make_group(connection, grant_id, None)
-                    opened = count_members(connection, grant_id)
-                    if not even_nothing and not (opened.get("users") and opened.get("classes")):
-                        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(opened.items())) or "nothing"
-                        raise CommandError(
-                            f"these rules open {counts} of {school_id or district_id} now; with --yes they are kept"
-                        )
+                    _require_room_for_rules(vendor, wanted.district_id, wanted.school_id)
+                _add_grant(connection, vendor, wanted, even_nothing=even_nothing)
         _set_flags(connection, vendor, {*vendor.flags, *flags})
     return find_vendor(connection, email)
+
+
+def make_grants(
+    connection: sa.Connection, district: str, schools: Sequence[str], rules: Rules | None
+) -> Sequence[Grant]:
+    """Returns the grants of a district, or of these schools of it, which nobody has yet. Raises CommandError as
+    `grant`."""
+    district_id = find_org(connection, district, DISTRICT, None)
+    wanted = dict.fromkeys(find_org(connection, school, SCHOOL, district_id) for school in schools)
+    return [Grant(district_id, school_id, rules=rules) for school_id in wanted or [None]]
+
+
+def preview_grants(connection: sa.Connection, now: Iterable[Grant], then: Iterable[Grant]) -> Preview:
+    """Counts what grants open beside the present ones. It makes temporary tables, so the transaction is not read-only.
+    Raises CommandError for a filter that means nothing."""
+    return preview_extents(connection, map(_get_extent, now), map(_get_extent, then))
+
+
+def _get_extent(item: Grant) -> Extent:
+    rules = item.rules
+    if rules is None:
+        return Extent(item.district_id, item.school_id, None, None, None, guardians=True)
+    return Extent(item.district_id, item.school_id, rules.students, rules.classes, rules.staff, rules.guardians)
+
+
+def _prepare_rules(connection: sa.Connection, rules: Rules | None) -> None:
+    """Checks rules, and waits for the end of other transactions that make groups. Raises CommandError for a filter
+    that means nothing."""
+    if rules is not None:
+        check_rules(rules)
+        lock_groups(connection)
+
+
+def _add_grant(connection: sa.Connection, vendor: Vendor, wanted: Grant, *, even_nothing: bool) -> None:
+    """Adds a grant, unless the vendor has it, with the group of its rules."""
+    row = {"vendor_id": vendor.id, "district_id": wanted.district_id, "school_id": wanted.school_id}
+    rules = wanted.rules
+    values = row if rules is None else row | asdict(rules)
+    added = upsert(vendor_grants).values(values).on_conflict_do_nothing().returning(vendor_grants.c.id)
+    grant_id = connection.scalar(added)
+    if rules is None or grant_id is None:
+        return
+    make_group(connection, grant_id, None)
+    found = count_members(connection, grant_id)
+    if not even_nothing and not (found.get("users") and found.get("classes")):
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.items())) or "nothing"
+        raise CommandError(
+            f"these rules open {counts} of {wanted.school_id or wanted.district_id} now; with --yes they are kept, in "
+            "the console with “even if they open nothing”"
+        )
 
 
 def _require_room_for_rules(vendor: Vendor, district_id: str, school_id: str | None) -> None:
@@ -98,20 +134,26 @@ def revoke(
 
 
 def set_district_grant(
-    connection: sa.Connection, actor: Actor, email: str, district_id: str, schools: Sequence[str] | None
+    connection: sa.Connection,
+    actor: Actor,
+    email: str,
+    district_id: str,
+    schools: Sequence[str] | None,
+    rules: Rules | None = None,
+    *,
+    even_nothing: bool = False,
 ) -> Vendor:
     """Makes a vendor's grants of a district these: `schools`, the sourcedIds of single schools of it; None for the
-    whole district; an empty list for nothing. Older tokens of the vendor end.
+    whole district; an empty list for nothing. They take the place of all others of it, with their rules. `rules`,
+    `even_nothing`: as for `grant`. Older tokens of the vendor end.
 
-    Raises CommandError for an unknown vendor or district, and for a school of another district.
+    Raises CommandError for an unknown vendor or district, for a school of another district, and for rules as `grant`.
     """
     verb = Verb.VENDOR_REVOKE if schools is not None and not schools else Verb.VENDOR_GRANT
+    _prepare_rules(connection, rules)
     with recorded_vendor(connection, actor, verb, email):
         vendor = find_vendor(connection, email)
         known = {item.district_id for item in vendor.grants}
-        if any(item.district_id == district_id and item.rules is not None for item in vendor.grants) and schools != []:
-            # It would open what the rules keep closed.
-            raise CommandError("the grant of this district has rules; change it with `roster vendor grant`")
         # The roster may no longer have a district whose grant is taken back.
         if schools or district_id not in known:
             find_org(connection, district_id, DISTRICT, None)
@@ -120,8 +162,7 @@ def set_district_grant(
         wanted: list[str | None] = [None] if schools is None else [*dict.fromkeys(schools)]
         for school in wanted:
             school_id = None if school is None else find_org(connection, school, SCHOOL, district_id)
-            row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
-            connection.execute(upsert(vendor_grants).values(row))
+            _add_grant(connection, vendor, Grant(district_id, school_id, rules=rules), even_nothing=even_nothing)
         invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 

@@ -56,11 +56,14 @@ class Vendor:
     allowance: Allowance
     rostering: RosteringAllowance
 
+    def list_grants(self, district_id: str) -> list[Grant]:
+        """Returns the grants of a district and of its schools."""
+        return [item for item in self.grants if item.district_id == district_id]
+
     def list_rules(self, org_id: str, district_id: str | None) -> list[Rules]:
-        """Returns the rules of the grants that open an org of a district; none if a grant opens all of it."""
-        found = [
-            item.rules for item in self.grants if item.district_id == district_id and item.school_id in (None, org_id)
-        ]
+        """Returns the rules of the grants that open an org of a district; none if one opens all of it."""
+        granted = [] if district_id is None else self.list_grants(district_id)
+        found = [item.rules for item in granted if item.school_id in (None, org_id)]
         return [] if None in found else [rules for rules in found if rules is not None]
 
 

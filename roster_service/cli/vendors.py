@@ -14,6 +14,7 @@ from roster_service.cli.terminal import (
     change_options,
     confirm,
     confirmed_change_options,
+    dry_run_option,
     make_table,
     open_change,
     open_connection,
@@ -31,6 +32,7 @@ from roster_service.cli.vendor_access import (
 )
 from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.recipients import FILES, find_recipient
+from roster_service.feeds.sharing_previews import Preview
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -98,6 +100,7 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
 )
 @click.option("--no-guardians", is_flag=True, help="Not even the guardians of shared students.")
 @click.option("--yes", "even_nothing", is_flag=True, help="Also rules that open no class or nobody now.")
+@dry_run_option
 @change_options
 def vendor_grant(
     email: str,
@@ -109,11 +112,13 @@ def vendor_grant(
     staff: str | None,
     no_guardians: bool,
     even_nothing: bool,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Grant the vendor EMAIL a district, or only some schools of it, or permission flags.
 
-    With rules, it sees only what they open, and no one else learns of them. Its older tokens stop working.
+    With rules, it sees only what they open, and no one else learns of them. Its older tokens stop working. With rules
+    or --dry-run, says what the grant opens beside those of now.
     """
     _require_something(district, flags)
     rules = None
@@ -125,12 +130,39 @@ def vendor_grant(
         raise click.UsageError("rules need the --district that they are for")
     if schools and district is None:
         raise click.UsageError("--school needs the --district that it lies in")
-    with open_change() as (connection, actor):
+    with open_change(dry_run=dry_run) as (connection, actor):
         named = [PermissionFlag(flag) for flag in flags]
+        preview = None
+        if district is not None and (dry_run or rules is not None):
+            made = vendor_rights.make_grants(connection, district, schools, rules)
+            of_district = vendors.find_vendor(connection, email).list_grants(made[0].district_id)
+            preview = vendor_rights.preview_grants(connection, of_district, [*of_district, *made])
         changed = vendor_rights.grant(
-            connection, actor, email, district, schools, named, rules, even_nothing=even_nothing
+            connection, actor, email, district, schools, named, rules, even_nothing=even_nothing or dry_run
         )
-    show(changed, as_json, _describe_grants)
+    shown = {**asdict(changed), "preview": to_plain(preview), "dry_run": dry_run}
+    words = _describe_grants(changed, "would then" if dry_run else "may now")
+    show(shown, as_json, lambda _: words if preview is None else f"{_describe_preview(preview)}\n{words}")
+
+
+def _describe_preview(preview: Preview) -> str:
+    """Returns the counts of a preview, of all and by school, and the examples."""
+    rows = [("all", counted) for counted in preview.counts]
+    rows += [(school.name, counted) for school in preview.schools for counted in school.counts]
+    table = [
+        {
+            "of": name,
+            "kind": counted.kind,
+            "now": f"{counted.now:,}",
+            "then": f"{counted.then:,}",
+            "comes": f"{counted.come:,}",
+            "goes": f"{counted.go:,}",
+        }
+        for name, counted in rows
+    ]
+    examples = {"sees": preview.seen, "comes": preview.coming, "goes": preview.going}
+    named = [f"{word}, such as: {', '.join(names)}" for word, names in examples.items() if names]
+    return "\n".join([make_table(table, ""), *named])
 
 
 def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
@@ -160,10 +192,10 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
     )
 
 
-def _describe_grants(item: Vendor) -> str:
+def _describe_grants(item: Vendor, may: str = "may now") -> str:
     districts = ", ".join(describe_grant(grant) for grant in item.grants) or "nothing"
     flags = f"; of students also: {', '.join(item.flags)}" if item.flags else ""
-    return f"{item.email} may now see: {districts}{flags}"
+    return f"{item.email} {may} see: {districts}{flags}"
 
 
 @vendor.command("disable")

@@ -14,6 +14,7 @@ or with a departure. A changed rule does neither, since it moves the floor of it
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -41,11 +42,25 @@ from roster_service.roster.references import PERSONS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 Rows = sa.Select[Any] | sa.CompoundSelect[Any]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a grant opens: a district, or a school of it, with its rules. `staff`: None for a grant without rules."""
+
+    district_id: str
+    school_id: str | None
+    students: str | None
+    classes: str | None
+    staff: str | None
+    guardians: bool
+
+
 # Changes of grants with rules, and publications, take it before the row of a vendor: without it, a rule that is made
 # beside a run would not count for what the run writes.
 _LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtext('roster groups'))")
 _NAMES = ("type", "sourced_id", "org_id", "role")
-_WANTED = sa.table("wanted_members", *(sa.column(name, CText) for name in _NAMES))
+WANTED = sa.table("wanted_members", *(sa.column(name, CText) for name in _NAMES))
 _MOVED = sa.table("moved_members", *(sa.column(name, CText) for name in _NAMES))
 
 
@@ -68,17 +83,13 @@ def refresh_groups_of(connection: sa.Connection, feed_ids: Collection[int], stam
 def make_group(connection: sa.Connection, grant_id: int, stamp: datetime | None) -> None:
     """Makes the group of a grant with rules. `stamp`: of the change of the roster; None for a new grant, whose records
     get no stamp. The transaction has the lock of `lock_groups`."""
-    for made in (_WANTED, _MOVED):
-        columns = ", ".join(f"{name} text COLLATE \"C\" NOT NULL DEFAULT ''" for name in _NAMES)
-        connection.exec_driver_sql(f"DROP TABLE IF EXISTS pg_temp.{made.name}")
-        connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {made.name} ({columns}) ON COMMIT DROP")
-    grant = connection.execute(sa.select(vendor_grants).where(vendor_grants.c.id == grant_id)).one()
-    for rows in _list_wanted(grant):
-        chosen = rows.subquery()
-        connection.execute(_WANTED.insert().from_select([column.name for column in chosen.c], sa.select(*chosen.c)))
-        connection.exec_driver_sql(f"ANALYZE pg_temp.{_WANTED.name}")
+    columns = [vendor_grants.c[field.name] for field in fields(Extent)]
+    extent = Extent(*connection.execute(sa.select(*columns).where(vendor_grants.c.id == grant_id)).one())
+    find_wanted(connection, extent)
+    _add_wanted(connection, _select_enrollments(extent))
+    make_temporary(connection, _MOVED)
     own = group_members.c.group_id == grant_id
-    in_both = [_WANTED.c[name] == group_members.c[name] for name in _NAMES]
+    in_both = [WANTED.c[name] == group_members.c[name] for name in _NAMES]
     left = sa.select(*(group_members.c[name] for name in _NAMES)).where(own, ~sa.exists().where(*in_both))
     connection.execute(_MOVED.insert().from_select(_NAMES, left))
     if stamp is not None:
@@ -86,15 +97,35 @@ def make_group(connection: sa.Connection, grant_id: int, stamp: datetime | None)
             _write_departures(connection, table, grant_id, stamp)
     gone = sa.exists().where(*(_MOVED.c[name] == group_members.c[name] for name in _NAMES))
     connection.execute(sa.delete(group_members).where(own, gone))
-    came = sa.select(*(_WANTED.c[name] for name in _NAMES)).where(~sa.exists().where(own, *in_both))
+    came = sa.select(*(WANTED.c[name] for name in _NAMES)).where(~sa.exists().where(own, *in_both))
     connection.execute(_MOVED.insert().from_select(_NAMES, came))
     since = sa.literal(stamp, Stamp) if stamp is not None else sa.cast(sa.literal_column("'epoch'"), Stamp)
-    rows = sa.select(sa.literal(grant_id), *(_WANTED.c[name] for name in _NAMES), since).where(
+    rows = sa.select(sa.literal(grant_id), *(WANTED.c[name] for name in _NAMES), since).where(
         ~sa.exists().where(own, *in_both)
     )
     connection.execute(group_members.insert().from_select(["group_id", *_NAMES, "since"], rows))
     if stamp is not None:
         _stamp_parts(connection, grant_id, stamp)
+
+
+def make_temporary(connection: sa.Connection, made: sa.TableClause) -> None:
+    """Makes an empty table of texts, until the end of the transaction."""
+    columns = ", ".join(f"{column.name} text COLLATE \"C\" NOT NULL DEFAULT ''" for column in made.c)
+    connection.exec_driver_sql(f"DROP TABLE IF EXISTS pg_temp.{made.name}")
+    connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {made.name} ({columns}) ON COMMIT DROP")
+
+
+def find_wanted(connection: sa.Connection, extent: Extent) -> None:
+    """Makes the table `WANTED` of the classes, the courses and the users that an extent with rules opens."""
+    make_temporary(connection, WANTED)
+    for rows in _list_wanted(extent):
+        _add_wanted(connection, rows)
+
+
+def _add_wanted(connection: sa.Connection, rows: Rows) -> None:
+    chosen = rows.subquery()
+    connection.execute(WANTED.insert().from_select([column.name for column in chosen.c], sa.select(*chosen.c)))
+    connection.exec_driver_sql(f"ANALYZE pg_temp.{WANTED.name}")
 
 
 def count_members(connection: sa.Connection, grant_id: int) -> dict[str, int]:
@@ -104,32 +135,37 @@ def count_members(connection: sa.Connection, grant_id: int) -> dict[str, int]:
     return {row.type: row.number for row in connection.execute(rows.group_by(group_members.c.type))}
 
 
-def _members(table: sa.Table, found: sa.TableClause = _WANTED, *roles: str) -> sa.Select[str]:
+def _members(table: sa.Table, found: sa.TableClause = WANTED, *roles: str) -> sa.Select[str]:
     """Selects the ids of a table among the rows of a temporary one; with `roles`, those with one of these roles."""
     rows = found.alias()
     conditions = [rows.c.role.in_(roles)] if roles else []
     return sa.select(rows.c.sourced_id).where(rows.c.type == table.name, *conditions)
 
 
-def _list_wanted(grant: sa.Row[Any]) -> Iterator[Rows]:
+def list_granted(extent: Extent) -> sa.Select[str]:
+    """Selects the ids of the orgs that an extent lies in."""
+    own = orgs.c.sourced_id == extent.school_id if extent.school_id else orgs.c.district_id == extent.district_id
+    return sa.select(orgs.c.sourced_id).where(own)
+
+
+def _kind(table: sa.Table) -> sa.ColumnElement[str]:
+    return sa.literal(table.name, CText).label("type")
+
+
+def _list_wanted(grant: Extent) -> Iterator[Rows]:
     """Yields the SELECTs of the members; each may read what those before it have found."""
     # The schemas take half a second to import, which a sync without such grants spares.
     from roster_service.schemas.sharing_rules import Staff, select_classes, select_students
 
-    own = orgs.c.sourced_id == grant.school_id if grant.school_id else orgs.c.district_id == grant.district_id
-    granted = sa.select(orgs.c.sourced_id).where(own)
-
-    def kind(table: sa.Table) -> sa.ColumnElement[str]:
-        return sa.literal(table.name, CText).label("type")
-
-    shared = sa.select(kind(classes), classes.c.sourced_id).where(classes.c.school_id.in_(granted))
+    granted = list_granted(grant)
+    shared = sa.select(_kind(classes), classes.c.sourced_id).where(classes.c.school_id.in_(granted))
     yield shared.where(select_classes(grant.classes))
     offered = sa.select(classes.c.course_id).where(
         classes.c.sourced_id.in_(_members(classes)), classes.c.status == "active"
     )
-    yield sa.select(kind(courses), courses.c.sourced_id).where(courses.c.sourced_id.in_(offered))
+    yield sa.select(_kind(courses), courses.c.sourced_id).where(courses.c.sourced_id.in_(offered))
     # As one of several roles of a kind at an org, a role is there once.
-    held = sa.select(kind(users), user_roles.c.user_id.label("sourced_id"), user_roles.c.org_id, user_roles.c.role)
+    held = sa.select(_kind(users), user_roles.c.user_id.label("sourced_id"), user_roles.c.org_id, user_roles.c.role)
     held = held.where(user_roles.c.org_id.in_(granted)).distinct()
     enrolled = sa.select(enrollments.c.user_id).where(
         enrollments.c.class_id.in_(_members(classes)),
@@ -164,17 +200,21 @@ def _list_wanted(grant: sa.Row[Any]) -> Iterator[Rows]:
         named, naming = user_agents.alias(), user_agents.alias()
         # Of active ones: the purge of a student, which has no stamp, ends no membership.
         present = sa.select(users.c.sourced_id).where(
-            users.c.sourced_id.in_(_members(users, _WANTED, "student")), users.c.status == "active"
+            users.c.sourced_id.in_(_members(users, WANTED, "student")), users.c.status == "active"
         )
         of_students = sa.union(
             sa.select(named.c.agent_id).where(named.c.user_id.in_(present)),
             sa.select(naming.c.user_id).where(naming.c.agent_id.in_(present)),
         )
         yield held.where(user_roles.c.role.in_(GUARDIAN_ROLES), user_roles.c.user_id.in_(of_students))
-    person = _WANTED.alias()
+
+
+def _select_enrollments(extent: Extent) -> Rows:
+    """Selects the enrollments of the classes and the users that `WANTED` has."""
+    person = WANTED.alias()
     belonging = sa.select(person.c.sourced_id).where(person.c.type == users.name, person.c.role.not_in(GUARDIAN_ROLES))
-    yield sa.select(kind(enrollments), enrollments.c.sourced_id).where(
-        enrollments.c.school_id.in_(granted),
+    return sa.select(_kind(enrollments), enrollments.c.sourced_id).where(
+        enrollments.c.school_id.in_(list_granted(extent)),
         enrollments.c.class_id.in_(_members(classes)),
         enrollments.c.user_id.in_(belonging),
     )

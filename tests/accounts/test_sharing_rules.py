@@ -57,10 +57,19 @@ def test_rules_of_what_is_granted_without_rules_are_refused(give: Callable[[Rule
         give(RULES)
 
 
-def test_the_console_does_not_widen_a_grant_with_rules(give: Callable[[Rules | None], None], engine: sa.Engine) -> None:
+def test_the_grants_of_a_district_are_replaced_with_their_groups(
+    give: Callable[[Rules | None], None], engine: sa.Engine
+) -> None:
     give(RULES)
-    with engine.begin() as connection, pytest.raises(CommandError, match="has rules"):
-        vendor_rights.set_district_grant(connection, TESTER, EMAIL, "spr-district", None)
+    other = replace(RULES, students="grades~'03'")
+    with engine.begin() as connection:
+        changed = vendor_rights.set_district_grant(connection, TESTER, EMAIL, "spr-district", ["spr-elementary"], other)
+        [made] = changed.grants
+        assert (made.school_id, made.rules) == ("spr-elementary", other)
+        groups = sa.select(tables.group_members.c.group_id).distinct()
+        assert connection.scalars(groups).all() == connection.scalars(sa.select(tables.vendor_grants.c.id)).all()
+        log = sa.select(tables.changes.c.after).order_by(tables.changes.c.id.desc()).limit(1)
+        assert connection.scalar(log)["grants"][0][2]["only"] == "grade 3"
 
 
 def test_a_revoked_grant_takes_its_group(give: Callable[[Rules | None], None], engine: sa.Engine) -> None:

@@ -136,6 +136,9 @@ def set_district(sent: Submission) -> Outcome:
     wanted = None if extent == WHOLE else schools if extent == SOME else []
     with sent.change() as connection:
         vendor = find_vendor(sent)
+        if wanted != [] and any(item.rules for item in vendor.list_grants(sent.place["district"])):
+            # It would open what the rules keep closed.
+            raise CommandError("the grant of this district has rules; change it with `roster vendor grant`")
         vendor_rights.set_district_grant(connection, sent.actor, vendor.email, sent.place["district"], wanted)
     return Moved(f"/vendors/{vendor.id}", f"The access of {vendor.name} has changed. Its older tokens have ended.")
 

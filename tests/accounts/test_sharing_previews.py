@@ -1,0 +1,133 @@
+"""Previews of grants: what they count is what the vendor then sees, and nothing is changed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import vendor_rights, vendors
+from roster_service.accounts.vendors import Grant
+from roster_service.db.tables import classes, group_members, user_roles, users, vendor_grants
+from roster_service.errors import CommandError
+from roster_service.feeds.sharing_previews import KINDS, Preview
+from roster_service.roster.visibility import VENDOR, ContentRights, Viewer, role_is_visible, row_is_visible
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
+from roster_service.schemas.sharing_rules import Rules, Staff
+from tests.actors import TESTER
+from tests.postgres.loaded import load_districts
+
+EMAIL, DISTRICT = "previewed@vendor.example", "spr-district"
+RIGHTS = ContentRights(viewer=Viewer.RULED_VENDOR, guardians=True, metadata=frozenset(), withheld=frozenset())
+STATES: dict[str, Sequence[Grant]] = {
+    "nothing": [],
+    "the district": [Grant(DISTRICT)],
+    "a school": [Grant(DISTRICT, "spr-high")],
+    "a grade": [Grant(DISTRICT, rules=Rules("grades~'03,10'", None, Staff.ALL, guardians=True))],
+    "a subject": [Grant(DISTRICT, rules=Rules(None, "subjects~'Mathematics'", Staff.CLASSES, guardians=True))],
+    "both": [Grant(DISTRICT, "spr-high", rules=Rules("grades~'11'", "title~'s'", Staff.NONE, guardians=False))],
+    "two rules": [
+        Grant(DISTRICT, "spr-high", rules=Rules(None, "classCode='CHEM-1.1'", Staff.CLASSES, guardians=True)),
+        Grant(DISTRICT, rules=Rules("grades~'03'", None, Staff.NONE, guardians=True)),
+    ],
+    "a school and a rule": [
+        Grant(DISTRICT, "spr-elementary"),
+        Grant(DISTRICT, "spr-high", rules=Rules("grades~'11'", None, Staff.NONE, guardians=False)),
+    ],
+}
+Seen = set[tuple[str, str, str]]
+
+
+@pytest.fixture
+def set_grants(engine: sa.Engine) -> Callable[[Sequence[Grant]], Seen]:
+    """Makes the grants of a vendor these. Returns what the vendor then sees, as (kind, id, org)."""
+    load_districts(engine)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, EMAIL, "previewed")
+
+    def change(grants: Sequence[Grant]) -> Seen:
+        with engine.begin() as connection:
+            vendor = vendor_rights.set_district_grant(connection, TESTER, EMAIL, DISTRICT, [])
+            for item in grants:
+                schools = [] if item.school_id is None else [item.school_id]
+                vendor_rights.grant(connection, TESTER, EMAIL, DISTRICT, schools, rules=item.rules, even_nothing=True)
+            values = {VENDOR.key: vendor.id}
+            held = sa.select(user_roles.c.role, user_roles.c.user_id, user_roles.c.org_id)
+            held = held.join(users, users.c.sourced_id == user_roles.c.user_id).where(users.c.status == "active")
+            roles = connection.execute(held.where(role_is_visible(user_roles, RIGHTS)), values).all()
+            shared = sa.select(sa.literal("classes"), classes.c.sourced_id, classes.c.school_id)
+            shared = shared.where(classes.c.status == "active", row_is_visible(classes, classes, RIGHTS))
+            found = connection.execute(shared, values).all()
+        kinds = {"student": "students", **dict.fromkeys(GUARDIAN_ROLES, "guardians")}
+        return {(kinds.get(role, "staff"), person, org) for role, person, org in roles} | {tuple(row) for row in found}
+
+    return change
+
+
+def count(seen: Seen) -> dict[str, int]:
+    """The number of records of each kind."""
+    return {kind: len({key for of, key, _ in seen if of == kind}) for kind in KINDS}
+
+
+def read_preview(engine: sa.Engine, now: Sequence[Grant], then: Sequence[Grant]) -> Preview:
+    """A preview; its transaction is rolled back."""
+    with engine.connect() as connection:
+        return vendor_rights.preview_grants(connection, now, then)
+
+
+def test_a_preview_counts_what_the_vendor_then_sees(
+    set_grants: Callable[[Sequence[Grant]], Seen], engine: sa.Engine
+) -> None:
+    seen = {name: set_grants(grants) for name, grants in STATES.items()}
+    assert len({frozenset(found) for found in seen.values()}) == len(STATES), "two states show the same"
+    for before, after in itertools.product(STATES, repeat=2):
+        made = read_preview(engine, STATES[before], STATES[after])
+        people = [{(kind, key) for kind, key, _ in seen[name]} for name in (before, after)]
+        come, go = (
+            {(kind, key, "") for kind, key in found} for found in (people[1] - people[0], people[0] - people[1])
+        )
+        wanted = {"now": count(seen[before]), "then": count(seen[after]), "come": count(come), "go": count(go)}
+        for side, counts in wanted.items():
+            assert {it.kind: getattr(it, side) for it in made.counts} == counts, (before, after, side)
+        orgs = {org for _, _, org in seen[before] | seen[after]}
+        assert {school.sourcedId for school in made.schools} == orgs
+        for school in made.schools:
+            own = count({item for item in seen[after] if item[2] == school.sourcedId})
+            assert {it.kind: it.then for it in school.counts} == {it.kind: own[it.kind] for it in school.counts}, (
+                before,
+                after,
+                school,
+            )
+
+
+def test_a_preview_names_pupils_and_changes_nothing(
+    set_grants: Callable[[Sequence[Grant]], Seen], engine: sa.Engine
+) -> None:
+    set_grants(STATES["a grade"])
+    rows = [sa.select(table).order_by(*table.primary_key) for table in (vendor_grants, group_members)]
+    with engine.connect() as connection:
+        before = [connection.execute(row).all() for row in rows]
+        third, tenth = (
+            connection.scalars(
+                sa.select(users.c.given_name + " " + users.c.family_name)
+                .where(users.c.grades.contains([grade]), users.c.sourced_id.startswith("spr-"))
+                .order_by(users.c.family_name, users.c.given_name)
+            ).all()
+            for grade in ("03", "10")
+        )
+    third_alone = [Grant(DISTRICT, rules=Rules("grades~'03'", None, Staff.ALL, guardians=True))]
+    made = read_preview(engine, STATES["a grade"], third_alone)
+    assert (made.seen, made.coming, made.going) == (third, [], tenth)
+    with engine.connect() as connection:
+        assert [connection.execute(row).all() for row in rows] == before
+
+
+def test_a_preview_refuses_a_filter_that_means_nothing(
+    set_grants: Callable[[Sequence[Grant]], Seen], engine: sa.Engine
+) -> None:
+    set_grants([])
+    wrong = Grant(DISTRICT, rules=Rules("noSuchField='x'", None, Staff.ALL, guardians=True))
+    with pytest.raises(CommandError, match="noSuchField"):
+        read_preview(engine, [], [wrong])

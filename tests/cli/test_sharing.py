@@ -1,0 +1,75 @@
+"""`roster vendor grant` with rules: what it says before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import vendors
+from roster_service.db.tables import changes, vendor_grants
+from tests.actors import TESTER
+from tests.cli.conftest import Roster
+from tests.postgres.loaded import load_districts
+
+Answer = Callable[..., Any]
+EMAIL = "ruled@vendor.example"
+GRANT = ("vendor", "grant", EMAIL, "--district", "spr-district")
+RULES = ("--students", "grades~'03'", "--classes", "subjects~'Mathematics'", "--staff", "classes")
+
+
+@pytest.fixture(autouse=True)
+def vendor(engine: sa.Engine) -> None:
+    load_districts(engine)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, EMAIL, "ruled")
+
+
+def read_rows(engine: sa.Engine) -> tuple[int, ...]:
+    """The numbers of grants and of rows of the change log."""
+    with engine.connect() as connection:
+        counts = (sa.select(sa.func.count()).select_from(table) for table in (vendor_grants, changes))
+        return tuple(connection.scalar(count) or 0 for count in counts)
+
+
+def test_a_dry_run_says_what_a_grant_opens_and_changes_nothing(answer: Answer, engine: sa.Engine) -> None:
+    before = read_rows(engine)
+    shown = answer(*GRANT, *RULES, "--dry-run")
+    counts = {it["kind"]: (it["now"], it["then"], it["come"], it["go"]) for it in shown["preview"]["counts"]}
+    assert (counts["students"], counts["classes"]) == ((0, 3, 3, 0), (0, 1, 1, 0))
+    assert len(shown["preview"]["coming"]) == 3
+    students = {
+        school["sourcedId"]: [it["then"] for it in school["counts"] if it["kind"] == "students"]
+        for school in shown["preview"]["schools"]
+    }
+    assert students["spr-elementary"] == [3]
+    assert shown["grants"][0]["rules"]["students"] == "grades~'03'"
+    assert read_rows(engine) == before
+    answer(*GRANT, *RULES)
+    assert read_rows(engine) == (before[0] + 1, before[1] + 1)
+    again = answer(*GRANT, "--school", "spr-elementary", "--dry-run")["preview"]["counts"]
+    assert {"kind": "classes", "now": 1, "then": 2, "come": 1, "go": 0} in again
+
+
+def test_rules_are_shown_in_words_with_the_counts(roster: Roster) -> None:
+    done = roster(*GRANT, *RULES, "--no-guardians")
+    assert done.exit_code == 0, done.stderr
+    head, *lines = done.stdout.splitlines()
+    assert head.split() == ["of", "kind", "now", "then", "comes", "goes"]
+    assert lines[0].split() == ["all", "students", "0", "3", "3", "0"]
+    assert any(line.startswith("sees, such as: ") for line in lines)
+    words = "only grade 3, mathematics; the teachers of these classes; no guardians"
+    assert lines[-1].endswith(words)
+    assert words in roster("vendor", "show", EMAIL).stdout
+    assert "district, only grade 3, mathematics" in roster("access", "--vendor", EMAIL).stdout
+
+
+def test_rules_that_open_nothing_need_a_yes(roster: Roster, engine: sa.Engine) -> None:
+    nothing = ("--students", "grades~'99'", "--staff", "none")
+    before = read_rows(engine)
+    assert "with --yes" in roster(*GRANT, *nothing).stderr
+    assert roster(*GRANT, *nothing, "--dry-run").exit_code == 0
+    assert read_rows(engine) == before
+    assert roster(*GRANT, *nothing, "--yes").exit_code == 0
