@@ -40,5 +40,5 @@ def make_pattern(screen: Screen) -> re.Pattern[str]:
 
 
 def list_links(page: str) -> Iterator[str]:
-    """The addresses of the links of a page."""
-    yield from map(html.unescape, _LINK.findall(page))
+    """The addresses of the links of a page to other pages."""
+    yield from (link for link in map(html.unescape, _LINK.findall(page)) if ".csv" not in link)

@@ -324,7 +324,7 @@ def test_a_page_of_credentials_that_is_reloaded_says_when_they_were_made(
     assert (again.status_code, 'class="secret"' in again.text, count()) == (200, False, before)
     with console.engine.connect() as connection:
         at = format_instant(connection.scalars(sa.select(changes.c.at).order_by(changes.c.id.desc())).first())
-    assert f"Made {to_instant(at)}, and shown then" in again.text
+    assert f"Made {to_instant(None, at)}, and shown then" in again.text
     assert fields["once"] not in owner.get("/changes.json").text
     fields["once"] = read_once(owner.get(page.format(number)).text, path)
     if "Twice" not in fields.values():

@@ -53,7 +53,7 @@ def find_addresses(page: Page, order: dict, left_out: set[str]) -> dict[str, str
             continue
         seen.add(address)
         page.goto(address)
-        for link in page.eval_on_selector_all("a[href]", "all => all.map(one => one.href)"):
+        for link in page.eval_on_selector_all("a[href]:not([href*='.csv'])", "all => all.map(one => one.href)"):
             # The same as a file, which the browser would keep.
             if link.endswith((".csv", ".json")):
                 continue
