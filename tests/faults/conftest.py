@@ -44,10 +44,9 @@ def read_roster(engine: sa.Engine) -> dict[str, list[dict[str, Any]]]:
         return {table.name: rows(connection, table) for table in (*tables.ROSTER_TABLES, *PARTS)}
 
 
-@pytest.fixture
-def load_runs(tmp_path: Path) -> tuple[Path, Path]:
+def write_load_runs(folder: Path) -> tuple[Path, Path]:
     """The exports of two nights that differ in every way."""
-    first, second = (Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / name)) for name in ("first", "second"))
+    first, second = (Path(shutil.copytree(EXPORTS / SPRINGFIELD, folder / name)) for name in ("first", "second"))
     both(
         column("users", "sms", "1"),
         without_rows("demographics", "spr-student-4"),
@@ -55,6 +54,12 @@ def load_runs(tmp_path: Path) -> tuple[Path, Path]:
         cell_of("classes", "spr-class-math3-a", "termSourcedIds", "spr-2027-fall"),
     )(second)
     return first, second
+
+
+@pytest.fixture
+def load_runs(tmp_path: Path) -> tuple[Path, Path]:
+    """Those of a test."""
+    return write_load_runs(tmp_path)
 
 
 @pytest.fixture
