@@ -68,6 +68,19 @@ def test_every_page_shows_instants_as_people_read_them(make_console: Callable[..
     assert {address: texts for address, texts in found.items() if texts} == {}
 
 
+# Of the screens before the menu had five words, which operators may have kept.
+ADDRESSES = (
+    *("", "/runs", "/feeds", "/roster", "/quality", "/vendors", "/access", "/disclosures", "/disclosures/usage"),
+    *("/changes", "/people", "/operators", "/system", "/account"),
+    *(f"/roster?kind={kind}" for kind in ("academicSessions", "courses", "demographics", "enrollments")),
+)
+
+
+def test_an_address_that_was_once_given_is_answered(console: Console) -> None:
+    browser = console.log_in()
+    assert {path: answer.status for path in ADDRESSES if (answer := browser.get(path)).status_code != 200} == {}
+
+
 def test_every_step_of_a_run_has_words() -> None:
     assert tuple(STEP_WORDS) == STEPS
 

@@ -41,7 +41,7 @@ def undo(engine: sa.Engine, first: sa.Row[Any], settings: Settings) -> None:
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The exports of two exports."""
+    """The exports of two days."""
     return write_load_runs(tmp_path_factory.mktemp("exports"))
 
 
