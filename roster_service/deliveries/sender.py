@@ -82,7 +82,9 @@ class Sender:
                     self._make_and_send(found, run_id, file, snapshots)
             except (RosterServiceError, SQLAlchemyError, InvalidToken, OSError) as error:
                 message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
-                self._end(run_id, FAILED, message)
+                # A whole file may have its name, although no answer said so: the next try looks.
+                known = sa.case((_runs.uploaded_at.is_(None), sa.func.now()))
+                self._set(run_id, state=FAILED, message=message, finished_at=known)
             return self._find(name)
 
     def _find(self, name: str) -> Delivery:
@@ -126,7 +128,7 @@ class Sender:
             self._upload(receiver, file, file_name if found.in_place else file_name + TEMPORARY, package.bytes)
             self._set(run_id, uploaded_at=sa.func.now())
             if not found.in_place:
-                self._place(receiver, file_name, require_unchanged)
+                self._place(receiver, run_id, file_name, require_unchanged)
         self._end(run_id, SENT, None)
 
     @contextmanager
@@ -181,7 +183,7 @@ class Sender:
             if there != size:
                 raise ReceiverError(f"the server has {there:,} bytes of {size:,}")
 
-    def _place(self, receiver: Receiver, name: str, require_unchanged: Callable[[], None]) -> None:
+    def _place(self, receiver: Receiver, run_id: int, name: str, require_unchanged: Callable[[], None]) -> None:
         """Gives the file its name, if the vendor may still have it; else removes it."""
         try:
             require_unchanged()
@@ -193,8 +195,8 @@ class Sender:
                     receiver.remove(name)
                 receiver.rename(name + TEMPORARY, name)
         except (RosterServiceError, OSError) as error:
-            with contextlib.suppress(OSError):
-                receiver.remove(name + TEMPORARY)
+            receiver.remove(name + TEMPORARY)
+            self._set(run_id, uploaded_at=None)
             if isinstance(error, RosterServiceError):
                 raise
             raise CommandError(
@@ -202,7 +204,7 @@ class Sender:
             ) from None
 
     def _end_interrupted(self, found: Delivery, before: int) -> None:
-        """Ends earlier runs whose process was killed: the file has its name already, or is removed."""
+        """Ends earlier runs whose end is not known: the file has its name already, or is removed."""
         own = (_runs.delivery_id == found.id, _runs.finished_at.is_(None), _runs.id < before)
         with self.owner.connect() as connection:
             is_here = (_runs.started_at >= found.since).label("is_here")
@@ -215,8 +217,8 @@ class Sender:
                     receiver.remove(run.file_name + TEMPORARY)
                     is_sent = False
             part = ": a part of it may be at the receiver" if found.in_place and run.file_name is not None else ""
-            message = None if is_sent else f"its process ended before the file was sent{part}"
-            self._end(run.id, SENT if is_sent else FAILED, message)
+            message = run.message or f"its process ended before the file was sent{part}"
+            self._end(run.id, *((SENT, None) if is_sent else (FAILED, message)))
 
     def _add_run(self, found: Delivery) -> int:
         add = sa.insert(delivery_runs).values(delivery_id=found.id, state=MADE).returning(_runs.id)

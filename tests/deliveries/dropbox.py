@@ -30,13 +30,16 @@ class Kind(Enum):
 @dataclass
 class DropBox:
     """The files of a receiver. `kill_at`: the number of the step at which the process ends; `consumes`: whether it
-    takes each file away once it has its name, as those in `taken`; `steps`: how many there were."""
+    takes each file away once it has its name, as those in `taken`; `steps`: how many there were; `drops`: whether the
+    connection ends with the next rename, which is done without an answer."""
 
     kind: Kind = Kind.POSIX
     consumes: bool = False
     kill_at: int | None = None
     fails: int = 0
     steps: int = 0
+    drops: bool = False
+    is_down: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
     taken: list[tuple[str, bytes]] = field(default_factory=list)
 
@@ -46,11 +49,14 @@ class DropBox:
         if self.fails:
             self.fails -= 1
             raise ConnectionResetError(104, "Connection reset by peer")
+        self.is_down = False
         self._step()
         yield self
 
     def _step(self) -> None:
         self.steps += 1
+        if self.is_down:
+            raise ConnectionResetError(104, "Connection reset by peer")
         if self.kill_at == self.steps:
             raise Killed
 
@@ -85,6 +91,7 @@ class DropBox:
         self.files[new] = self.files.pop(old)
         if self.consumes:
             self.taken.append((new, self.files.pop(new)))
+        self.is_down, self.drops = self.drops, False
         self._step()
 
     def remove(self, name: str, /) -> None:

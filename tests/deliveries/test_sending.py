@@ -253,6 +253,16 @@ def test_a_receiver_that_is_away_may_be_tried_again(world: World) -> None:
     assert world.list_states() == ["waiting", "failed", "sent"]
 
 
+def test_a_rename_whose_answer_is_lost_is_known_as_sent_by_the_next_try(world: World) -> None:
+    world.deliver()
+    world.box.drops = world.box.consumes = True
+    assert world.approve().state == "failed"
+    (taken,) = world.box.taken
+    world.deliver()
+    assert world.list_states()[:2] == ["waiting", "sent"]
+    assert [name for name, _ in world.box.taken].count(taken[0]) == 1
+
+
 def test_an_interrupted_upload_ends_once_its_receiver_is_back(world: World) -> None:
     world.deliver()
     world.box.kill_at = 2

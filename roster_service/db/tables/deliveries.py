@@ -47,7 +47,7 @@ delivery_runs = sa.Table(
     sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
     sa.Column("delivery_id", sa.ForeignKey("deliveries.id", ondelete="CASCADE"), nullable=False),
     sa.Column("started_at", Stamp, nullable=False, server_default=sa.text("now()")),
-    # NULL: under way, or interrupted.
+    # NULL: under way, interrupted, or failed so that nobody knows what the receiver has.
     sa.Column("finished_at", Stamp),
     # made, waiting, sent, failed
     sa.Column("state", CText, nullable=False),
