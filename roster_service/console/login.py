@@ -20,12 +20,13 @@ from roster_service.auth.credentials.transport import is_local_host
 from roster_service.auth.throttling.throttles import LoginAttempt
 from roster_service.console.cookies import TOKEN, KnownBrowsers
 from roster_service.console.frame import render_page
+from roster_service.console.kept_forms import keep_form, read_kept
 from roster_service.console.visit import Tools
 from roster_service.errors import CommandError, TooManyTriesError
 from roster_service.settings import CONSOLE_PATH
 
 # The other members of the cookie, which Flask signs.
-CSRF, NEXT = "csrf", "next"
+CSRF, NEXT, OPERATOR = "csrf", "next", "operator"
 ROOT = CONSOLE_PATH
 WRONG = "The e-mail, the password or the code is wrong, or the account is disabled."
 NEEDS_HTTPS = "The console needs https: a password would cross the network in clear text."
@@ -73,21 +74,39 @@ class Login:
         throttle.count_failure(attempt)
         return self._show_form(401, email, WRONG)
 
-    def _show_form(self, status: int, email: str, error: str | None) -> Response:
+    def ask_again(self) -> Response:
+        """Shows the login in place of a form whose session has ended, with the fields of the form, sealed. Only a form
+        of the cookie's own operator is kept, without files."""
+        try:
+            require_csrf()
+            email = session[OPERATOR]
+        except (Forbidden, KeyError):
+            return redirect(f"{ROOT}/login", 303)
+        session[NEXT] = request.path.rpartition("/")[0]
+        given = request.form.items(multi=True)
+        kept = None if request.files else keep_form(email, request.path, given, self.tools.settings.read_secret_key())
+        if kept is None:
+            return redirect(f"{ROOT}/login", 303)
+        return self._show_form(401, email, None, kept)
+
+    def _show_form(self, status: int, email: str, error: str | None, kept: str = "") -> Response:
         settings = self.tools.settings
         directory = settings.oidc_name if settings.oidc_issuer is not None else None
-        return render_page("login", status, csrf=ensure_csrf(), email=email, error=error, directory=directory)
+        values = {"csrf": ensure_csrf(), "email": email, "error": error, "directory": directory}
+        return render_page("login", status, kept=kept or request.form.get("kept", ""), **values)
 
     def begin(self, connection: sa.Connection, email: str) -> Response:
-        """Begins the session of an operator who has proved who they are, and leads to the page that was asked for."""
+        """Begins the session of an operator who has proved who they are, and leads to the page that was asked for, or
+        shows the form that the login carries."""
         browser = request.user_agent.string or None
         address, lifetime = request.remote_addr, self.tools.lifetime
         token = operator_sessions.begin_session(connection, email, address, browser, lifetime)
         wanted = session.get(NEXT, ROOT)
         # Nothing of the cookie that came with the login stays.
         session.clear()
-        session[TOKEN], session[CSRF] = token, secrets.token_urlsafe(32)
-        response = redirect(wanted, 303)
+        session[TOKEN], session[CSRF], session[OPERATOR] = token, secrets.token_urlsafe(32), email
+        kept = read_kept(request.form.get("kept", ""), email, self.tools.settings.read_secret_key())
+        response = redirect(wanted, 303) if kept is None else render_page("kept", csrf=session[CSRF], kept=kept)
         self.browsers.remember(response, email)
         return response
 

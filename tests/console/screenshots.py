@@ -142,6 +142,7 @@ def take(folder: Path, names: Sequence[str], state: str) -> int:
         order = {
             "root": known["console"],
             "invitation": known["invitation"],
+            "email": FIRST[1],
             "password": PASSWORD,
             "pages": [name for name in list_pages() if not names or name in names],
             "screens": {screen.name: screen.path for screen in SCREENS},

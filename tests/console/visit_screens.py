@@ -146,8 +146,31 @@ def show_codes(page: Page, order: dict) -> None:
     page.click("form[action$='/new-codes'] button")
 
 
+def show_kept(page: Page, order: dict) -> None:
+    """Ends the session from another browser while a form is open, sends the form, and logs in again."""
+    page.goto(f"{order['root']}/vendors/new")
+    page.fill("#name", "Reading tutor")
+    page.fill("#email", "kept@vendors-of-reading.example")
+    page.fill("input[name=reason]", "The contract of the spring, with a reason of more than a few words")
+    other = page.context.browser.new_context().new_page()
+    for one in (other, page):
+        if one is other:
+            one.goto(f"{order['root']}/login")
+        else:
+            one.click("form[action$='/new/add'] button")
+        one.fill("input[type=email]", order["email"])
+        one.fill("input[type=password]", order["password"])
+        one.click("button:has-text('Log in')")
+        one.wait_for_load_state("networkidle")
+        if one is other:
+            one.goto(f"{order['root']}/account")
+            one.click("button:has-text('End all others')")
+    other.context.close()
+
+
 def show_login(page: Page, order: dict) -> None:
     """Ends the session, and so comes last but for those that need none."""
+    page.goto(order["root"])
     page.click("form.who button")
     page.goto(f"{order['root']}/login")
 
