@@ -1,8 +1,8 @@
-"""People whom the roster must not have: as operators erase, hide and bring them back.
+"""People whom the roster, or one vendor, must not have: as operators erase, hide and bring them back.
 
 An exclusion takes a person out of the roster in one transaction, and publishes the result. The sync then leaves the
 person out of every export (`sync_scripts/staging/exclusions.py`). An erasure also removes the person from the history
-of runs, and the exports that are held.
+of runs, and the exports that are held. A person who is kept from one vendor stays in the roster.
 
 Each change needs an actor, and is one row of the change log, which names the person by a keyed hash.
 """
@@ -19,6 +19,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.accounts.kept_people import (
+    KeptPerson,
+    forget_kept,
+    keep_from_vendor,
+    list_kept,
+    return_to_vendor,
+)
+from roster_service.accounts.vendors import find_vendor
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import (
@@ -102,8 +110,7 @@ def exclude_person(
         require_person(connection, sourced_id, settings.read_secret_key())
         person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
         naming = _list_names(sourced_id, person)
-        if re.search(naming, actor.reason or "", re.IGNORECASE):
-            raise CommandError("the reason names the person, and the change log would keep it; give another reason")
+        _require_nameless(actor, naming)
         own = sa.select(enrollments.c.sourced_id).where(enrollments.c.user_id == sourced_id)
         ids = (sourced_id, *connection.scalars(own))
         held: Sequence[str] = ()
@@ -113,6 +120,7 @@ def exclude_person(
             # A short id or number is also the value of others, such as a grade.
             rare = _list_names(sourced_id, person, LEAST_NAMING)
             delete_person_values(connection, ids, rare)
+            forget_kept(connection, sourced_id)
             named = changes.c.reason.regexp_match(naming, flags="i")
             connection.execute(sa.update(changes).where(named).values(reason=None))
             held = _discard_held(connection, feed_ids, sourced_id)
@@ -184,6 +192,35 @@ def end_exclusion(
     return found
 
 
+def keep_person(
+    connection: sa.Connection, actor: Actor, email: str, sourced_id: str, settings: Settings, *, shown: bool = False
+) -> KeptPerson:
+    """Keeps a person from a vendor, whatever the roster has, or with `shown` ends that; returns the person as kept. The
+    vendor is told by its deltas, and nobody else sees a change.
+
+    Raises CommandError for an unknown vendor, for a person who is kept already, or not, and if the reason of the actor
+    names the person; UnknownPersonError if nobody has the id.
+    """
+    vendor = find_vendor(connection, email)
+    subject = Subject("person", IdHasher(settings.read_secret_key()).name_id(sourced_id), vendor=vendor.email)
+
+    def read_state() -> State:
+        return {"kept_from": [kept.vendor for kept in list_kept(connection, sourced_id=sourced_id)]}
+
+    with recorded(connection, actor, Verb.PERSON_SHOW if shown else Verb.PERSON_HIDE, subject, read_state):
+        before = list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)
+        if bool(before) != shown:
+            raise CommandError(f"{sourced_id} is {'not' if shown else 'already'} kept from {vendor.email}")
+        if shown:
+            return_to_vendor(connection, vendor.id, sourced_id)
+            return before[0]
+        require_person(connection, sourced_id, settings.read_secret_key())
+        person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
+        _require_nameless(actor, _list_names(sourced_id, person))
+        keep_from_vendor(connection, vendor.id, sourced_id)
+    return list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)[0]
+
+
 # PostgreSQL shows these columns to every role; a transaction has a lock on its own number until it ends.
 _OPEN = sa.text(
     "SELECT l.virtualtransaction FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'virtualxid' "
@@ -237,6 +274,11 @@ def _delete_orderings(connection: sa.Connection, ids: Sequence[str]) -> None:
     found = connection.scalars(having.distinct()).all()
     for column in (ordering_chunks.c.ordering_id, orderings.c.id):
         connection.execute(sa.delete(column.table).where(column.in_(found)))
+
+
+def _require_nameless(actor: Actor, naming: str) -> None:
+    if re.search(naming, actor.reason or "", re.IGNORECASE):
+        raise CommandError("the reason names the person, and the change log would keep it; give another reason")
 
 
 def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:

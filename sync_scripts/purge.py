@@ -20,7 +20,9 @@ from roster_service.db.tables import (
     CText,
     departures,
     feeds,
+    kept_people,
     orgs,
+    vendors,
 )
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES
@@ -29,7 +31,7 @@ from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to
 from roster_service.roster.stamps import NOW
 from roster_service.roster.upgrades import open_roster_engine
-from roster_service.roster.visible_orgs import end_grants, list_feed_grants
+from roster_service.roster.visible_orgs import end_grants, list_feed_grants, refresh_visible_orgs
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.applying.writes import PURGE_ORDER, delete_from
@@ -67,7 +69,20 @@ def purge(engine: sa.Engine, retention_days: int, *, wait: bool = False) -> dict
             purged = {name: count + removed[name] for name, count in purged.items()}
     if locked is not None:
         raise locked
+    _forget_returned(engine, cutoff)
     return purged
+
+
+def _forget_returned(engine: sa.Engine, cutoff: datetime) -> None:
+    """Deletes the rows of people who came back to a vendor before `cutoff`. No departure is left of the time for which
+    they were kept; and without the stamp of the return, only a copy of after it can be kept by deltas."""
+    with engine.begin() as connection:
+        ended = sa.delete(kept_people).where(kept_people.c.until < cutoff).returning(kept_people.c.vendor_id)
+        found = set(connection.scalars(ended))
+        moved = {"floor": sa.func.greatest(vendors.c.floor, cutoff)}
+        connection.execute(sa.update(vendors).where(vendors.c.id.in_(found)).values(moved))
+        if found:
+            refresh_visible_orgs(connection, *found)
 
 
 def _find_feeds(connection: sa.Connection, cutoff: datetime) -> Sequence[sa.Row[int, str]]:

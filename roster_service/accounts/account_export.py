@@ -23,6 +23,7 @@ from roster_service.db.tables import (
     deliveries,
     exclusions,
     feeds,
+    kept_people,
     last_uses,
     oauth_clients,
     operators,
@@ -36,7 +37,7 @@ from roster_service.db.tables import (
 
 # In the order of their references.
 EXPORTED = (
-    *(feeds, vendor_defaults, vendors, vendor_grants, api_keys, oauth_clients, signing_keys, deliveries),
+    *(feeds, vendor_defaults, vendors, vendor_grants, kept_people, api_keys, oauth_clients, signing_keys, deliveries),
     *(operators, exclusions, last_uses, usage, refused_requests, audit, audit_days, audit_people, changes),
 )
 # What follows from the roster: the next sync sets it.

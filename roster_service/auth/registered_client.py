@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, read_scopes
 from roster_service.db.tables import oauth_clients, vendors
-from roster_service.roster.visibility import read_has_rules
 from roster_service.roster.withheld import WithheldField, read_list
 from roster_service.schemas.flags import find_withheld
 
@@ -62,7 +61,7 @@ def find_client(connection: sa.Connection, client_id: str, *, even_disabled: boo
         vendors.c.flags,
         vendors.c.enabled.label("vendor_enabled"),
         read_list().label("listed"),
-        read_has_rules().label("has_rules"),
+        vendors.c.has_rules,
     )
     row = connection.execute(
         sa.select(oauth_clients, has_ended, in_grace, *of_vendor)

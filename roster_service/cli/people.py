@@ -1,4 +1,4 @@
-"""`roster person`: people whom the roster must not have."""
+"""`roster person`: people whom the roster, or one vendor, must not have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from roster_service.accounts.kept_people import list_kept
 from roster_service.cli.terminal import (
     as_json,
     confirm,
@@ -21,8 +22,8 @@ from roster_service.cli.terminal import (
 from roster_service.db.instants import format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.explore.known_people import require_person
-from roster_service.feeds.exclusions import Exclusion, ExclusionKind, list_exclusions
-from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
+from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions
+from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person
 from roster_service.roster.upgrades import open_roster_engine
 
 # Seconds beyond the longest request for which the command waits for requests that began before it.
@@ -31,7 +32,7 @@ MARGIN_SECONDS = 5
 
 @click.group()
 def person() -> None:
-    """People whom the roster must not have."""
+    """People whom the roster, or one vendor, must not have."""
 
 
 @person.command("erase")
@@ -47,10 +48,15 @@ def person_erase(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
 
 @person.command("hide")
 @click.argument("sourced_id", metavar="SOURCEDID")
+@click.option("--from", "vendor", metavar="EMAIL", help="Keep the person from this vendor alone, as by a court order.")
 @confirmed_change_options
-def person_hide(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+def person_hide(sourced_id: str, vendor: str | None, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Take the person SOURCEDID out of the roster until `roster person show`, for a family that opts out of directory
-    data."""
+    data; with --from, out of what one vendor sees."""
+    if vendor is not None:
+        _ask(f"this keeps the person from {vendor}.", sourced_id, is_confirmed=yes or dry_run)
+        _keep(sourced_id, vendor, shown=False, dry_run=dry_run, as_json=as_json)
+        return
     _ask("this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run)
     _exclude(ExclusionKind.HIDDEN, sourced_id, dry_run=dry_run, as_json=as_json)
 
@@ -104,9 +110,14 @@ def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
 
 @person.command("show")
 @click.argument("named", metavar="SOURCEDID|REFERENCE")
+@click.option("--from", "vendor", metavar="EMAIL", help="No longer keep the person SOURCEDID from this vendor.")
 @confirmed_change_options
-def person_show(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Show a hidden person again: the next sync brings the person back."""
+def person_show(named: str, vendor: str | None, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Show a hidden person again: the next sync brings the person back. With --from, one vendor sees the person."""
+    if vendor is not None:
+        confirm(f"This lets {vendor} see the person.", named, is_confirmed=yes or dry_run)
+        _keep(named, vendor, shown=True, dry_run=dry_run, as_json=as_json)
+        return
     confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
     _end(ExclusionKind.HIDDEN, named, dry_run=dry_run, as_json=as_json)
 
@@ -120,14 +131,39 @@ def _end(kind: ExclusionKind, named: str, *, dry_run: bool, as_json: bool) -> No
     show(_to_json(ended) | {"dry_run": dry_run}, as_json, lambda _: words)
 
 
+def _keep(sourced_id: str, vendor: str, *, shown: bool, dry_run: bool, as_json: bool) -> None:
+    settings = read_settings()
+    with open_change(dry_run=dry_run) as (connection, actor):
+        kept = keep_person(connection, actor, vendor, sourced_id, settings, shown=shown)
+        recipients = [] if shown else list_recipients(connection, sourced_id, settings.read_secret_key())
+    sent = [recipient for recipient in recipients if recipient.vendor == kept.vendor]
+    state = f"{'would be' if dry_run else 'is'} {'no longer ' if shown else ''}kept from {kept.vendor}"
+    words = [f"{sourced_id} {state}", *(recipient.describe(WITH_PERSON) for recipient in sent)]
+    done = {"sourced_id": sourced_id, "vendor": kept.vendor, "kept": not shown, "dry_run": dry_run}
+    show(done | {"recipients": [asdict(recipient) for recipient in sent]}, as_json, lambda _: "\n".join(words))
+
+
 @person.command("list")
 @as_json
 def person_list(as_json: bool) -> None:
-    """List the erased and the hidden people: erased ones by a keyed hash alone."""
+    """List the erased and the hidden people, and those kept from a vendor: erased ones by a keyed hash alone."""
     with open_connection() as connection:
-        found = [_to_json(item) for item in list_exclusions(connection)]
+        found = [_to_json(item) | {"vendor": None} for item in list_exclusions(connection)]
+        kept_people = list_kept(connection)
+    if kept_people:
+        hasher = IdHasher(read_settings().read_secret_key())
+        found += [
+            {
+                "reference": hasher.name_id(kept.sourced_id),
+                "kind": "kept",
+                "sourced_id": kept.sourced_id,
+                "at": format_instant(kept.since),
+                "vendor": kept.vendor,
+            }
+            for kept in kept_people
+        ]
     rows = [to_texts(item, "at") for item in found]
-    show(found, as_json, lambda _: make_table(rows, "nobody is erased or hidden"))
+    show(found, as_json, lambda _: make_table(rows, "nobody is erased or hidden, or kept from a vendor"))
 
 
 def _to_json(item: Exclusion) -> dict[str, Any]:

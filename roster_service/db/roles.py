@@ -60,7 +60,7 @@ class Addresses:
 READABLE = (
     *(*tables.ROSTER_TABLES, *tables.PART_TABLES, tables.visible_orgs, tables.visible_feeds),
     *(tables.visible_labels, tables.visibility_labels, tables.departures),
-    *(tables.visible_groups, tables.group_members),
+    *(tables.visible_groups, tables.group_members, tables.kept_people),
 )
 WRITABLE = (orderings, ordering_chunks, pulls)
 
@@ -84,7 +84,7 @@ _ACCOUNTS = (
 # The rows that go with an erased or hidden person.
 _OF_PEOPLE = (
     *(tables.users, tables.user_roles, tables.user_profiles, tables.user_agents, tables.enrollments),
-    *(tables.demographics, tables.departures, tables.orderings, tables.ordering_chunks),
+    *(tables.demographics, tables.departures, tables.kept_people, tables.orderings, tables.ordering_chunks),
     *(tables.sync_rejections, tables.sync_changes),
 )
 RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
@@ -99,8 +99,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         "SELECT ON alembic_version",
         f"SELECT (generation) ON {tables.roster_state.name}",
         f"SELECT ON {_join_names((tables.vendors, tables.vendor_defaults, tables.oauth_clients, tables.signing_keys))}",
-        # The access log names the districts; a token says whether there are rules.
-        f"SELECT (vendor_id, district_id, staff) ON {tables.vendor_grants.name}",
+        # The access log names the districts.
+        f"SELECT (vendor_id, district_id) ON {tables.vendor_grants.name}",
     ),
     DatabaseRole.COUNTERS: (
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",

@@ -34,11 +34,12 @@ from roster_service.db.tables import (
     visible_orgs,
 )
 from roster_service.errors import CommandError
-from roster_service.roster.references import OF_PEOPLE
+from roster_service.roster.references import OF_PEOPLE, PERSONS
 from roster_service.roster.visibility import (
     ContentRights,
     Opened,
     Viewer,
+    is_kept,
     record_is_open,
     role_is_visible,
     row_is_visible,
@@ -58,6 +59,7 @@ _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
     enrollments: enrollments.c.school_id,
 }
 STUDENTS = "POST /v1/students"
+KEPT = "the person is kept from this vendor"
 _REFUSED = "the rules of its grants do not open it: only {}"
 # Orgs that a reason names.
 _NAMED = 5
@@ -236,8 +238,9 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
                 shown, reason = _judge(vendor, client, endpoint, table, places, granted, rules)
                 found.append(Verdict(vendor.email, endpoint.resource.singular, client.name, shown, reason, rules))
             if table is users and vendor.keys:
-                reason = _name(granted, rules) if vendor.student else "a grant opens no school where it is a student"
-                reason = _REFUSED.format(rules) if rules and not vendor.student else reason
+                hidden = _REFUSED.format(rules) if rules else "a grant opens no school where it is a student"
+                hidden = KEPT if vendor.kept else hidden
+                reason = _name(granted, rules) if vendor.student else hidden
                 shown = vendor.enabled and vendor.student
                 reason = reason if vendor.enabled else "the vendor is disabled"
                 found.append(Verdict(vendor.email, endpoint.resource.singular, STUDENTS, shown, reason, rules))
@@ -305,8 +308,8 @@ def _judge(
     if vendor.with_guardians if guardians else vendor.without:
         return True, _name(granted, rules)
     # What is open with the scope is not kept by the rules.
-    kept = "" if vendor.with_guardians else rules
-    return False, _explain_hidden(table, places, granted, kept, guardians=guardians)
+    narrowing = "" if vendor.with_guardians else rules
+    return False, _explain_hidden(table, places, granted, vendor, narrowing, guardians=guardians)
 
 
 def explain_hidden(
@@ -317,8 +320,8 @@ def explain_hidden(
     places = _read_places(connection, table, sourced_id)
     [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
     granted = [place for place in places if place.org_id in vendor.granted]
-    kept = "" if vendor.with_guardians else _name_rules(find_vendor_by_id(connection, vendor_id), granted)
-    return _explain_hidden(table, places, granted, kept, guardians=guardians)
+    rules = "" if vendor.with_guardians else _name_rules(find_vendor_by_id(connection, vendor_id), granted)
+    return _explain_hidden(table, places, granted, vendor, rules, guardians=guardians)
 
 
 def _name_rules(vendor: Vendor, granted: Sequence[_Place]) -> str:
@@ -328,8 +331,16 @@ def _name_rules(vendor: Vendor, granted: Sequence[_Place]) -> str:
 
 
 def _explain_hidden(
-    table: sa.Table, places: Sequence[_Place], granted: Sequence[_Place], rules: str, *, guardians: bool
+    table: sa.Table,
+    places: Sequence[_Place],
+    granted: Sequence[_Place],
+    vendor: sa.Row[Any],
+    rules: str,
+    *,
+    guardians: bool,
 ) -> str:
+    if vendor.kept:
+        return KEPT
     if rules:
         return _REFUSED.format(rules)
     if table not in OF_PEOPLE:
@@ -392,6 +403,7 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),
         ask(student, "student"),
+        (ask(is_kept(PERSONS[table], Viewer.EVERY_VENDOR), "kept") if table in PERSONS else sa.false().label("kept")),
     ).order_by(vendors.c.email)
 
 

@@ -246,7 +246,8 @@ _DEPART = """
     FROM {table} t JOIN {found} n USING (sourced_id) JOIN visibility_labels former ON former.id = t.label_id
     WHERE t.label_id IS DISTINCT FROM n.label_id
         AND former.any_orgs || former.guardian_orgs || former.listed_orgs <> '{{}}'
-    ON CONFLICT (type, sourced_id, label_id, group_id, org_id, role) DO UPDATE SET departed_at = excluded.departed_at
+    ON CONFLICT (type, sourced_id, label_id, group_id, org_id, role, vendor_id)
+    DO UPDATE SET departed_at = excluded.departed_at
 """
 _MOVE = """
     WITH moved AS (

@@ -10,6 +10,7 @@ A row is visible as follows:
   follows from (roster_service/roster/labels.py);
 - a role of a user, if its org is granted, and guardians' roles only with the right to see guardians;
 - what the rules of a grant open, if it is a member of the grant's group; such a grant opens no content of its orgs;
+- nothing of a person who is kept from the vendor, whatever opens it;
 - an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster.
 
 A vendor without rows in these tables sees nothing. Every statement has these conditions, whatever its filter and sort.
@@ -34,13 +35,14 @@ from roster_service.db.tables import (
     Stamp,
     departures,
     group_members,
-    vendor_grants,
+    kept_people,
     vendors,
     visible_feeds,
     visible_groups,
     visible_labels,
     visible_orgs,
 )
+from roster_service.roster.references import PERSONS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
 
@@ -56,8 +58,8 @@ class MetadataOf(Enum):
 
 class Viewer(Enum):
     """Whose visible orgs, labels and feeds count: of the vendor that a statement binds as `vendor_id`, as in every
-    request; of the same, one that has a grant with rules, whose groups count too; of each vendor, a row of `vendors` in
-    an enclosing query; or all that there are, for an operator."""
+    request; of the same, one with `has_rules`, whose groups and kept people count too; of each vendor, a row of
+    `vendors` in an enclosing query; or all that there are, for an operator."""
 
     ONE_VENDOR = "one vendor"
     RULED_VENDOR = "one vendor with rules"
@@ -101,7 +103,8 @@ _VENDORS: Mapping[Viewer, sa.ColumnElement[int]] = {
     Viewer.RULED_VENDOR: VENDOR,
     Viewer.EVERY_VENDOR: vendors.c.id,
 }
-# The viewers of whom a group may open records; the statements of all others have no groups.
+# The viewers of whom a group may open records, and from whom people may be kept; the statements of all others ask for
+# neither.
 _WITH_GROUPS = frozenset({Viewer.RULED_VENDOR, Viewer.EVERY_VENDOR})
 
 
@@ -148,14 +151,21 @@ def _shows_role(role: sa.ColumnElement[str], rights: ContentRights) -> sa.Column
 
 def make_stamp(table: sa.Table, row: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[Any]:
     """Returns the stamp of a record as the viewer sees it: where groups of the viewer have it, no earlier than it came
-    into them."""
+    into them; no earlier than it came back to the viewer, or than an agent whom it names was kept or came back."""
     stamp: sa.ColumnElement[Any] = row.c.date_last_modified
     if rights.viewer is not Viewer.RULED_VENDOR or table not in GROUPED:
         return stamp
     member, rows = _select_memberships(group_members.c.since, table, row.c.sourced_id, rights.viewer)
-    latest = rows.with_only_columns(sa.func.max(member.c.since)).where(_shows_role(member.c.role, rights))
+    latest = [rows.with_only_columns(sa.func.max(member.c.since)).where(_shows_role(member.c.role, rights))]
+    if table in PERSONS:
+        kept, person_id = kept_people.alias(), row.c[PERSONS[table].name]
+        changed = kept.c.user_id == person_id
+        if table is tables.users:
+            changed |= person_id == sa.any_(kept.c.named_by)
+        moved = sa.select(sa.func.max(sa.func.greatest(kept.c.since, kept.c.until)))
+        latest.append(moved.where(kept.c.vendor_id == VENDOR, changed).correlate_except(kept))
     # GREATEST passes over NULL.
-    return sa.func.greatest(stamp, latest.scalar_subquery(), type_=Stamp)
+    return sa.func.greatest(stamp, *(found.scalar_subquery() for found in latest), type_=Stamp)
 
 
 def select_whole_districts() -> sa.Select[str]:
@@ -213,16 +223,30 @@ def org_id_is_granted(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.Colum
     return _is_seen(viewer, visible, visible.c.org_id == org_id, visible.c.granted)
 
 
-def read_has_rules() -> sa.ColumnElement[bool]:
-    """Returns an expression for whether a vendor, a row of `vendors`, has a grant with rules."""
-    given = vendor_grants.alias()
-    return has_row(given, given.c.vendor_id == vendors.c.id, given.c.staff.is_not(None))
-
-
 def org_id_is_shared(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
     """Returns the condition that the org with this id is granted, with rules or without."""
     visible = visible_orgs.alias()
     return _is_seen(viewer, visible, visible.c.org_id == org_id, visible.c.shared)
+
+
+def is_kept(person_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
+    """Returns the condition that the person with this id is kept from the viewer."""
+    kept = kept_people.alias()
+    return has_row(kept, kept.c.vendor_id == _VENDORS[viewer], kept.c.user_id == person_id, kept.c.until.is_(None))
+
+
+def departure_is_addressed(departure: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Returns the condition that a departure is for the vendor alone; or for all, and its person was not kept from the
+    vendor at the time."""
+    kept = kept_people.alias()
+    was_kept = has_row(
+        kept,
+        kept.c.vendor_id == VENDOR,
+        kept.c.user_id == departure.c.person_id,
+        kept.c.since < departure.c.departed_at,
+        sa.or_(kept.c.until.is_(None), departure.c.departed_at <= kept.c.until),
+    )
+    return (departure.c.vendor_id == VENDOR) | ((departure.c.vendor_id == 0) & ~was_kept)
 
 
 def role_is_visible(role: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
@@ -233,7 +257,7 @@ def role_is_visible(role: sa.FromClause, rights: ContentRights) -> sa.ColumnElem
         held = is_in_group(
             tables.users, role.c.user_id, rights, lambda m: (m.org_id == role.c.org_id) & (m.role == role.c.role)
         )
-        granted |= of_each_row(held)
+        granted = (granted | of_each_row(held)) & ~of_each_row(is_kept(role.c.user_id, rights.viewer))
     return granted if rights.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 
@@ -270,16 +294,26 @@ def record_is_open(row: sa.FromClause, rights: ContentRights, opened: Opened | N
     """Returns the condition that the label or a group of `row` opens the record: the table of a record or an alias of
     it; or the departures, for what has left. `opened`: as for `label_is_open`."""
     by_label = label_is_open(row.c.label_id, rights, opened)
+    return join_groups(row, by_label, rights, lambda it: sa.true() if opened is None else it.role == opened.value)
+
+
+def join_groups(
+    row: sa.FromClause,
+    by_label: sa.ColumnElement[bool],
+    rights: ContentRights,
+    condition: Callable[[Any], sa.ColumnElement[bool]],
+) -> sa.ColumnElement[bool]:
+    """Returns the condition that a row is opened by its label or by a group of the viewer, and not kept from it. `row`:
+    as for `record_is_open`; `by_label`: of a viewer without groups; `condition`: of the columns `org_id` and `role` of
+    a membership."""
     if rights.viewer not in _WITH_GROUPS:
         return by_label
-
-    def has_role(columns: Any) -> sa.ColumnElement[bool]:
-        return sa.true() if opened is None else columns.role == opened.value
-
     if row is departures:
-        return by_label | (group_is_visible(row.c.group_id, rights) & _shows_role(row.c.role, rights) & has_role(row.c))
-    table = row.element if isinstance(row, sa.Alias) else row
-    return by_label | is_in_group(tables.metadata.tables[str(table)], row.c.sourced_id, rights, has_role)
+        by_group = group_is_visible(row.c.group_id, rights) & _shows_role(row.c.role, rights) & condition(row.c)
+        return (by_label | by_group) & departure_is_addressed(row)
+    table = tables.metadata.tables[str(row.element if isinstance(row, sa.Alias) else row)]
+    opened = by_label | is_in_group(table, row.c.sourced_id, rights, condition)
+    return opened & ~is_kept(row.c[PERSONS[table].name], rights.viewer) if table in PERSONS else opened
 
 
 def group_is_visible(group_id: sa.ColumnElement[int], rights: ContentRights) -> sa.ColumnElement[bool]:
@@ -328,9 +362,7 @@ def row_is_visible(table: sa.Table, row: sa.FromClause, rights: ContentRights) -
     """Returns the condition that `row`, the table or an alias of it, is visible. Raises KeyError for a table without a
     rule."""
     visible = _VISIBLE[table](row, rights)
-    if table in GROUPED and rights.viewer in _WITH_GROUPS:
-        visible |= is_in_group(table, row.c.sourced_id, rights)
-    return visible
+    return join_groups(row, visible, rights, lambda _member: sa.true()) if table in GROUPED else visible
 
 
 def find_visible_rows(table: sa.Table, rights: ContentRights) -> sa.ColumnElement[bool]:

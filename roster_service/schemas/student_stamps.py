@@ -133,6 +133,9 @@ def _select_changed_students(included: Included, since: sa.ColumnElement[Any], r
     if rights.viewer is Viewer.RULED_VENDOR:
         came = tables.group_members.alias()
         changed.append(sa.select(came.c.sourced_id).where(came.c.type == tables.users.name, came.c.since >= since))
+        kept = tables.kept_people.alias()
+        lately = sa.func.greatest(kept.c.since, kept.c.until) >= since
+        changed += [sa.select(kept.c.user_id).where(lately), sa.select(sa.func.unnest(kept.c.named_by)).where(lately)]
     ids = sa.union(*changed).subquery("changed_students")
     return sa.select(ids.c[0])
 

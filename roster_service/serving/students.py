@@ -26,9 +26,8 @@ from roster_service.errors import Problem, RefusedRequestError
 from roster_service.roster.visibility import (
     ContentRights,
     Viewer,
-    group_is_visible,
     has_row,
-    is_in_group,
+    join_groups,
     org_id_is_granted,
     org_id_is_shared,
     org_id_is_visible,
@@ -254,15 +253,11 @@ def _opens_requested_students(row: sa.FromClause, rights: ContentRights) -> sa.C
     granted = requested.where(org_id_is_granted(requested.selected_columns[0], rights.viewer))
     is_open = label.c.student_orgs.overlap(sa.func.array(granted.scalar_subquery(), type_=CTexts))
     by_label = has_row(label, label.c.id == row.c.label_id, is_open)
-    if rights.viewer is not Viewer.RULED_VENDOR:
-        return by_label
 
     def is_requested(columns: Any) -> sa.ColumnElement[bool]:
         return sa.and_(columns.role == "student", columns.org_id.in_(_select_requested_orgs()))
 
-    if row is tables.departures:
-        return by_label | (group_is_visible(row.c.group_id, rights) & is_requested(row.c))
-    return by_label | is_in_group(tables.users, row.c.sourced_id, rights, is_requested)
+    return join_groups(row, by_label, rights, is_requested)
 
 
 _REQUESTED_STUDENTS = ListFilter(_is_requested_student, _opens_requested_students)

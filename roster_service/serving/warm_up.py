@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import WHOLE, oauth_clients, vendor_grants, vendors, visible_feeds
-from roster_service.roster.visibility import read_has_rules
 from roster_service.roster.withheld import read_list
 from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.records import Record
@@ -81,7 +80,7 @@ def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[
 def _list_tokens(connection: sa.Connection) -> list[tuple[AccessToken, str]]:
     """Returns (token, hash of its visible orgs) for each enabled client and version, with all its scopes."""
     rights = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.flags)
-    of_vendor = (*rights, read_list().label("listed"), read_has_rules().label("has_rules"))
+    of_vendor = (*rights, read_list().label("listed"), vendors.c.has_rules)
 
     found = (
         sa.select(oauth_clients, *of_vendor, visible_feeds.c.visible_set)

@@ -16,6 +16,7 @@ from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import KeyRing
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
+from roster_service.people import keep_person
 from roster_service.roster.labels import label_unlabelled
 from roster_service.settings import Settings
 from tests.actors import TESTER
@@ -28,7 +29,7 @@ from .cells import SCOPE_SETS, WITHHELD_SETS, Caller
 from .departed import list_label_rows, list_rows
 from .layers import Layers, forget_statements, take_away
 from .roster import FEEDS, ROSTER
-from .visible_records import GRANTS, by_id
+from .visible_records import GRANTS, KEPT_AT, by_id
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,14 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
                 vendor_rights.grant(
                     connection, TESTER, email, rule.district, schools, rules=rule.make_rules(), even_nothing=True
                 )
+            for person in grants.kept:
+                keep_person(connection, TESTER, f"{name}@vendors.example", person, Settings(secret_key=SECRET_KEY))
+        connection.execute(sa.update(tables.kept_people).values(since=KEPT_AT))
+        own = tables.departures.c.vendor_id != 0
+        connection.execute(sa.update(tables.departures).where(own).values(departed_at=KEPT_AT))
+        # Copies of what was not told yet; here it is later.
+        former = tables.departures.c.label_id.in_([row["id"] for row in list_label_rows()])
+        connection.execute(sa.delete(tables.departures).where(own, former))
         # A vendor without any grant is refused. This one has a grant of a district that the roster does not have.
         vendors = tables.vendors.c
         vendor = sa.select(vendors.id).where(vendors.email == "nothing@vendors.example").scalar_subquery()

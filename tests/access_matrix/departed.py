@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from tests.contract import evaluation
 
 from .record_json import ROOTS, Json, show_value
-from .roster import FAR, NEAR, Row
-from .visible_records import Eyes
+from .roster import FAR, NEAR, ROSTER, Row
+from .visible_records import KEPT_AT, Eyes
 
 # Later than every grant of the matrix: before its grant, a vendor is shown no departure.
 LEFT_AT = datetime(2099, 1, 1, 6, 0, 0, 250_000, UTC)
@@ -74,6 +74,8 @@ LISTED: Mapping[str, str | None] = {
     "/enrollments": None,
     "/demographics": None,
 }
+# The tables of people, and the person of a departure.
+PEOPLE = {"users": "{}", "demographics": "{}", "enrollments": "the user of {}"}
 # What a departure says, and what a filter and a sort find of it.
 OWN = ("sourcedId", "status", "dateLastModified")
 
@@ -82,14 +84,26 @@ def list_departures(eyes: Eyes, path: str) -> list[Departed]:
     """The departures that a caller is shown in a list; `path`: of a collection without a parent."""
     table = {"/students": "users", "/teachers": "users"}.get(path, path.removeprefix("/"))
     word = LISTED[path]
-    return [
+    left = [
         it
         for it in DEPARTURES
         if it.table == table
+        and it.sourced_id not in eyes.grants.kept
         and _opens(eyes, it)
         and (word is None or eyes.granted & getattr(it, word))
         and not _is_there(eyes, it, word)
     ]
+    return [*left, *_list_kept(eyes, table, word)]
+
+
+def _list_kept(eyes: Eyes, table: str, word: str | None) -> Iterator[Departed]:
+    """The records of the people who are kept from the caller, who saw them before."""
+    person = {"enrollments": "user_id"}.get(table, "sourced_id")
+    for row in ROSTER[table] if table in PEOPLE else ():
+        if row[person] in eyes.grants.kept and row["sourced_id"] in getattr(eyes.before, table):
+            found = _read(0, table, row["sourced_id"], row["feed_id"])
+            if word is None or _is_there(eyes.before, found, word):
+                yield replace(found, left_at=KEPT_AT)
 
 
 def _opens(eyes: Eyes, left: Departed) -> bool:
@@ -160,14 +174,13 @@ def list_label_rows() -> list[Row]:
 
 def list_rows() -> list[Row]:
     """The rows of departures."""
-    people = {"users": "{}", "demographics": "{}", "enrollments": "the user of {}"}
     return [
         {
             "type": it.table,
             "sourced_id": it.sourced_id,
             "label_id": number,
             "feed_id": it.feed,
-            "person_id": people[it.table].format(it.sourced_id) if it.table in people else None,
+            "person_id": PEOPLE[it.table].format(it.sourced_id) if it.table in PEOPLE else None,
             "departed_at": it.left_at,
         }
         for number, it in enumerate(DEPARTURES, 10_000)

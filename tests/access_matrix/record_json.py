@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import quote
 
 from .roster import Row
-from .visible_records import GUARDIAN_ROLES, Eyes
+from .visible_records import GUARDIAN_ROLES, KEPT_AT, Eyes
 
 ROOTS = {
     "v1p1": "http://localhost/ims/oneroster/v1p1",
@@ -115,7 +116,7 @@ class Shower:
         shown = {
             "sourcedId": row["sourced_id"],
             "status": row["status"],
-            "dateLastModified": row["date_last_modified"],
+            "dateLastModified": max(self._list_stamps(table, row)),
             "metadata": row["metadata"] if self.shows_metadata(table, row) else None,
             **SHOWN[table](self, row),
         }
@@ -125,6 +126,14 @@ class Shower:
             for name, value in shown.items()
             if name not in hidden and value is not None and (value != [] or name in REQUIRED_LISTS)
         }
+
+    def _list_stamps(self, table: str, row: Row) -> Iterator[datetime]:
+        """Who named a person as an agent whom the vendor saw has the stamp with which the person was kept."""
+        yield row["date_last_modified"]
+        before = Eyes(replace(self.eyes.grants, kept=()), guardians=True, roster=self.eyes.roster)
+        kept = before.users.intersection(self.eyes.grants.kept) if table == "users" else ()
+        if any(it["user_id"] == row["sourced_id"] and it["agent_id"] in kept for it in before.roster["user_agents"]):
+            yield KEPT_AT
 
     def shows_metadata(self, table: str, row: Row) -> bool:
         """Whether a scope shows the metadata of this record."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -47,11 +48,12 @@ def _matches(row: Row, rule: tuple[str, str, frozenset[str]] | None) -> bool:
 
 @dataclass(frozen=True)
 class Grants:
-    """What a vendor was granted: whole districts, and single schools; and with rules."""
+    """What a vendor was granted: whole districts, and single schools; and with rules. `kept`: who is kept from it."""
 
     districts: tuple[str, ...] = ()
     schools: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 _GRADE = ("grades~'05'", "grades", frozenset({"05"}))
@@ -59,6 +61,9 @@ _MATH = ("subjects~'math'", "subjects", frozenset({"math"}))
 _HOME = ("title='Home'", "title", frozenset({"Home"}))
 _BO = ("givenName='Bo'", "given_name", frozenset({"Bo"}))
 
+# Later than every grant of the matrix, and before the departures: what people did since they are kept, it is not told.
+KEPT_AT = datetime(2099, 1, 1, 5, 0, 0, 250_000, UTC)
+_KEPT = ("a-ann", "a-gone", "t-a", "g-a")
 
 # One district alone, two that look alike, one school, a school beside a district, two schools, a foreign district.
 GRANTS = {
@@ -81,6 +86,11 @@ GRANTS = {
             Rule("a", "a-1", None, _MATH, Staff.CLASSES, guardians=True),
             Rule("b", None, _GRADE, _MATH, Staff.NONE, guardians=True),
         ),
+    ),
+    # A student, one who is deleted, a teacher and a guardian, whatever opens them.
+    "district-but-some": Grants(("a",), ("b-1",), kept=_KEPT),
+    "some-classes-but-some": Grants(
+        rules=(Rule("a", None, None, _MATH, Staff.CLASSES, guardians=True),), kept=(*_KEPT, "mix-2")
     ),
 }
 
@@ -122,6 +132,11 @@ class Eyes:
         return self.granted | {orgs[school]["district_id"] for school in self.grants.schools}
 
     @cached_property
+    def before(self) -> Eyes:
+        """What was seen before people were kept from the caller."""
+        return Eyes(replace(self.grants, kept=()), guardians=self.guardians, roster=self.roster)
+
+    @cached_property
     def _groups(self) -> list[Group]:
         return [open_group(rule, self.roster) for rule in self.grants.rules]
 
@@ -159,7 +174,7 @@ class Eyes:
 
     def roles(self, user_id: str) -> list[Row]:
         """The roles of a user that are seen, in their order."""
-        return list(self._iter_roles(user_id))
+        return [] if user_id in self.grants.kept else list(self._iter_roles(user_id))
 
     def _iter_roles(self, user_id: str) -> Iterator[Row]:
         for role in sorted(self.roster["user_roles"], key=lambda row: row["ordinal"]):
@@ -188,7 +203,8 @@ class Eyes:
             for row in self.roster["enrollments"]
             if {row["school_id"], schools.get(row["class_id"])} <= self.granted and row["user_id"] in present
         }
-        return own.union(*(group.enrollments for group in self._groups))
+        kept = {row["sourced_id"] for row in self.roster["enrollments"] if row["user_id"] in self.grants.kept}
+        return own.union(*(group.enrollments for group in self._groups)) - kept
 
     @cached_property
     def demographics(self) -> set[str]:

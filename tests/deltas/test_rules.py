@@ -26,6 +26,10 @@ MOVING = (
     "a role word changes",
     "a student moves",
     "a person leaves",
+    "a person is kept from a vendor",
+    "a person is kept from a vendor",
+    "a student moves",
+    "a person returns to a vendor",
     "a purge",
 )
 RUNS = examples(1, 3, 30)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from flask import Flask
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.kept_people import list_kept
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
@@ -19,7 +20,7 @@ from roster_service.db import tables
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.roster_state import advance_restored_state
-from roster_service.people import end_exclusion, exclude_person, sweep
+from roster_service.people import end_exclusion, exclude_person, keep_person, sweep
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -242,6 +243,11 @@ class World:
             removal = exclude_person(connection, TESTER, kind, sourced_id, self.settings)
         sweep(self.engine, removal, 10)
 
+    def keep(self, name: str, sourced_id: str, *, shown: bool) -> None:
+        """An operator keeps a person from a vendor, or no longer does."""
+        with self.engine.begin() as connection:
+            keep_person(connection, TESTER, self.find_email(name), sourced_id, self.settings, shown=shown)
+
     def end_exclusion(self, kind: ExclusionKind, sourced_id: str) -> None:
         """The next sync brings the person back."""
         with self.engine.begin() as connection:
@@ -405,7 +411,33 @@ def show(world: World, dice: Random) -> None:
             world.load(feed)
 
 
+def keep(world: World, dice: Random) -> str:
+    """A person is kept from a vendor: at times one who is kept already, and then from another one, too."""
+    name = dice.choice(sorted(world.vendors))
+    with world.engine.connect() as connection:
+        people = sorted(connection.scalars(sa.select(tables.users.c.sourced_id)))
+        kept = {(it.sourced_id, it.vendor) for it in list_kept(connection)}
+    chosen = min(kept)[0] if kept and dice.random() < 1 / 3 else dice.choice(people or [""])
+    if chosen in people and (chosen, world.find_email(name)) not in kept:
+        world.keep(name, chosen, shown=False)
+    return name
+
+
+def return_person(world: World, dice: Random) -> str | None:
+    """A person who is kept from a vendor no longer is."""
+    with world.engine.connect() as connection:
+        found = list_kept(connection)
+    if not found:
+        return None
+    kept = dice.choice(found)
+    (name,) = (name for name in world.vendors if world.find_email(name) == kept.vendor)
+    world.keep(name, kept.sourced_id, shown=True)
+    return name
+
+
 RIGHTS: dict[str, Step] = {
+    "a person is kept from a vendor": keep,
+    "a person returns to a vendor": return_person,
     "schools are granted or revoked": change_schools,
     "a district is granted or revoked": change_district,
     "rules change": change_rules,

@@ -226,6 +226,25 @@ group_members = sa.Table(
     sa.Index(None, "group_id", "since"),
 )
 
+# The people who are kept from a vendor, as by a restraining order, whatever its grants open. A row outlives the record
+# of the person, which may come back. Both layers of visibility read it.
+kept_people = sa.Table(
+    "kept_people",
+    metadata,
+    sa.Column("vendor_id", sa.ForeignKey("vendors.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("user_id", CText, primary_key=True),
+    # The stamp of the departures with which the vendor lost the person.
+    sa.Column("since", Stamp, primary_key=True),
+    # The stamp with which the person came back; NULL: the person is kept. The purge deletes what has ended.
+    sa.Column("until", Stamp),
+    # The users who showed the vendor the person as an agent when the person was kept, and those who do since the
+    # return: their records have these stamps, too.
+    sa.Column("named_by", CTexts, nullable=False, server_default=sa.text("'{}'")),
+    # As in visible_orgs.
+    sa.Column("key", UUID, nullable=False),
+    sa.Index(None, "key", "user_id"),
+)
+
 # The feeds of a vendor's visible orgs, each with its state; and, as the row of feed WHOLE, all of them together, with
 # the state of the roster as the vendor sees it. `refresh_visible_orgs` writes these rows too.
 WHOLE = 0

@@ -39,6 +39,9 @@ vendors = sa.Table(
     sa.Column("withheld", CTexts),
     # The instant of the last change of what the vendor may see. A copy of before cannot be kept by deltas.
     sa.Column("floor", Stamp, nullable=False, server_default=sa.text("'epoch'")),
+    # Whether a grant has rules, or a person is or was kept from it: then statements ask for both.
+    # `refresh_visible_orgs` sets it.
+    sa.Column("has_rules", sa.Boolean, nullable=False, server_default=sa.text("false")),
 )
 
 # A table of one row: what applies to the vendors that have nothing of their own.

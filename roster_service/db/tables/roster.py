@@ -329,5 +329,7 @@ departures = sa.Table(
     sa.Column("group_id", sa.Integer, primary_key=True, server_default=sa.text("0")),
     sa.Column("org_id", CText, primary_key=True, server_default=sa.text("''")),
     sa.Column("role", CText, primary_key=True, server_default=sa.text("''")),
+    # The vendor from which the person is kept since then, whom alone it is shown; 0: all.
+    sa.Column("vendor_id", sa.Integer, primary_key=True, server_default=sa.text("0")),
     sa.Index(None, "feed_id", "departed_at"),
 )

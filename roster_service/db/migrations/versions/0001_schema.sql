@@ -350,7 +350,8 @@ CREATE TABLE departures (
     group_id integer DEFAULT 0 NOT NULL,
     org_id text DEFAULT '' NOT NULL COLLATE "C",
     role text DEFAULT '' NOT NULL COLLATE "C",
-    CONSTRAINT pk_departures PRIMARY KEY (type, sourced_id, label_id, group_id, org_id, role)
+    vendor_id integer DEFAULT 0 NOT NULL,
+    CONSTRAINT pk_departures PRIMARY KEY (type, sourced_id, label_id, group_id, org_id, role, vendor_id)
 );
 
 CREATE INDEX ix_departures_feed_id_departed_at ON departures (feed_id, departed_at);
@@ -375,6 +376,7 @@ CREATE TABLE vendors (
     rostering_at_once integer,
     withheld text[] COLLATE "C",
     floor timestamptz(3) NOT NULL DEFAULT 'epoch',
+    has_rules boolean NOT NULL DEFAULT false,
     CONSTRAINT pk_vendors PRIMARY KEY (id),
     CONSTRAINT uq_vendors_email UNIQUE (email)
 );
@@ -584,6 +586,20 @@ CREATE TABLE visible_groups (
 );
 
 ALTER TABLE visible_groups ENABLE ROW LEVEL SECURITY;
+
+CREATE TABLE kept_people (
+    vendor_id integer NOT NULL,
+    user_id text NOT NULL COLLATE "C",
+    since timestamptz(3) NOT NULL,
+    until timestamptz(3),
+    named_by text[] DEFAULT '{}' NOT NULL COLLATE "C",
+    key uuid NOT NULL,
+    CONSTRAINT pk_kept_people PRIMARY KEY (vendor_id, user_id, since),
+    CONSTRAINT fk_kept_people_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
+);
+
+CREATE INDEX ix_kept_people_key_user_id ON kept_people (key, user_id);
+ALTER TABLE kept_people ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE visible_feeds (
     vendor_id integer NOT NULL,

@@ -38,7 +38,7 @@ BEGIN
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
         state.revision, state.as_of, state.deletions_since,
-        EXISTS (SELECT FROM visible_groups own WHERE own.vendor_id = admitted.id)
+        admitted.has_rules
     FROM visible_feeds state WHERE state.vendor_id = admitted.id AND state.feed_id = 0;
 END
 $$;

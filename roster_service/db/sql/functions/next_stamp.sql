@@ -6,7 +6,8 @@ LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
         date_trunc('milliseconds', clock_timestamp()),
         interval '1 millisecond' + (SELECT as_of FROM roster_state),
         interval '1 millisecond' + (SELECT max(floor) FROM vendors),
-        interval '1 millisecond' + (SELECT max(floor) FROM oauth_clients)
+        interval '1 millisecond' + (SELECT max(floor) FROM oauth_clients),
+        interval '1 millisecond' + (SELECT max(greatest(since, until)) FROM kept_people)
     )
 $$;
 REVOKE ALL ON FUNCTION next_stamp FROM PUBLIC;

@@ -5,6 +5,7 @@
 -- could take the two in different order, and deadlock.
 --
 -- The vendor's floor moves if another set of known orgs, or of known feeds, is visible than before: no stamp tells of that.
+-- A person who is kept from the vendor moves none: such a change has stamps and departures for the vendor alone.
 -- `new_orgs`: the orgs that the transaction has added; their records have its stamp, so they move no floor, and neither
 -- does an org that the transaction has deleted.
 CREATE OR REPLACE FUNCTION refresh_visible_orgs(vendor integer, new_orgs text[] DEFAULT '{}') RETURNS void
@@ -55,6 +56,12 @@ BEGIN
             SELECT FROM visible_groups known WHERE known.vendor_id = vendor AND known.group_id = wanted.group_id
         )
     ) INTO has_other_groups;
+    UPDATE kept_people kept SET key = current_key WHERE kept.vendor_id = vendor AND kept.key <> current_key;
+    UPDATE vendors asked SET has_rules = NOT asked.has_rules
+    WHERE asked.id = vendor AND asked.has_rules <> (
+        EXISTS (SELECT FROM visible_groups own WHERE own.vendor_id = vendor)
+        OR EXISTS (SELECT FROM kept_people kept WHERE kept.vendor_id = vendor)
+    );
     WITH wanted AS (
         SELECT org.sourced_id AS org_id, org.feed_id, org.district_id,
             org.sourced_id = ANY (plain_schools) OR coalesce(org.district_id = ANY (plain_districts), false) AS granted,
@@ -177,7 +184,10 @@ BEGIN
     ), whole AS (
         SELECT 0 AS feed_id, jsonb_agg(jsonb_build_array(parts.feed_id, parts.listed) ORDER BY parts.feed_id) AS listed,
             coalesce(max(parts.revision), state.revision) AS revision,
-            greatest(coalesce(max(parts.as_of), state.as_of), current_floor) AS as_of,
+            greatest(
+                coalesce(max(parts.as_of), state.as_of), current_floor,
+                (SELECT max(greatest(kept.since, kept.until)) FROM kept_people kept WHERE kept.vendor_id = vendor)
+            ) AS as_of,
             greatest(
                 coalesce(max(parts.deletions_since), state.deletions_since), current_floor,
                 (SELECT max(feed.deletions_since) FROM feeds feed WHERE feed.id = ANY (lost))
@@ -189,6 +199,9 @@ BEGIN
             jsonb_build_array(
                 state.salt, part.feed_id, part.listed, ARRAY(
                     SELECT seen.group_id FROM visible_groups seen WHERE seen.vendor_id = vendor ORDER BY seen.group_id
+                ), ARRAY(
+                    SELECT jsonb_build_array(kept.user_id, extract(epoch FROM kept.since), extract(epoch FROM kept.until))
+                    FROM kept_people kept WHERE kept.vendor_id = vendor ORDER BY kept.user_id, kept.since
                 ),
                 CASE WHEN current_floor >= part.first_departure THEN current_floor END
             )::text, 'UTF8'

@@ -2,7 +2,8 @@
 -- setting that was not set, or is left from another transaction of the session, reads as NULL: then no guardian is
 -- visible. PostgreSQL evaluates the scalar subquery once a statement. A policy that reads another table gets the rows
 -- that the other table's policy shows. The CASE keeps the planner from guessing that the condition halves the rows: the
--- query filter has left visible ones only.
+-- query filter has left visible ones only. No role is visible of a person who is kept from the vendor: the first EXISTS
+-- is asked once a statement, and ends the question for a vendor from which nobody is.
 CREATE POLICY visible ON user_roles FOR SELECT USING (CASE WHEN
     (
         EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = user_roles.org_id AND seen.granted)
@@ -14,5 +15,8 @@ CREATE POLICY visible ON user_roles FOR SELECT USING (CASE WHEN
     )
     AND (role NOT IN ('guardian', 'parent', 'relative')
         OR (SELECT NULLIF(current_setting('roster.guardians', true), '')::boolean))
+    AND NOT ((SELECT EXISTS (SELECT FROM kept_people)) AND EXISTS (
+        SELECT FROM kept_people kept WHERE kept.user_id = user_roles.user_id AND kept.until IS NULL
+    ))
 THEN 1 ELSE 0 END <> 0);
 ALTER TABLE user_roles ENABLE ROW LEVEL SECURITY;
