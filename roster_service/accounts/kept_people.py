@@ -89,7 +89,9 @@ def forget_kept(connection: sa.Connection, sourced_id: str) -> None:
     """Forgets from whom a person is and was kept, because the person is erased."""
     left = sa.func.array_remove(kept_people.c.named_by, sourced_id, type_=CTexts)
     connection.execute(
-        sa.update(kept_people).where(sa.any_(kept_people.c.named_by) == sourced_id).values(named_by=left)
+        sa.update(kept_people)
+        .where(sa.literal(sourced_id, CText) == sa.any_(kept_people.c.named_by))
+        .values(named_by=left)
     )
     gone = sa.delete(kept_people).where(kept_people.c.user_id == sourced_id).returning(kept_people.c.vendor_id)
     refresh_visible_orgs(connection, *set(connection.scalars(gone)))

@@ -126,6 +126,8 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("person lift", "spr-student-1", "--yes")
     change("person hide", "spr-student-2", "--yes")
     change("person show", "spr-student-2", "--yes")
+    change("person hide", "spr-student-3", "--from", VENDOR, "--yes")
+    change("person show", "spr-student-3", "--from", VENDOR, "--yes")
     change("feed set", "springfield", "--disable")
     change("feed pause", "springfield", "--until", "2099-08-31", "--reason", REASON)
     change("feed resume", "springfield")

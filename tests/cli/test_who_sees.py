@@ -16,6 +16,7 @@ from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
+from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
@@ -82,6 +83,27 @@ def test_a_person_is_listed_with_the_vendors_that_see_the_person(
     answer: Answer, person: str, seen_by: set[str]
 ) -> None:
     assert {row["vendor"] for row in answer("access", "--person", person)} == seen_by
+
+
+@pytest.mark.usefixtures("credentials")
+def test_a_kept_person_is_not_seen_and_the_reason_says_so(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
+    kept = answer("person", "hide", "spr-student-1", "--from", NARROW, "--yes")
+    assert kept == {
+        "sourced_id": "spr-student-1", "vendor": NARROW, "kept": True, "dry_run": False, "recipients": [],
+    }  # fmt: skip
+    assert {row["vendor"] for row in answer("access", "--person", "spr-student-1")} == {CLOSED, WIDE}
+    shown = roster("access", "--vendor", NARROW, "--person", "spr-student-1").stdout
+    assert shown.startswith(f"{NARROW} does not see it: the person is kept from this vendor")
+    (listed,) = answer("person", "list")
+    assert (listed["kind"], listed["sourced_id"], listed["vendor"]) == ("kept", "spr-student-1", NARROW)
+    with engine.connect() as connection:
+        verdicts = [
+            it for it in list_verdicts(connection, "spr-student-1") if it.vendor == NARROW and it.kind == "user"
+        ]
+    assert verdicts
+    assert {(it.shown, it.reason) for it in verdicts} == {(False, "the person is kept from this vendor")}
+    answer("person", "show", "spr-student-1", "--from", NARROW, "--yes")
+    assert {row["vendor"] for row in answer("access", "--person", "spr-student-1")} == {CLOSED, NARROW, WIDE}
 
 
 @pytest.mark.usefixtures("credentials")

@@ -10,6 +10,7 @@ from oneroster_filter import Kind
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
+from roster_service.roster.references import PERSONS
 from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
@@ -140,6 +141,25 @@ def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Versio
             assert_limited(make_found_page_statement(shape, found), record, 2)
         assert_limited(make_ordered_page_statement(shape), record, 1)
         assert_limited(make_record_statement(shape), record, 1)
+
+
+@in_one_test
+@EACH_PATH
+@EACH_VERSION
+def test_a_vendor_without_rules_pays_for_none(endpoint: Endpoint, version: Version) -> None:
+    """No statement asks for the groups, or the kept people, of a vendor that has neither."""
+    record, ids = version.records[endpoint.resource], dict.fromkeys(endpoint.ids, "id")
+
+    def find_tables(rights: ContentRights) -> set[str]:
+        made = make_plan(params(filter="sourcedId!='x'"), record, rights, endpoint.path_filter, ids)
+        statements = (matching_of(made), page_of(made), positions_of(made), make_record_statement(made.shape))
+        texts = " ".join(compile_sql(statement)[0] for statement in statements)
+        return {table for table in ("group_members", "kept_people") if table in texts}
+
+    assert find_tables(ALL) == set()
+    if record.table in PERSONS:
+        ruled = dataclasses.replace(ALL, viewer=Viewer.RULED_VENDOR)
+        assert find_tables(ruled) == {"group_members", "kept_people"}
 
 
 @RECORDS
