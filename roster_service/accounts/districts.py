@@ -29,6 +29,7 @@ from roster_service.db.tables import (
 )
 from roster_service.errors import CommandError
 from roster_service.roster.visibility import has_row
+from roster_service.roster.vocabulary import GRADES
 
 DISTRICT, SCHOOL, ACTIVE, STUDENT = "district", "school", "active", "student"
 
@@ -157,6 +158,33 @@ def count_students(connection: sa.Connection, district_id: str, schools: Sequenc
     if schools is not None:
         counted = counted.where(user_roles.c.org_id == sa.any_(sa.literal(list(schools), CTexts)))
     return connection.scalar(counted) or 0
+
+
+def list_grades(connection: sa.Connection, district_id: str | None, schools: Sequence[str]) -> list[str]:
+    """Lists the grades of the active students with a role at these schools of a district, or at any org of it (none);
+    of all users without a district. The codes of CEDS are in their order, before other texts."""
+    lists = sa.select(users.c.grades).where(users.c.status == ACTIVE).distinct()
+    if district_id is not None:
+        at_schools = [user_roles.c.org_id.in_(schools)] if schools else []
+        held = sa.select(user_roles.c.user_id).where(*_are_students(district_id), *at_schools)
+        lists = lists.where(users.c.sourced_id.in_(held))
+    codes = {code for found in connection.scalars(lists) for code in found or ()}
+    order = {code: number for number, code in enumerate(GRADES.words)}
+    return sorted(codes, key=lambda code: (order.get(code, len(order)), code))
+
+
+def list_subjects(connection: sa.Connection, district_id: str | None, schools: Sequence[str], most: int) -> list[str]:
+    """Lists the subjects of the most active classes of these schools of a district, or of all of it (none), or of all
+    districts (None), by name. `most`: how many at most."""
+    subject = sa.func.unnest(classes.c.subjects, type_=sa.Text)
+    own = [classes.c.status == ACTIVE]
+    if schools:
+        own.append(classes.c.school_id.in_(schools))
+    elif district_id is not None:
+        own.append(classes.c.school_id.in_(sa.select(orgs.c.sourced_id).where(orgs.c.district_id == district_id)))
+    named = sa.select(subject.label("name")).where(*own).subquery()
+    found = sa.select(named.c.name).group_by(named.c.name).order_by(sa.func.count().desc(), named.c.name).limit(most)
+    return sorted(connection.scalars(found))
 
 
 def _are_students(district_id: str) -> tuple[sa.ColumnElement[bool], ...]:

@@ -98,7 +98,7 @@ def _add_grant(connection: sa.Connection, vendor: Vendor, wanted: Grant, *, even
         return
     make_group(connection, grant_id, None)
     found = count_members(connection, grant_id)
-    if not even_nothing and not (found.get("users") and found.get("classes")):
+    if not even_nothing and not (found.get("students") and found.get("classes")):
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.items())) or "nothing"
         raise CommandError(
             f"these rules open {counts} of {wanted.school_id or wanted.district_id} now; with --yes they are kept, in "

@@ -30,7 +30,17 @@ from roster_service.console.frame import add_headers, make_csv, make_json, rende
 from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
 from roster_service.console.screen import Form, Screen
 from roster_service.console.screens import FORMS, SCREENS, find_place, list_menu
-from roster_service.console.visit import Download, Moved, Outcome, Submission, Tools, Visit, make_once, open_reading
+from roster_service.console.visit import (
+    Again,
+    Download,
+    Moved,
+    Outcome,
+    Submission,
+    Tools,
+    Visit,
+    make_once,
+    open_reading,
+)
 from roster_service.db.instants import name_zone
 from roster_service.errors import CommandError, SentBeforeError, TooManyTriesError
 from roster_service.feeds.export_previews import Upload
@@ -184,29 +194,31 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
     except SentBeforeError as error:
         return _make_signed_in_page("made", signed_in, 200, title="This was made before", content=error)
     except CommandError as error:
-        return _show_refused(screen, submission, error)
-    return _show_outcome(outcome, signed_in)
+        status = 429 if isinstance(error, TooManyTriesError) else 422
+        response = _show_again(screen, submission, status, error=str(error))
+        if isinstance(error, TooManyTriesError):
+            response.headers["Retry-After"] = str(error.seconds)
+        return response
+    return _show_outcome(screen, submission, outcome)
 
 
-def _show_refused(screen: Screen, sent: Submission, error: CommandError) -> Response:
-    """Shows the screen of a form again, with the reason why it was refused."""
-    status = 429 if isinstance(error, TooManyTriesError) else 422
-    with open_reading(sent.tools.owner) as connection:
-        visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
-        response = _show_screen(screen, visit, status, error=str(error))
-    if isinstance(error, TooManyTriesError):
-        response.headers["Retry-After"] = str(error.seconds)
-    return response
-
-
-def _show_outcome(outcome: Outcome, signed_in: SignedIn) -> Response:
+def _show_outcome(screen: Screen, sent: Submission, outcome: Outcome) -> Response:
+    if isinstance(outcome, Again):
+        return _show_again(screen, sent, 200, error=None)
     if isinstance(outcome, Moved):
         if outcome.message is not None:
             flash(outcome.message)
         return redirect(ROOT + outcome.path, 303)
     if isinstance(outcome, Download):
         return send_file(outcome.file, "application/zip", as_attachment=True, download_name=outcome.name)
-    return _make_signed_in_page(outcome.template, signed_in, 200, title=outcome.title, content=outcome.content)
+    return _make_signed_in_page(outcome.template, sent.signed_in, 200, title=outcome.title, content=outcome.content)
+
+
+def _show_again(screen: Screen, sent: Submission, status: int, error: str | None) -> Response:
+    """Shows the screen of a form with the values that were sent."""
+    with open_reading(sent.tools.owner) as connection:
+        visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
+        return _show_screen(screen, visit, status, error)
 
 
 def _show_screen(screen: Screen, visit: Visit, status: int, error: str | None) -> Response:

@@ -166,4 +166,10 @@ class Download:
     file: IO[bytes]
 
 
-Outcome = Moved | Shown | Download
+@dataclass(frozen=True)
+class Again:
+    """The outcome of a form whose screen is shown again with its values, and what follows from them. Nothing is
+    saved."""
+
+
+Outcome = Moved | Shown | Download | Again

@@ -129,10 +129,11 @@ def _add_wanted(connection: sa.Connection, rows: Rows) -> None:
 
 
 def count_members(connection: sa.Connection, grant_id: int) -> dict[str, int]:
-    """Returns how many records of each type the group of a grant has."""
+    """Returns how many records of each type the group of a grant has; students apart from other users."""
     number = sa.func.count(sa.distinct(group_members.c.sourced_id)).label("number")
-    rows = sa.select(group_members.c.type, number).where(group_members.c.group_id == grant_id)
-    return {row.type: row.number for row in connection.execute(rows.group_by(group_members.c.type))}
+    kind = sa.case((group_members.c.role == "student", "students"), else_=group_members.c.type).label("kind")
+    rows = sa.select(kind, number).where(group_members.c.group_id == grant_id)
+    return {row.kind: row.number for row in connection.execute(rows.group_by(sa.text("kind")))}
 
 
 def _members(table: sa.Table, found: sa.TableClause = WANTED, *roles: str) -> sa.Select[str]:

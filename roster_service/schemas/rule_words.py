@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from oneroster_filter import Clause, FilterError, Operator, Or, clauses, parse
+from oneroster_filter import Clause, F, Operator, Or, all_of, clauses, parse, to_text
 from oneroster_filter.nodes import ExtraOperator
 
 # The field and the operator of a clause.
@@ -31,14 +31,19 @@ def name_classes(filter_: str) -> str:
     return _name(filter_, _OF_CLASSES) or f"classes with {filter_}"
 
 
-def list_items(filter_: str | None, field: str) -> Sequence[str] | None:
-    """Returns the items of a filter that asks for one of a list, `FIELD~'a,b'`, and for nothing else; None for another
-    filter."""
-    try:
-        made = None if filter_ is None else parse(filter_)
-    except FilterError:
-        return None
-    return _split(made.value) if isinstance(made, Clause) and _key(made) == (field, Operator.CONTAINS) else None
+def read_parts(filter_: str | None) -> Mapping[str, str]:
+    """Returns the values of a filter by field, if each clause asks for `FIELD~'VALUE'`, all must hold, and no field
+    comes twice; none for another filter, and without one."""
+    made = None if filter_ is None else parse(filter_)
+    parts = () if made is None or isinstance(made, Or) else clauses(made)
+    found = {part.subject: part.value for part in parts if part.operator is Operator.CONTAINS}
+    return found if len(found) == len(parts) else {}
+
+
+def make_filter(parts: Mapping[str, str]) -> str | None:
+    """Returns the filter of which `read_parts` returns these values; None for no values."""
+    made = [F(field).contains(value) for field, value in parts.items() if value]
+    return to_text(all_of(*made)) if made else None
 
 
 def name_grades(codes: Sequence[str]) -> str:
@@ -69,7 +74,8 @@ def _key(clause: Clause) -> _Key:
     return clause.subject, clause.operator
 
 
-def _split(value: str) -> Sequence[str]:
+def split_items(value: str) -> Sequence[str]:
+    """Returns the items of a list in a filter."""
     return [item.strip() for item in value.split(",")]
 
 
@@ -78,15 +84,15 @@ def _join(parts: Sequence[str], word: str) -> str:
 
 
 def _name_subjects(value: str) -> str:
-    return _join([name if name.isupper() else name.lower() for name in _split(value)], "or")
+    return _join([name if name.isupper() else name.lower() for name in split_items(value)], "or")
 
 
 # The words of a clause, from its value.
 _OF_STUDENTS: Mapping[_Key, Callable[[str], str]] = {
-    ("grades", Operator.CONTAINS): lambda value: name_grades(_split(value)),
+    ("grades", Operator.CONTAINS): lambda value: name_grades(split_items(value)),
 }
 _OF_CLASSES: Mapping[_Key, Callable[[str], str]] = {
-    ("grades", Operator.CONTAINS): lambda value: f"classes of {name_grades(_split(value))}",
+    ("grades", Operator.CONTAINS): lambda value: f"classes of {name_grades(split_items(value))}",
     ("subjects", Operator.CONTAINS): _name_subjects,
     ("title", Operator.CONTAINS): "classes with “{}” in the title".format,
     ("title", Operator.EQUAL): "classes “{}”".format,

@@ -24,6 +24,8 @@ from tests.console.conftest import Browser, Console, name_operator
 
 HOSTILE = '<script>alert(1)</script>"><b>x'
 DISTRICT = "spr-district"
+# What the form sends for all records of the chosen schools.
+ALL = {"staff": "all", "guardians": "yes"}
 
 
 @pytest.fixture
@@ -117,8 +119,8 @@ def test_the_form_of_a_district_sets_its_grants(
     number = add_vendor(console, f"grants-{len(expected)}-{form['extent']}")
     path = f"/vendors/{number}/grants/{DISTRICT}"
     for before in ({"extent": "whole"}, {"extent": "some", "school": ["spr-high"]}):
-        owner.send(f"{path}/set", **before)
-        sent = owner.send(f"{path}/set", **form)
+        owner.send(f"{path}/set", **before, **ALL)
+        sent = owner.send(f"{path}/set", **form, **ALL)
         assert sent.status_code == 303, sent.text
         assert read_grants(console, number) == expected
 
@@ -130,6 +132,14 @@ REFUSED = {
     "the district, but a school is checked": ({"extent": "whole", "school": ["spr-high"]}, "Schools are checked"),
     "single schools, but none": ({"extent": "some"}, "Choose at least one school, or nothing"),
     "a school of another district": ({"extent": "some", "school": ["shv-north"]}, "There is no school"),
+    "no choice of staff": ({"extent": "whole", "staff": ""}, "Choose which staff the vendor may see"),
+    "boxes and a filter": (
+        {"extent": "whole", "grade": ["03"], "students": "grades~'03'"},
+        "Students are chosen by boxes or words, and by a filter",
+    ),
+    "a filter that means nothing": ({"extent": "whole", "classes": "noSuchField='x'"}, "noSuchField"),
+    "no filter": ({"extent": "whole", "classes": HOSTILE}, "column 1"),
+    "rules that open nothing": ({"extent": "whole", "students": "grades~'99'"}, "even if they open nothing"),
     "a hostile school": ({"extent": "some", "school": [HOSTILE]}, "There is no school"),
 }
 
@@ -140,8 +150,8 @@ def test_a_wrong_form_of_a_district_changes_nothing_and_says_why(
 ) -> None:
     number = add_vendor(console, f"refused-{len(str(form))}-{len(reason)}-{form.get('extent')}")
     path = f"/vendors/{number}/grants/{DISTRICT}"
-    owner.send(f"{path}/set", extent="whole")
-    sent = owner.send(f"{path}/set", **form)
+    owner.send(f"{path}/set", extent="whole", **ALL)
+    sent = owner.send(f"{path}/set", **{**ALL, **form})
     assert sent.status_code == 422
     assert reason in sent.text
     assert HOSTILE not in sent.text

@@ -20,6 +20,8 @@ from roster_service.db.tables import changes, oauth_clients
 from tests.console.conftest import Browser, Console
 from tests.console.test_statements import read
 
+# What the form sends for all records of the chosen schools.
+ALL = {"staff": "all", "guardians": "yes"}
 FORM: dict[str, Any] = {
     "name": "Reader",
     "product": "students-teachers",
@@ -27,6 +29,7 @@ FORM: dict[str, Any] = {
     "district": ["shv-district"],
     "school": ["spr-district\tspr-elementary"],
     "withhold": ["email", "birthDate"],
+    **ALL,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roster_service.schemas.rule_words import list_items
+from roster_service.schemas.rule_words import make_filter, read_parts
 from roster_service.schemas.sharing_rules import Rules, Staff
 
 
@@ -33,15 +33,24 @@ def test_all_of_the_rules_are_described() -> None:
 
 
 @pytest.mark.parametrize(
-    ("filter_", "items"),
+    ("filter_", "parts"),
     [
-        ("grades~'06, 07'", ["06", "07"]),
-        ("grades='06'", None),
-        ("grades~'06' OR grades~'07'", None),
-        ("subjects~'06'", None),
-        ("grades~", None),
-        (None, None),
+        ("grades~'06, 07'", {"grades": "06, 07"}),
+        ("subjects~'Maths' AND title~'it''s'", {"subjects": "Maths", "title": "it's"}),
+        ("subjects~'Maths' AND title='A'", {}),
+        ("grades='06'", {}),
+        ("grades~'06' OR title~'07'", {}),
+        ("title~'A' AND title~'B'", {}),
+        (None, {}),
     ],
 )
-def test_a_filter_is_read_as_boxes_if_it_asks_for_nothing_else(filter_: str | None, items: list[str] | None) -> None:
-    assert list_items(filter_, "grades") == items
+def test_a_filter_is_read_as_a_form_if_boxes_and_texts_say_all_of_it(
+    filter_: str | None, parts: dict[str, str]
+) -> None:
+    assert read_parts(filter_) == parts
+    if parts:
+        assert make_filter(parts) == filter_
+
+
+def test_a_form_without_values_is_no_filter() -> None:
+    assert make_filter({"grades": "", "title": ""}) is None

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import quote, urlencode
 
 from roster_service.accounts import vendor_rights
 from roster_service.accounts.districts import count_students, list_named_districts, list_school_names
-from roster_service.accounts.vendors import Vendor, find_vendor_by_id
+from roster_service.accounts.vendors import Grant, Vendor, find_vendor_by_id
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.list_pages import Paged, cut_page
+from roster_service.console.rule_forms import RuleForm, make_rule_form, read_preview, read_rules
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor
 from roster_service.console.vendor_words import make_district_access
-from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.console.visit import Again, Moved, Outcome, Submission, Visit
 from roster_service.errors import CommandError
+from roster_service.feeds.sharing_previews import Preview
 
 # What the checkboxes of the grants send.
 WHOLE, SOME, NOTHING = "whole", "some", "nothing"
@@ -35,17 +36,24 @@ class School:
 
 @dataclass(frozen=True)
 class Choice:
-    """The grants of one district, as the form has them. `extent`: `whole`, `some` or `nothing`; `students`: that the
-    choice opens, `now`: that the present grants open; `contradiction`: between its parts, None if there is none."""
+    """The grants of one district, as the form has them. `extent`: `whole`, `some` or `nothing`; `rules`: those that the
+    form has; `students`: that the choice opens, `now`: that the present grants open; `preview`: all that it opens, if
+    it or a present grant has rules; `present`: the rules of the present grants, in words; `only`: the words for the
+    rules of the form, None without rules; `problem`: a contradiction between its parts, or what is wrong with a filter,
+    None if nothing is."""
 
     vendor: Vendor
     district_id: str
     district: str
     extent: str
     schools: Sequence[School]
+    rules: RuleForm
     students: int
     now: int
-    contradiction: str | None
+    preview: Preview | None
+    present: Sequence[str]
+    only: str | None
+    problem: str | None
 
 
 @dataclass(frozen=True)
@@ -88,39 +96,49 @@ def read_choice(visit: Visit) -> Choice:
     """Reads the grants of a district: those of the query string, if it has some, else the present ones."""
     connection, district_id = visit.connection, visit.place["district"]
     vendor = find_vendor_by_id(connection, visit.place["vendor"])
-    present = [grant.school_id for grant in vendor.grants if grant.district_id == district_id]
-    is_whole = None in present
+    granted = vendor.list_grants(district_id)
+    present = [item.school_id for item in granted]
+    ruled = [item.rules for item in granted if item.rules is not None]
     extent = visit.get("extent")
     if extent is None:
-        extent, chosen = (
-            (WHOLE if is_whole else SOME if present else NOTHING),
-            {school_id for school_id in present if school_id},
-        )
+        extent = WHOLE if None in present else SOME if present else NOTHING
+        chosen = {school_id for school_id in present if school_id}
     else:
         chosen = {*visit.lists("school")}
     schools = [School(*row, checked=row[0] in chosen) for row in list_school_names(connection, district_id)]
     names = {district.sourcedId: district.words for district in list_named_districts(connection)}
-    granted = None if is_whole else [school_id for school_id in present if school_id is not None]
-    wanted = (
-        None
-        if extent == WHOLE
-        else []
-        if extent == NOTHING
-        else [school.sourced_id for school in schools if school.checked]
-    )
-    students = count_students(connection, district_id, wanted)
-    now = students if granted == wanted else count_students(connection, district_id, granted)
-    name = names.get(district_id, district_id)
-    contradiction = _CONTRADICTION if extent != SOME and chosen else None
+    checked = [school.sourced_id for school in schools if school.checked] if extent == SOME else []
+    places: list[str | None] = [None] if extent == WHOLE else [*checked]
+    form = make_rule_form(connection, visit, ruled[0] if ruled else None, district_id, checked)
+    rules, preview = ruled[0] if ruled else None, None
+    problem = _CONTRADICTION if extent != SOME and chosen else None
+    try:
+        rules = rules if visit.get("staff") is None else read_rules(visit)
+        if rules is not None or ruled:
+            wanted = [Grant(district_id, place, rules=rules) for place in places]
+            preview = read_preview(visit.tools, granted, granted if visit.get("extent") is None else wanted)
+    except CommandError as error:
+        problem = str(error)
+    if preview is not None:
+        students, now = preview.counts[0].then, preview.counts[0].now
+    else:
+        before = None if None in present else [school_id for school_id in present if school_id is not None]
+        after = None if extent == WHOLE else checked
+        students = count_students(connection, district_id, after)
+        now = students if before == after else count_students(connection, district_id, before)
     return Choice(
         vendor=vendor,
         district_id=district_id,
-        district=name,
+        district=names.get(district_id, district_id),
         extent=extent,
         schools=schools,
+        rules=form,
         students=students,
         now=now,
-        contradiction=contradiction,
+        preview=preview,
+        present=list(dict.fromkeys(item.describe() for item in ruled)),
+        only=None if rules is None else rules.describe(),
+        problem=problem,
     )
 
 
@@ -134,20 +152,19 @@ def set_district(sent: Submission) -> Outcome:
     if extent != SOME and schools:
         raise CommandError(f"{_CONTRADICTION}; choose “only the schools checked here”, or uncheck them")
     wanted = None if extent == WHOLE else schools if extent == SOME else []
+    rules = None if extent == NOTHING else read_rules(sent)
+    even_nothing = sent.get("even_nothing") == "yes"
     with sent.change() as connection:
         vendor = find_vendor(sent)
-        if wanted != [] and any(item.rules for item in vendor.list_grants(sent.place["district"])):
-            # It would open what the rules keep closed.
-            raise CommandError("the grant of this district has rules; change it with `roster vendor grant`")
-        vendor_rights.set_district_grant(connection, sent.actor, vendor.email, sent.place["district"], wanted)
+        vendor_rights.set_district_grant(
+            connection, sent.actor, vendor.email, sent.place["district"], wanted, rules, even_nothing=even_nothing
+        )
     return Moved(f"/vendors/{vendor.id}", f"The access of {vendor.name} has changed. Its older tokens have ended.")
 
 
-def show_effect(sent: Submission) -> Outcome:
+def show_effect(_sent: Submission) -> Outcome:
     """Shows what the form of a district would open, and sets nothing: the way without script."""
-    chosen = [("extent", sent.get("extent") or NOTHING), *(("school", school_id) for school_id in sent.lists("school"))]
-    place = f"/vendors/{find_vendor(sent).id}/grants/{quote(sent.place['district'], safe='')}"
-    return Moved(f"{place}?{urlencode(chosen)}", None)
+    return Again()
 
 
 _VIEWER = OperatorRole.VIEWER

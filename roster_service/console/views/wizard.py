@@ -13,18 +13,21 @@ from roster_service.accounts.districts import DistrictName, list_named_districts
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.secret_links import DAYS, LINK_PATH, make_link
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
-from roster_service.accounts.vendors import Vendor
+from roster_service.accounts.vendors import Grant, Vendor
 from roster_service.auth.scopes import PRESETS
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
+from roster_service.console.rule_forms import RuleForm, Values, make_rule_form, read_preview, read_rules
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, show_key
 from roster_service.console.views.clients import find_client
-from roster_service.console.visit import Outcome, Shown, Submission, Visit
+from roster_service.console.visit import Again, Outcome, Shown, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.feeds import list_feeds
+from roster_service.feeds.sharing_previews import Preview
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules
 from roster_service.schemas.versions import VERSIONS
 
 # What the form sends for a product that speaks the vendor interface, beside the presets of OneRoster.
@@ -44,7 +47,9 @@ class DistrictSchools:
 @dataclass(frozen=True)
 class Wizard:
     """The form. `held`: (feed, run) of first loads that wait for a decision: their schools are not in the roster yet;
-    `withholdable`: the words for the parts of people that can be withheld, `withheld`: those that are by default."""
+    `withholdable`: the words for the parts of people that can be withheld, `withheld`: those that are by default;
+    `chosen`: by name of a box, the values that are checked; `only`: the words for the rules, `preview`: what the choice
+    opens, `problem`: why there is none; None in a form that nobody has filled in."""
 
     districts: Sequence[DistrictSchools]
     held: Sequence[tuple[str, int]]
@@ -52,6 +57,11 @@ class Wizard:
     versions: Sequence[str]
     withholdable: Mapping[str, str]
     withheld: Sequence[str]
+    chosen: Mapping[str, Sequence[str]]
+    rules: RuleForm
+    only: str | None
+    preview: Preview | None
+    problem: str | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,15 @@ def read_wizard(visit: Visit) -> Wizard:
     named = list_named_districts(connection)
     is_short = sum(district.schools for district in named) <= MOST_SCHOOLS
     default = set(read_withheld_default(connection))
+    withheld = [part.name for part in PARTS.values() if part.fields and default.issuperset(part.fields)]
+    rules, preview, problem = None, None, None
+    if visit.get("staff") is not None:
+        try:
+            rules = read_rules(visit)
+            wanted = _list_wanted(_read_grants(visit), rules)
+            preview = read_preview(visit.tools, [], wanted) if wanted else None
+        except CommandError as error:
+            problem = str(error)
     return Wizard(
         districts=[
             DistrictSchools(district, list_school_names(connection, district.sourcedId) if is_short else ())
@@ -84,7 +103,13 @@ def read_wizard(visit: Visit) -> Wizard:
         presets={name: preset.words for name, preset in PRESETS.items()},
         versions=[version.prefix for version in reversed(VERSIONS)],
         withholdable={part.name: part.words for part in PARTS.values() if part.fields},
-        withheld=[part.name for part in PARTS.values() if part.fields and default.issuperset(part.fields)],
+        withheld=withheld,
+        chosen={name: visit.lists(name) for name in ("flag", "district", "school")}
+        | {"withhold": withheld if visit.get("staff") is None else visit.lists("withhold")},
+        rules=make_rule_form(connection, visit, None, None, ()),
+        only=None if rules is None else rules.describe(),
+        preview=preview,
+        problem=problem,
     )
 
 
@@ -111,8 +136,12 @@ def add_vendor(sent: Submission) -> Outcome:
         fields = _read_withheld(sent)
         if set(fields) != set(read_withheld_default(connection)):
             change_withheld(connection, sent.actor, vendor.email, fields)
-        for district, schools in _read_grants(sent).items():
-            vendor_rights.set_district_grant(connection, sent.actor, vendor.email, district, schools)
+        grants, even_nothing = _read_grants(sent), sent.get("even_nothing") == "yes"
+        rules = read_rules(sent) if grants else None
+        for district, schools in grants.items():
+            vendor_rights.set_district_grant(
+                connection, sent.actor, vendor.email, district, schools, rules, even_nothing=even_nothing
+            )
         if product == STUDENTS:
             flags = [flag for flag in PermissionFlag if flag.value in sent.lists("flag")]
             vendor_rights.set_flags(connection, sent.actor, vendor.email, flags)
@@ -123,6 +152,11 @@ def add_vendor(sent: Submission) -> Outcome:
         scopes = PRESETS[product or ""].list_scopes(sent.get("version") or "")
         made = clients.add_client(connection, sent.actor, vendor.email, name, scopes)
         return _show_letter(sent, connection, made.client_id, name)
+
+
+def show_effect(_sent: Submission) -> Outcome:
+    """Shows what the form would open, and saves nothing."""
+    return Again()
 
 
 def send_link(sent: Submission) -> Outcome:
@@ -161,7 +195,15 @@ def _read_withheld(sent: Submission) -> Sequence[WithheldField]:
     return [field for field in WithheldField if any(field in fields for fields in chosen)]
 
 
-def _read_grants(sent: Submission) -> dict[str, list[str] | None]:
+def _list_wanted(grants: Mapping[str, Sequence[str] | None], rules: Rules | None) -> list[Grant]:
+    return [
+        Grant(district, school, rules=rules)
+        for district, schools in grants.items()
+        for school in ([None] if schools is None else schools)
+    ]
+
+
+def _read_grants(sent: Values) -> dict[str, list[str] | None]:
     """The grants of the form: by district, the schools, None for all of it. A school is sent behind its district
     and a tab, which no id has and every browser keeps."""
     grants: dict[str, list[str] | None] = dict.fromkeys(sent.lists("district"))
@@ -175,6 +217,7 @@ def _read_grants(sent: Submission) -> dict[str, list[str] | None]:
 
 SCREENS = (Screen("wizard", "/vendors/new", "A new vendor", OperatorRole.EDITOR, read_wizard, None, None),)
 FORMS = (
+    Form("wizard", "effect", Verb.SHOW, show_effect, None),
     Form("wizard", "add", Verb.VENDOR_ADD, add_vendor, None),
     Form("vendor", "link", Verb.CLIENT_SEND_LINK, send_link, None),
 )
