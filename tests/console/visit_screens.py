@@ -111,7 +111,7 @@ def show_card(page: Page, order: dict) -> None:
     page.fill("#name", "Reading tutor")
     page.fill("#email", "a.rather.long.name@vendors-of-reading.example")
     page.check("input[value=students]")
-    page.click("form[action$='/new/add'] button")
+    page.click("button:has-text('Save, and show what to send')")
 
 
 def show_letter(page: Page, order: dict) -> None:
@@ -119,7 +119,7 @@ def show_letter(page: Page, order: dict) -> None:
     page.goto(f"{order['root']}/vendors/new")
     page.fill("#name", "Reading tutor")
     page.fill("#email", "letters@vendors-of-reading.example")
-    page.click("form[action$='/new/add'] button")
+    page.click("button:has-text('Save, and show what to send')")
 
 
 def show_made(page: Page, order: dict) -> None:
