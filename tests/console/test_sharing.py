@@ -130,7 +130,7 @@ def test_the_wizard_adds_a_vendor_with_rules_and_shows_them_before(console: Cons
         "email": "reader@sharing.example",
         "product": "students",
         "flag": ["contacts"],
-        "school": [f"{DISTRICT}\nspr-elementary"],
+        "school": [f"{DISTRICT}\tspr-elementary"],
         "withhold": ["email"],
         **BOXES,
     }
