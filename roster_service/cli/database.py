@@ -24,6 +24,7 @@ from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
 from roster_service.explore.listed_settings import ListedSetting, list_settings
+from roster_service.feeds.group_check import find_wrong_groups
 from roster_service.feeds.roster_state import advance_restored_state
 from roster_service.roster.label_check import find_wrong_labels
 from roster_service.roster.upgrades import upgrade
@@ -68,13 +69,16 @@ def db_restored(as_json: bool) -> None:
 @db.command("check")
 @as_json
 def db_check(as_json: bool) -> None:
-    """Make the visibility labels of all records anew, and compare. A wrong label ends with exit code 1."""
+    """Make visibility labels and what rules open anew, and compare. A wrong one ends with exit code 1."""
     with open_connection() as connection:
-        wrong = find_wrong_labels(connection)
+        wrong, groups = find_wrong_labels(connection), find_wrong_groups(connection)
     if wrong:
         listed = "; ".join(f"{len(ids):,} of {table}, such as {ids[0]}" for table, ids in wrong.items())
         raise CommandError(f"the visibility labels of these records are wrong: {listed}")
-    show({"wrong": wrong}, as_json, lambda _: "the visibility label of every record is right")
+    if groups:
+        listed = "; ".join(f"{len(ids):,} by the grant {grant}, such as {ids[0][1]}" for grant, ids in groups.items())
+        raise CommandError(f"rules open, or hide, these records by mistake: {listed}")
+    show({"wrong": wrong, "groups": groups}, as_json, lambda _: "the visibility of every record is right")
 
 
 @db.command("export-accounts")

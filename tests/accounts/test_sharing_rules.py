@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.db import tables
 from roster_service.errors import CommandError
+from roster_service.feeds.group_check import find_wrong_groups
 from roster_service.schemas.sharing_rules import Rules, Staff
 from tests.actors import TESTER
 from tests.postgres.loaded import load_districts
@@ -79,3 +80,23 @@ def test_a_revoked_grant_takes_its_group(give: Callable[[Rules | None], None], e
         assert connection.scalar(count)
         vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district")
         assert not connection.scalar(count)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "DELETE FROM group_members WHERE type = 'classes'",
+        "UPDATE group_members SET role = 'aide' WHERE role = 'student'",
+        "INSERT INTO group_members SELECT group_id, 'courses', 'none', '', '', since FROM group_members LIMIT 1",
+        "UPDATE users SET status = 'tobedeleted' WHERE sourced_id = 'spr-student-1'",
+    ],
+    ids=["it lacks classes", "another role", "one too many", "the roster is another"],
+)
+def test_the_check_finds_a_group_that_is_not_what_its_rules_open(
+    give: Callable[[Rules | None], None], engine: sa.Engine, fault: str
+) -> None:
+    give(RULES)
+    with engine.begin() as connection:
+        assert find_wrong_groups(connection) == {}
+        connection.execute(sa.text(fault))
+        assert find_wrong_groups(connection)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import LABELLED
 from roster_service.errors import DatabaseUnavailableError
+from roster_service.feeds.group_check import find_wrong_groups
 from roster_service.roster import upgrades
 from roster_service.roster.label_check import find_wrong_labels
 from roster_service.roster.upgrades import read_revisions, upgrade
@@ -115,4 +116,5 @@ def test_an_upgrade_labels_a_roster_without_labels(engine: sa.Engine) -> None:
     assert followed == [table.name for table in LABELLED]
     with engine.connect() as connection:
         assert find_wrong_labels(connection) == {}
+        assert find_wrong_groups(connection) == {}
         assert connection.execute(stamps).all() == before

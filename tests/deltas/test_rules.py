@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from roster_service.db.engine import make_engine
+from roster_service.feeds.group_check import find_wrong_groups
 from tests.extent import examples
 
 from .copies import find_wrong, make_consumer
@@ -59,6 +60,8 @@ def test_copies_follow_groups(make_database: Callable[[], str], tmp_path: Path, 
                 # Of a vendor that sees some people without rules, an agent of theirs may come or go by a rule.
                 ruled_alone = [name for name in deltas if not world.vendors[name.rpartition(", ")[0]].grants]
                 assert all(deltas[name] for name in ruled_alone), f"after {kind}, whole pulls for nothing: {deltas}"
+            with engine.connect() as connection:
+                assert find_wrong_groups(connection) == {}, kind
             wrong = find_wrong(copies)
             assert not wrong, "\n".join([f"after step {step}, {kind}:", *wrong])
         assert followed > STEPS_OF_A_RUN

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
+from roster_service.feeds.group_check import find_wrong_groups
 from roster_service.roster.label_check import find_wrong_labels
 from sync_scripts.engine.load import load
 from tests.sync.conftest import EXPORTS, PARTS, SPRINGFIELD
@@ -41,6 +42,7 @@ def read_roster(engine: sa.Engine) -> dict[str, list[dict[str, Any]]]:
 
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         assert find_wrong_labels(connection) == {}
+        assert find_wrong_groups(connection) == {}
         return {table.name: rows(connection, table) for table in (*tables.ROSTER_TABLES, *PARTS)}
 
 
