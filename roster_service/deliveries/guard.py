@@ -10,7 +10,6 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import feeds, visible_feeds
 from roster_service.deliveries.accounts import FIRST
 from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feeds import list_feeds
@@ -95,10 +94,8 @@ def _count_same(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
     return len(compared), len(compared.intersection(new))
 
 
-def find_feed_problems(connection: sa.Connection, vendor_id: int, settings: Settings) -> Iterator[str]:
-    """Yields a sentence for each feed that the vendor sees and that needs a person: it is held, stale or incomplete."""
-    seen = sa.select(feeds.c.name).join(visible_feeds, visible_feeds.c.feed_id == feeds.c.id)
-    names = set(connection.scalars(seen.where(visible_feeds.c.vendor_id == vendor_id)))
+def find_feed_problems(connection: sa.Connection, names: Collection[str], settings: Settings) -> Iterator[str]:
+    """Yields a sentence for each of these feeds that needs a person: it is held, stale or incomplete."""
     for feed in list_feeds(connection):
         if feed.name in names:
             needed = (condition for condition in list_conditions(feed, settings) if condition.needs)

@@ -3,6 +3,7 @@ change log, and is no disclosure, because the vendor gets nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from typing import IO
 
@@ -33,15 +34,13 @@ def preview_package(
     with owner.connect() as connection:
         client = choose_client(connection, email, preset.version, client_id)
         source = make_source(connection, client.client_id, preset, settings)
-    out = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-    try:
+    with contextlib.ExitStack() as closing:
+        out = closing.enter_context(tempfile.TemporaryFile())
         with open_snapshots(owner, settings) as snapshots, snapshots.connect() as snapshot:
             package = write_package(snapshot, source, out)
         _record(owner, actor, Verb.DELIVERY_PREVIEW, Subject("file", preset_name, vendor=client.vendor))
-    except BaseException:
-        out.close()
-        raise
-    out.seek(0)
+        out.seek(0)
+        closing.pop_all()
     return package, out
 
 

@@ -100,15 +100,17 @@ class Sender:
         file.seek(0)
         sample = make_sample(self.settings.read_secret_key(), package.ids)
         content = Content(datetime.now(UTC), package.rows, package.schools, sample)
+        limits = (self.settings.delivery_loss_percent, self.settings.hold_least_records)
         with self.owner.begin() as connection:
             file_name = self._name_file(connection, found, source.preset.zip_name)
             values = {name: getattr(package, name) for name in ("revision", "digest", "bytes", "rows", "schools")}
             change = sa.update(delivery_runs).where(_runs.id == run_id)
             seconds = time.monotonic() - began
             connection.execute(change.values(**values, sample=sample, seconds=seconds, file_name=file_name))
-            approved = find_delivery(connection, found.name).approved_digest == package.digest
-            reasons = [] if approved else list(self._find_reasons(connection, found, content))
-        if reasons:
+            losses = find_losses(content, list(_list_sent(connection, found, self.now())), *limits)
+            reasons = [*losses, *find_feed_problems(connection, source.feeds.values(), self.settings)]
+            is_approved = find_delivery(connection, found.name).approved_digest == package.digest
+        if reasons and not is_approved:
             self._end(run_id, WAITING, "; ".join(reasons))
             return
 
@@ -140,12 +142,6 @@ class Sender:
                 yield receiver
         except OSError as error:
             raise ReceiverError(f"the delivery to {found.host} failed: {name_fault(error)}") from None
-
-    def _find_reasons(self, connection: sa.Connection, found: Delivery, content: Content) -> Iterator[str]:
-        """Yields why the file must wait for an operator."""
-        sent = list(_list_sent(connection, found, self.now()))
-        yield from find_losses(content, sent, self.settings.delivery_loss_percent, self.settings.hold_least_records)
-        yield from find_feed_problems(connection, found.vendor_id, self.settings)
 
     def _name_file(self, connection: sa.Connection, found: Delivery, zip_name: str) -> str:
         """The name at the receiver: with the day, and a number if a file of the day was sent already."""
