@@ -72,9 +72,9 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
     """Counts what `then` opens beside `now`. It makes temporary tables, so the transaction is not read-only; the caller
     ends it. Raises CommandError for a filter that means nothing."""
     make_temporary(connection, _SEEN)
-    for side, extents in ((_NOW, now), (_THEN, then)):
-        for extent in dict.fromkeys(extents):
-            _add(connection, side, extent)
+    wanted = {_NOW: [*now], _THEN: [*then]}
+    for extent in dict.fromkeys([*wanted[_NOW], *wanted[_THEN]]):
+        _add(connection, [side for side, extents in wanted.items() if extent in extents], extent)
     make_temporary(connection, _MARKED)
     keys = (_SEEN.c.kind, _SEEN.c.sourced_id, _SEEN.c.org_id)
     marked = sa.select(*keys, sa.func.min(_SEEN.c.side), sa.func.max(_SEEN.c.side)).group_by(*keys)
@@ -99,8 +99,8 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
     )
 
 
-def _add(connection: sa.Connection, side: str, extent: Extent) -> None:
-    """Adds what an extent opens to the table of what is seen."""
+def _add(connection: sa.Connection, sides: Sequence[str], extent: Extent) -> None:
+    """Adds what an extent opens to the table of what is seen on these sides."""
     if extent.staff is None:
         granted = list_granted(extent)
         roles = sa.select(user_roles.c.user_id, user_roles.c.org_id, user_roles.c.role)
@@ -117,12 +117,14 @@ def _add(connection: sa.Connection, side: str, extent: Extent) -> None:
     )
     # Few users are not active.
     gone = sa.select(users.c.sourced_id).where(users.c.status != "active")
-    for rows in (
-        sa.select(sa.literal(side, CText), kind, held.c.user_id, held.c.org_id).where(held.c.user_id.not_in(gone)),
-        sa.select(
-            sa.literal(side, CText), sa.literal("classes", CText), classes.c.sourced_id, classes.c.school_id
-        ).where(shared, classes.c.status == "active"),
-    ):
+    found = sa.union_all(
+        sa.select(kind, held.c.user_id, held.c.org_id).where(held.c.user_id.not_in(gone)),
+        sa.select(sa.literal("classes", CText), classes.c.sourced_id, classes.c.school_id).where(
+            shared, classes.c.status == "active"
+        ),
+    ).subquery()
+    for side in sides:
+        rows = sa.select(sa.literal(side, CText), *found.c)
         connection.execute(_SEEN.insert().from_select([column.name for column in _SEEN.c], rows))
 
 
