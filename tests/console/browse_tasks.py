@@ -28,7 +28,7 @@ for (const kind of ["click", "submit"])
     if (kind === "submit" || event.isTrusted && event.detail) sessionStorage[kind] = +(sessionStorage[kind] || 0) + 1
   }, true)
 """
-TOKEN_FORM = b"grant_type=client_credentials&scope=https://purl.imsglobal.org/spec/or/v1p2/scope/roster-core.readonly"
+TOKEN_FORM = b"grant_type=client_credentials"
 SCHOOLS = "/ims/oneroster/rostering/v1p2/schools"
 # How long a load in the background may take, in milliseconds.
 LOAD_TIME = 120_000
@@ -60,7 +60,7 @@ class Order:
     twins: list[str]
 
     def ask_token(self, client: str, secret: str) -> str | None:
-        """What the service gives a client for a secret: a token of OneRoster 1.2, or None."""
+        """What the service gives a client for a secret: a token of all its scopes, or None."""
         login = base64.b64encode(f"{client}:{secret}".encode()).decode()
         asked = urllib.request.Request(f"{self.url}/oauth/token", TOKEN_FORM, {"Authorization": f"Basic {login}"})
         with contextlib.suppress(HTTPError), urllib.request.urlopen(asked) as answer:
@@ -176,7 +176,7 @@ def do_explain_a_401(browser: Browser, order: Order) -> None:
     page = order.log_in(browser)
     page.click("nav a:has-text('Vendors')")
     page.click(f"main a:has-text('{order.vendor}')")
-    expect(page.locator("#failures")).to_contain_text("secret")
+    expect(page.locator("#refused + p")).to_contain_text("secret")
 
 
 def do_answer_a_parent(browser: Browser, order: Order) -> None:
@@ -185,8 +185,8 @@ def do_answer_a_parent(browser: Browser, order: Order) -> None:
     find(page, order.shown)
     expect(page.locator("#shown")).to_contain_text(order.email)
     page.click("#removal button:has-text('Hide')")
-    find(page, order.shown)
-    expect(page.locator(".lead")).to_contain_text("hidden")
+    expect(page.locator("main")).to_contain_text("Hidden:")
+    page.click("tbody a >> nth=0")
     expect(page.locator(".lead")).to_contain_text("No vendor gets anything of this person now")
 
 
@@ -194,7 +194,8 @@ def do_end_a_leaked_secret(browser: Browser, order: Order) -> str | None:
     """The page of the vendor, found by the id of its client, ends the secret at once: it gets no token."""
     page = order.log_in(browser)
     find(page, order.client[0])
-    page.click("button:has-text('end it now')")
+    page.click("summary:has-text('Leaked') >> nth=0")
+    page.click("button:has-text('End the secret now')")
     expect(page.locator("main")).to_contain_text("secret")
     return None if order.ask_token(*order.client) is None else "the secret still gets a token"
 
@@ -214,7 +215,7 @@ def do_add_an_operator_who_sees_no_pupil(browser: Browser, order: Order) -> None
     second.fill("#again", order.password)
     second.click("main button")
     expect(second.locator(".lead")).to_contain_text("feed")
-    expect(second.locator("nav")).not_to_contain_text("Roster")
+    expect(second.locator("nav[aria-label=Console]")).not_to_contain_text("Roster")
     assert second.goto(f"{order.root}/roster?kind=users").status == 403
 
 
@@ -235,7 +236,7 @@ def add_vendor(page: Page, order: Order, name: str) -> None:
     page.fill("#name", name)
     page.fill("#email", f"{name}@vendors.example")
     page.check("input[value=students]")
-    page.click("form[action$='/new/add'] button")
+    page.click("text=Save, and show what to send")
     page.click("text=To the vendor")
 
 
@@ -335,6 +336,8 @@ def do_keyboard_alone(browser: Browser, order: Order) -> str | None:
         if not press_until(page, selector):
             return f"the focus never reaches {selector}"
         page.keyboard.type(text)
+    if not press_until(page, "form[action$='/new/add'] button:not([formaction])"):
+        return "the focus never reaches the button that saves"
     page.keyboard.press("Enter")
     page.wait_for_selector("code.secret")
     return None
@@ -352,7 +355,8 @@ MOST_CLICKS = {
     do_add_a_vendor: 7,
     do_explain_a_401: 2,
     do_answer_a_parent: 4,
-    do_end_a_leaked_secret: 2,
+    # One more than the rest of its kind: what ends asks once.
+    do_end_a_leaked_secret: 3,
     do_add_an_operator_who_sees_no_pupil: 3,
     do_send_duplicates_to_the_office: 3,
 }
