@@ -136,6 +136,41 @@ def count_members(connection: sa.Connection, grant_id: int) -> dict[str, int]:
     return {row.kind: row.number for row in connection.execute(rows.group_by(sa.text("kind")))}
 
 
+@dataclass(frozen=True)
+class EmptyRule:
+    """A rule that opens nothing now, as where its subject is in no class any more. `kind`: of the records that the
+    filter is about, `student` or `class`; `place`: the name of the school or district."""
+
+    vendor_id: int
+    vendor: str
+    kind: str
+    place: str
+    filter: str
+
+
+def list_empty_rules(connection: sa.Connection) -> list[EmptyRule]:
+    """Lists the rules that open nothing now, by vendor and place."""
+    place = orgs.alias()
+    place_id = sa.func.coalesce(vendor_grants.c.school_id, vendor_grants.c.district_id)
+    named = sa.func.coalesce(place.c.name, place_id).label("place")
+    own = group_members.c.group_id == vendor_grants.c.id
+    has_classes = sa.exists().where(own, group_members.c.type == classes.name)
+    has_students = sa.exists().where(own, group_members.c.role == "student")
+    # Without a shared class, no student is shared, whatever the rule of students.
+    is_no_wonder = sa.and_(vendor_grants.c.classes.is_not(None), ~has_classes)
+    members = {
+        "class": (vendor_grants.c.classes, has_classes),
+        "student": (vendor_grants.c.students, has_students | is_no_wonder),
+    }
+    empty = [
+        sa.select(vendors.c.id, vendors.c.name, sa.literal(kind, CText).label("kind"), named, rule.label("filter"))
+        .select_from(vendor_grants.join(vendors).outerjoin(place, place.c.sourced_id == place_id))
+        .where(rule.is_not(None), ~is_opened)
+        for kind, (rule, is_opened) in members.items()
+    ]
+    return [EmptyRule(*row) for row in connection.execute(sa.union_all(*empty).order_by("name", "place", "kind"))]
+
+
 def _members(table: sa.Table, found: sa.TableClause = WANTED, *roles: str) -> sa.Select[str]:
     """Selects the ids of a table among the rows of a temporary one; with `roles`, those with one of these roles."""
     rows = found.alias()

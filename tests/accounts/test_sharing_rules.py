@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from roster_service.accounts import vendor_rights, vendors
 from roster_service.db import tables
 from roster_service.errors import CommandError
 from roster_service.feeds.group_check import find_wrong_groups
+from roster_service.feeds.sharing_groups import list_empty_rules, refresh_groups_of
 from roster_service.schemas.sharing_rules import Rules, Staff
 from tests.actors import TESTER
 from tests.postgres.loaded import load_districts
@@ -100,3 +102,14 @@ def test_the_check_finds_a_group_that_is_not_what_its_rules_open(
         assert find_wrong_groups(connection) == {}
         connection.execute(sa.text(fault))
         assert find_wrong_groups(connection)
+
+
+def test_a_rule_whose_subject_has_vanished_is_listed(give: Callable[[Rules | None], None], engine: sa.Engine) -> None:
+    give(replace(RULES, classes="title~'Math'"))
+    with engine.begin() as connection:
+        assert list_empty_rules(connection) == []
+        connection.execute(sa.update(tables.classes).values(title="Art"))
+        refresh_groups_of(connection, connection.scalars(sa.select(tables.feeds.c.id)).all(), datetime.now(UTC))
+        found = {(it.vendor, it.kind, it.place, it.filter) for it in list_empty_rules(connection)}
+    # Without a shared class, no student has an enrollment in one.
+    assert found == {("ruled", "class", "Springfield Unified School District", "title~'Math'")}

@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.console.views.tonight import MOST_FEEDS, MOST_IN_NEED, Tonight, read_tonight
+from roster_service.db.tables import vendor_grants, vendors
 from roster_service.settings import Settings
 from tests.console.conftest import Console
 from tests.console.histories import LAST, add_feed, add_feeds
@@ -130,3 +131,15 @@ def test_a_change_is_that_of_the_type_that_changed_most(console: Console, connec
     [row] = read(connection, console).rows
     assert row.growth is not None
     assert (row.growth.type, row.growth.before, row.growth.now, row.growth.percent) == ("enrollments", 500, 250, -50)
+
+
+def test_a_rule_that_opens_nothing_is_a_notice_and_no_task(console: Console, connection: sa.Connection) -> None:
+    before = read(connection, console)
+    assert before.empty_rules == []
+    granted = {"district_id": "gone", "staff": "all", "guardians": True, "classes": "title~'Latin'"}
+    vendor_id = connection.scalar(sa.select(sa.func.min(vendors.c.id)))
+    connection.execute(sa.insert(vendor_grants).values(vendor_id=vendor_id, **granted))
+    page = read(connection, console)
+    [task] = page.empty_rules
+    assert "no class of gone has title~'Latin' now, so this rule opens nothing" in task.text
+    assert (page.is_good, page.sentence) == (before.is_good, before.sentence)

@@ -20,6 +20,7 @@ from roster_service.feeds.feeds import Feed, list_feeds
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_history import FinishedRun, list_day_outcomes, list_latest_runs
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL, Colour
+from roster_service.feeds.sharing_groups import EmptyRule, list_empty_rules
 
 # The nights that a row shows.
 DAYS = 14
@@ -94,13 +95,15 @@ class VendorsToday:
 
 @dataclass(frozen=True)
 class Tonight:
-    """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person; `rows`:
-    the feeds that are shown, those in need first; `hidden`: feeds in need without a row; `rest`: the other feeds
-    without one; `period`: the first and the last of the days; `is_live`: whether the page changes by itself."""
+    """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person;
+    `empty_rules`: the rules of grants that open nothing now, which may be as it should; `rows`: the feeds that are
+    shown, those in need first; `hidden`: feeds in need without a row; `rest`: the other feeds without one; `period`:
+    the first and the last of the days; `is_live`: whether the page changes by itself."""
 
     sentence: str
     is_good: bool
     deliveries: Sequence[Task]
+    empty_rules: Sequence[Task]
     rows: Sequence[FeedRow]
     hidden: int
     rest: Sequence[Rest]
@@ -136,6 +139,7 @@ def read_tonight(visit: Visit) -> Tonight:
         sentence=make_sentence(rows, len(deliveries)),
         is_good=not needy and not deliveries,
         deliveries=deliveries,
+        empty_rules=list(_list_empty_rules(list_empty_rules(connection))),
         rows=shown,
         hidden=len(needy) - len([row for row in shown if row.task is not None]),
         rest=list(_sum_rest([row for row in rows if row.task is None])) if len(rows) > MOST_FEEDS else (),
@@ -216,6 +220,13 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
             yield Task(
                 f"{delivery.name} for {delivery.vendor}: {delivery.sentence}", remedy, f"/vendors/{delivery.vendor_id}"
             )
+
+
+def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
+    """Yields what to look at for each rule that opens nothing."""
+    for rule in found:
+        text = f"{rule.vendor}: no {rule.kind} of {rule.place} has {rule.filter} now, so this rule opens nothing"
+        yield Task(text, "change the rule, if its course or subject has another name", f"/vendors/{rule.vendor_id}")
 
 
 def _sum_vendors(visit: Visit) -> VendorsToday:
