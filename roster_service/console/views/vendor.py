@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.clients import Client
 from roster_service.accounts.credentials import ListedCredential, list_credentials
+from roster_service.accounts.kept_people import KeptPerson, list_kept
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.secret_links import SecretLink, list_links
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
@@ -54,7 +55,8 @@ class VendorPage:
     of today in UTC, by class of status; `names`: of the clients, by id; `refused`: requests of the last
     `refused_days`, by cause; `withholdable`: the words of all fields that can be withheld, `default_withheld`:
     those of the default; `parts`: the words for each part of people; `received`: those that it gets, and `nothing`:
-    why it gets none; `file_presets`: the words for what receivers of files take."""
+    why it gets none; `file_presets`: the words for what receivers of files take; `kept`: the people who are kept
+    from it."""
 
     vendor: Vendor
     summary: VendorSummary
@@ -77,6 +79,7 @@ class VendorPage:
     scopes: Mapping[str, str]
     presets: Mapping[str, str]
     versions: Sequence[str]
+    kept: Sequence[KeptPerson]
     origin: str
     file_presets: Mapping[str, str]
     deliveries: Sequence[Delivery]
@@ -114,6 +117,7 @@ def read_vendor(visit: Visit) -> VendorPage:
         presets={name: preset.words for name, preset in PRESETS.items()},
         scopes={name.value: words for name, words in EXPLANATIONS.items()},
         versions=[version.prefix for version in VERSIONS],
+        kept=list_kept(connection, vendor_id=vendor.id),
         origin=visit.tools.service_url,
         file_presets={name: preset.words for name, preset in FILE_PRESETS.items()},
         deliveries=list_deliveries(connection, vendor=vendor.email),
