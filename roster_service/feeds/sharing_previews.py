@@ -79,10 +79,11 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
     keys = (_SEEN.c.kind, _SEEN.c.sourced_id, _SEEN.c.org_id)
     marked = sa.select(*keys, sa.func.min(_SEEN.c.side), sa.func.max(_SEEN.c.side)).group_by(*keys)
     connection.execute(_MARKED.insert().from_select([column.name for column in _MARKED.c], marked))
-    by_school: dict[tuple[str, str], list[Counted]] = {}
-    named = sa.select(_MARKED, orgs.c.name).join_from(_MARKED, orgs, orgs.c.sourced_id == _MARKED.c.org_id).subquery()
-    for row in _count(connection, named, "name", "org_id"):
-        by_school.setdefault((row.name, row.org_id), []).append(_read(row))
+    by_school: dict[str, list[Counted]] = {}
+    for row in _count(connection, sa.select(_MARKED).subquery(), "org_id"):
+        by_school.setdefault(row.org_id, []).append(_read(row))
+    named = sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.sourced_id.in_(by_school))
+    schools = connection.execute(named.order_by(orgs.c.name, orgs.c.sourced_id)).all()
     # A person may have roles at several schools.
     person = (_MARKED.c.kind, _MARKED.c.sourced_id)
     sides = (sa.func.min(_MARKED.c.first).label("first"), sa.func.max(_MARKED.c.last).label("last"))
@@ -92,8 +93,8 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
     return Preview(
         [found.get(kind, Counted(kind, 0, 0, 0, 0)) for kind in KINDS],
         [
-            CountedSchool(key, name, sorted(counts, key=lambda counted: KINDS.index(counted.kind)))
-            for (name, key), counts in sorted(by_school.items())
+            CountedSchool(key, name, sorted(by_school[key], key=lambda counted: KINDS.index(counted.kind)))
+            for key, name in schools
         ],
         *(_name_students(connection, _IS[side](_MARKED.c)) for side in ("then", "come", "go")),
     )
