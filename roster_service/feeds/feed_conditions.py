@@ -56,15 +56,14 @@ def _find_conditions(feed: Feed, settings: Settings) -> Iterator[Condition]:
     elif feed.last_outcome is None:
         how = "the nightly sync loads its export" if feed.path else "upload its export, or give it a path"
         yield Condition("not loaded", Colour.WARN, "no export of it has been loaded yet", how, needs=True)
-    elif feed.latest_run != feed.held_run:
+    elif feed.latest_run != feed.held_run and not feed.is_applied:
         yield from _describe_latest(feed, feed.last_outcome, settings)
 
 
 def _describe_held(feed: Feed, run: int, settings: Settings) -> Condition:
     outcome, approval = OUTCOMES[HELD], read_approval(settings.home, run)
     if feed.is_applied or (approval is not None and approval.is_running):
-        word = "approval under way"
-        return Condition(word, Colour.QUIET, "the export that was held is loaded now", run=run)
+        return Condition("being applied", Colour.QUIET, "the export that was held is loaded now", run=run)
     failed = "" if approval is None else "; its approval failed"
     return Condition(HELD, outcome.colour, outcome.explain(feed.held_message) + failed, outcome.remedy, run, needs=True)
 
