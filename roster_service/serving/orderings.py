@@ -184,7 +184,8 @@ def _is_invented(request: AuthorizedRequest) -> bool:
 
 
 def _fetch_once(connection: sa.Connection, statement: Statement, values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
-    return connection.execute(statement, values).all()
+    # Bound beforehand: SQLAlchemy takes the names of values that it is given with a statement for columns of its UPDATE.
+    return connection.execute(statement.params(**values)).all()
 
 
 @functools.cache

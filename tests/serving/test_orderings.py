@@ -210,11 +210,17 @@ def test_who_only_counts_leaves_no_other_order_behind(questioner: Questioner, of
 
 
 @pytest.mark.parametrize("key", ["metadata.city", "metadata.none"])
-def test_a_sort_by_a_key_of_metadata_is_answered(questioner: Questioner, of_all: Ask, key: str) -> None:
+def test_a_sort_by_a_key_of_metadata_is_answered(
+    questioner: Questioner, of_all: Ask, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Out of an ordering, which both ways share: the log says where none could be made."""
     for way in (False, True):
         question = of_all("/orgs", sort=key, descending=way)
         for offset in (0, 2, 0, 2):
             assert questioner.ask(question, 2, offset) == read_plainly(questioner, question, 2, offset)
+    with questioner.owner.connect() as connection:
+        stored = connection.scalar(sa.select(sa.func.count()).where(orderings.c.bytes.is_not(None)))
+    assert (stored, [record.getMessage() for record in caplog.records]) == (1, [])
 
 
 def test_workers_who_ask_at_once_make_one_ordering(questioner: Questioner, of_all: Ask) -> None:
