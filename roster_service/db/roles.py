@@ -130,7 +130,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         f"UPDATE (date_last_modified) ON {tables.users.name}",
         # The groups of grants with rules follow, with departures of what leaves them.
         f"INSERT, UPDATE, DELETE ON {tables.group_members.name}",
-        f"INSERT ON {tables.departures.name}",
+        f"INSERT, UPDATE (departed_at) ON {tables.departures.name}",
+        f"INSERT, UPDATE ON {tables.kept_people.name}",
         f"INSERT, UPDATE, DELETE ON {tables.exclusions.name}",
         # The rows of the access log that ended workers of the machine have left.
         f"INSERT ON {tables.audit.name}",

@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS, Received, is_withheld, list_received, list_shown_parts
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.access_log.reports import AccessLogFilter, sum_disclosures
@@ -96,12 +97,13 @@ class Cell:
 @dataclass(frozen=True)
 class GridRow:
     """A vendor in the grid. `only`: what the rules of its grants open where the person is, in words, blank for all;
-    `cells`: in the order of `COLUMNS`."""
+    `is_kept`: whether the person is kept from it; `cells`: in the order of `COLUMNS`."""
 
     vendor: str
     name: str
     id: int
     only: str
+    is_kept: bool
     cells: Sequence[Cell]
 
 
@@ -177,6 +179,7 @@ def make_grid(connection: sa.Connection, sourced_id: str, verdicts: Sequence[Ver
     """Returns what each vendor sees of a person of the roster, by e-mail. `verdicts`: of `list_verdicts`."""
     received, absent = list_received(connection), _find_absent(connection, sourced_id)
     following = list_following(connection, sourced_id)
+    kept = {person.vendor_id for person in list_kept(connection, sourced_id=sourced_id)}
     rows = []
     for vendor in list_vendors(connection):
         own = [verdict for verdict in verdicts if verdict.vendor == vendor.email]
@@ -187,7 +190,7 @@ def make_grid(connection: sa.Connection, sourced_id: str, verdicts: Sequence[Ver
             elif cell.state is Seeing.SEES and column in FOLLOWING and column not in following[vendor.email]:
                 cells[column] = Cell(Seeing.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
         only = next((verdict.only for verdict in own if verdict.kind == USERS.singular), "")
-        rows.append(GridRow(vendor.email, vendor.name, vendor.id, only, list(cells.values())))
+        rows.append(GridRow(vendor.email, vendor.name, vendor.id, only, vendor.id in kept, list(cells.values())))
     return rows
 
 

@@ -184,7 +184,7 @@ def _is_invented(request: AuthorizedRequest) -> bool:
 
 
 def _fetch_once(connection: sa.Connection, statement: Statement, values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
-    # Bound beforehand: SQLAlchemy takes the names of values that it is given with a statement for columns of its UPDATE.
+    # Bound before: SQLAlchemy takes the names of values that are given with a statement for columns of its UPDATE.
     return connection.execute(statement.params(**values)).all()
 
 

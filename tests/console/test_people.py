@@ -8,7 +8,7 @@ from roster_service.change_log.actors import OperatorRole
 from tests.console.conftest import Browser, Console
 from tests.console.test_statements import read
 
-PUPIL, OTHER = "spr-student-1", "spr-student-2"
+PUPIL, OTHER, THIRD = "spr-student-1", "spr-student-2", "spr-student-3"
 
 
 def is_served(console: Console, person: str) -> bool:
@@ -37,6 +37,34 @@ def test_a_hidden_pupil_is_listed_says_so_and_is_shown_again(console: Console, b
     page = read(browser.get("/people").text)
     assert f"{PUPIL} is no longer hidden. The next sync brings the person back." in page
     assert "Nobody is hidden or erased." in page
+
+
+def test_a_pupil_is_kept_from_one_vendor_and_comes_back(console: Console, browser: Browser) -> None:
+    email, client = "both@vendors.example", console.client
+
+    def list_seeing() -> list[str]:
+        """With new tokens: the change ends older ones. Whom it hides is a departure for the vendor."""
+        seeing = []
+        for name in ("both", "springfield"):
+            token = client.ask_token(client.form(name, scope="v1p2/roster.readonly")).json["access_token"]
+            found = client.call("v1p2", f"/users/{THIRD}", bearer=token)
+            if found.json["user"]["status"] == "active":
+                seeing.append(name)
+        return seeing
+
+    assert list_seeing() == ["both", "springfield"]
+    sent = browser.send("/people/keep", person=THIRD, vendor=email, reason="an order of a court")
+    assert (sent.status_code, sent.headers["Location"]) == (303, f"/console/records/{THIRD}")
+    page = browser.get(f"/records/{THIRD}").text
+    assert "Kept from both, whatever is granted." in read(page)
+    assert 'action="/console/people/return"' in page
+    assert list_seeing() == ["springfield"]
+    again = browser.send("/people/keep", person=THIRD, vendor=email)
+    assert (again.status_code, f"is already kept from {email}" in read(again.text)) == (422, True)
+    assert browser.send("/people/return", person=THIRD, vendor=email).status_code == 303
+    assert list_seeing() == ["both", "springfield"]
+    viewer = console.log_in(OperatorRole.VIEWER)
+    assert "Keep from one vendor" not in viewer.get(f"/records/{THIRD}").text
 
 
 def test_an_erased_pupil_is_listed_by_a_hash_and_lifted(console: Console, browser: Browser) -> None:

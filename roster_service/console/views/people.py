@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
-from roster_service.console.filters import from_segment, to_sentence
+from roster_service.console.filters import from_segment, to_segment, to_sentence
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
@@ -17,7 +17,7 @@ from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.errors import CommandError, UnknownPersonError
 from roster_service.explore.known_people import KnownPerson, find_people, require_person
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
-from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, list_held_with
+from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person, list_held_with
 
 # In seconds, for requests that began before a removal.
 LONGEST_WAIT = 5
@@ -89,6 +89,23 @@ def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
     return run
 
 
+def _keep(*, shown: bool) -> Callable[[Submission], Outcome]:
+    def run(sent: Submission) -> Outcome:
+        person, email = _read_id(sent), sent.get("vendor") or ""
+        with sent.change() as connection:
+            kept = keep_person(connection, sent.actor, email, person, sent.settings, shown=shown)
+            recipients = list_recipients(connection, person, sent.settings.read_secret_key())
+        words = (
+            f"{kept.vendor} sees this person again, as far as its grants go" if shown else f"kept from {kept.vendor}"
+        )
+        descriptions = [
+            recipient.describe(WITH_PERSON) for recipient in recipients if recipient.vendor == kept.vendor and not shown
+        ]
+        return Moved(f"/records/{to_segment(person)}", ". ".join([to_sentence(words), *descriptions]) + ".")
+
+    return run
+
+
 def _end(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
     def run(sent: Submission) -> Outcome:
         with sent.change() as connection:
@@ -115,5 +132,7 @@ FORMS = (
     Form("people", "hide", Verb.PERSON_HIDE, _exclude(ExclusionKind.HIDDEN), None),
     Form("erasure", "erase", Verb.PERSON_ERASE, _exclude(ExclusionKind.ERASED), _read_id),
     Form("people", "show", Verb.PERSON_SHOW, _end(ExclusionKind.HIDDEN), None),
+    Form("people", "keep", Verb.PERSON_HIDE, _keep(shown=False), None),
+    Form("people", "return", Verb.PERSON_SHOW, _keep(shown=True), None),
     Form("people", "lift", Verb.PERSON_LIFT, _end(ExclusionKind.ERASED), None),
 )
