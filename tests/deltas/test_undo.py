@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import users
 from roster_service.feeds.exclusions import ExclusionKind
-from tests.extent import long
+from tests.extent import examples
 
 from .copies import find_wrong, open_copies
 from .districts import CHANGES
 from .world import World
 
-SEEDS = (0, *(pytest.param(seed, marks=long) for seed in range(1, 5)))
+SEEDS = range(examples(1, 2, 5))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
