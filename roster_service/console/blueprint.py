@@ -178,7 +178,8 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
     """Answers a form: makes the change and goes on, or shows the screen again with the reason why not."""
     signed_in = login.find()
     if signed_in is None:
-        return login.ask_again()
+        # A body that was not read has no form to keep.
+        return redirect(f"{ROOT}/login", 303) if BODY_REFUSED in request.environ else login.ask_again()
     least = _find_least(form)
     if not signed_in.role.includes(least):
         raise Forbidden(f"This needs the role {least}; you are {signed_in.role}.")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from oneroster_filter import Clause, F, Operator, Or, all_of, clauses, parse, to_text
-from oneroster_filter.nodes import ExtraOperator
 
 # The field and the operator of a clause.
-_Key = tuple[str, Operator | ExtraOperator]
+_Key = tuple[str, object]
 # The codes of CEDS that are no numbers. `UG` is ungraded.
 _GRADES = {
     "IT": "infants",

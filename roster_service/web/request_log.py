@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from urllib.parse import parse_qsl
 
 from flask import Flask, Response, has_request_context, request
 from werkzeug.datastructures import Headers, MultiDict
@@ -57,7 +58,9 @@ def add_entry(access_log: AccessLog, facts: RequestFacts, status: int, size: int
                 refused_for=refusal,
                 request_id=facts.id,
                 # Without valid credentials nothing of what was sent is kept.
-                fields=() if vendor is None or refusal is None else find_named_fields(request.args),
+                fields=()
+                if vendor is None or refusal is None
+                else find_named_fields(_read_query(request.query_string)),
             )
         )
 
@@ -81,6 +84,11 @@ def find_named_fields(given: MultiDict[str, str]) -> Sequence[str]:
     listed = [text for name in (SORT.name, FIELDS.name, LISTED_FIELDS) for text in given.getlist(name)]
     words = [text.split()[-1] for text in before if text.strip()] + _SEPARATOR.split(",".join(listed))
     return sorted(_FIELD_NAMES.intersection(word.partition(".")[0] for word in words))
+
+
+def _read_query(raw: bytes) -> MultiDict[str, str]:
+    """Returns the parameters of a query string, also of one that is not UTF-8."""
+    return MultiDict(parse_qsl(raw.decode(errors="replace"), keep_blank_values=True))
 
 
 def _find_user(credentials: str) -> str:

@@ -31,7 +31,7 @@ from .conftest import SECRET_KEY, Served, roster, served
 __all__ = ["roster", "served"]
 
 ROOT = ROOTS["v1p1"]
-NOT_STORED = "Zelda.4711-not-to-be-stored"
+NOT_STORED = "Zelda.zyx-not-to-be-stored"
 SIGNED = (
     'OAuth oauth_consumer_key="{}", oauth_signature_method="HMAC-SHA1", oauth_signature="eA%3D%3D", '
     'oauth_timestamp="{}", oauth_nonce="n", oauth_version="1.0"'
@@ -254,7 +254,7 @@ def test_a_refused_request_is_counted_once(
     assert added == {(*key, status, cause.value): 1}
     with caller.served.engine.connect() as connection:
         rows = connection.execute(sa.select(refused_requests)).all()
-    assert "4711" not in str(rows)
+    assert "zyx" not in str(rows)
     assert all(row.addresses == ["127.0.0.1"] and row.last_at < datetime.now(UTC) for row in rows)
     assert any(row.last_at > start and row.cause == cause.value for row in rows)
 
@@ -386,7 +386,7 @@ def test_names_of_fields_are_kept_and_nothing_else_of_a_query(caller: Caller) ->
         stored = connection.execute(sa.select(refused_requests)).all()
     assert (row.endpoint, row.caller) == (f"GET {ROOT}/users/{{sourcedId}}", caller.client_id)
     assert row.fields == ["birthDate", "email", "familyName", "grades", "phone"]
-    assert "4711" not in str(stored)
+    assert "zyx" not in str(stored)
 
 
 def test_each_cause_has_words_and_a_remedy() -> None:
