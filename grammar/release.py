@@ -59,7 +59,7 @@ def copy_tests(library: Path, target: Path) -> None:
     """Copy the tests of the library, which stand beside those of the service in a checkout."""
     tests = library.parent / "tests"
     shutil.copytree(tests / "grammar", target / "grammar", ignore=LEFT_OUT)
-    for name in ("__init__.py", "extent.py"):
+    for name in ("__init__.py", "extent.py", "offenders.py"):
         shutil.copy(tests / name, target / name)
     shutil.copy(library / "standalone_conftest.py", target / "conftest.py")
 
