@@ -1899,6 +1899,8 @@ GRANT SELECT,DELETE ON TABLE public.demographics TO console_role;
 GRANT SELECT ON TABLE public.departures TO serving_role;
 GRANT SELECT,INSERT,DELETE ON TABLE public.departures TO console_role;
 
+GRANT UPDATE(departed_at) ON TABLE public.departures TO console_role;
+
 GRANT SELECT ON TABLE public.disclosures TO console_role;
 
 GRANT SELECT ON TABLE public.enrollments TO serving_role;
@@ -1924,7 +1926,7 @@ GRANT SELECT ON TABLE public.group_members TO serving_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.group_members TO console_role;
 
 GRANT SELECT ON TABLE public.kept_people TO serving_role;
-GRANT SELECT,DELETE ON TABLE public.kept_people TO console_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.kept_people TO console_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.last_uses TO counters_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.last_uses TO console_role;
