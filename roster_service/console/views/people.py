@@ -94,13 +94,11 @@ def _keep(*, shown: bool) -> Callable[[Submission], Outcome]:
         person, email = _read_id(sent), sent.get("vendor") or ""
         with sent.change() as connection:
             kept = keep_person(connection, sent.actor, email, person, sent.settings, shown=shown)
-            recipients = list_recipients(connection, person, sent.settings.read_secret_key())
+            recipients = [] if shown else list_recipients(connection, person, sent.settings.read_secret_key())
         words = (
             f"{kept.vendor} sees this person again, as far as its grants go" if shown else f"kept from {kept.vendor}"
         )
-        descriptions = [
-            recipient.describe(WITH_PERSON) for recipient in recipients if recipient.vendor == kept.vendor and not shown
-        ]
+        descriptions = [recipient.describe(WITH_PERSON) for recipient in recipients if recipient.vendor == kept.vendor]
         return Moved(f"/records/{to_segment(person)}", ". ".join([to_sentence(words), *descriptions]) + ".")
 
     return run
