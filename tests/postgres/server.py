@@ -40,6 +40,8 @@ OPTIONS = {
     "autovacuum": "off",
     "max_wal_size": "4GB",
     "checkpoint_timeout": "1h",
+    # The applications and the engines of one process of tests stay open until it ends: over 100 in a whole run.
+    "max_connections": "400",
 }
 
 
