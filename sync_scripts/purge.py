@@ -26,6 +26,7 @@ from roster_service.db.tables import (
 )
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES
+from roster_service.feeds.sharing_members import MEMBERS, has_rules, note_candidates
 from roster_service.feeds.sync_lock import LockedError, hold_lock
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to
@@ -101,23 +102,26 @@ def _is_expired(table: sa.Table, cutoff: datetime) -> sa.ColumnElement[bool]:
 
 def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
     """Purges a feed, and returns the number of removed records by type."""
-    grants = list_feed_grants(connection, feed_id)
-    removed = {TYPES[table.name]: _purge_table(connection, table, feed_id, cutoff) for table in PURGE_ORDER}
+    grants, noted = list_feed_grants(connection, feed_id), has_rules(connection)
+    removed = {
+        TYPES[table.name]: _purge_table(connection, table, feed_id, cutoff, noted=noted) for table in PURGE_ORDER
+    }
     departed = sa.delete(departures).where(departures.c.feed_id == feed_id, departures.c.departed_at < cutoff)
     expired = connection.execute(departed).rowcount
     if any(removed.values()):
         record_purge(connection, feed_id, {name: count for name, count in removed.items() if count})
     if expired or any(removed.values()):
         delete_unused_labels(connection, feed_id)
-        publish(connection, [feed_id], deletions_since=cutoff)
+        publish(connection, [feed_id], deletions_since=cutoff, noted=noted and not removed[TYPES[orgs.name]])
         left = set(connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
         gone = [grant for grant in grants if grant.district_id not in left]
         end_grants(connection, find_system_user("the purge deleted the district"), gone)
     return removed
 
 
-def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutoff: datetime) -> int:
-    """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number."""
+def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutoff: datetime, *, noted: bool) -> int:
+    """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number.
+    `noted`: it notes them for the groups of grants with rules."""
     doomed = create_temporary(connection, f"doomed_{table.name}", [sa.Column("sourced_id", CText, primary_key=True)])
     old = sa.and_(table.c.feed_id == feed_id, _is_expired(table, cutoff))
     connection.execute(doomed.insert().from_select(["sourced_id"], sa.select(table.c.sourced_id).where(old)))
@@ -127,6 +131,8 @@ def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutof
     spare = sa.delete(doomed).where(sa.or_(sa.false(), *(_is_named(doomed, reference) for reference in references)))
     while references and connection.execute(spare).rowcount:
         pass
+    if noted and table in MEMBERS:
+        note_candidates(connection, {table: sa.select(doomed.c.sourced_id)})
     return delete_from(connection, table, table.c.sourced_id.in_(sa.select(doomed.c.sourced_id)))
 
 

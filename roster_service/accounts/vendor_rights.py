@@ -18,7 +18,8 @@ from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
-from roster_service.feeds.sharing_groups import Extent, count_members, lock_groups, make_group
+from roster_service.feeds.sharing_groups import count_members, lock_groups, make_group
+from roster_service.feeds.sharing_members import Extent
 from roster_service.feeds.sharing_previews import Preview, preview_extents
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
@@ -96,7 +97,7 @@ def _add_grant(connection: sa.Connection, vendor: Vendor, wanted: Grant, *, even
     grant_id = connection.scalar(added)
     if rules is None or grant_id is None:
         return
-    make_group(connection, grant_id, None)
+    make_group(connection, grant_id)
     found = count_members(connection, grant_id)
     if not even_nothing and not (found.get("students") and found.get("classes")):
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.items())) or "nothing"

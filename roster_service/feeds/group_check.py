@@ -1,5 +1,5 @@
 """Checks groups: whether the members of each are what the rules of its grant open. It is written apart from the
-statements that make the groups (roster_service/feeds/sharing_groups.py); the filters of the rules alone mean the same.
+statements that make the groups (roster_service/feeds/sharing_members.py); the filters of the rules alone mean the same.
 
 `roster db check` asks it, and so do tests after each of their steps.
 """

@@ -18,6 +18,7 @@ from roster_service.db import tables
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
 from roster_service.feeds.sharing_groups import refresh_groups_of
+from roster_service.feeds.sharing_members import note_stamped
 from roster_service.feeds.sync_lock import try_sync_lock
 from roster_service.roster.label_check import require_right_labels
 from roster_service.roster.stamps import make_next_stamp
@@ -178,13 +179,15 @@ def publish(
     new_orgs: Collection[str] = (),
     as_of: datetime | None = None,
     deletions_since: datetime | None = None,
+    noted: bool = False,
 ) -> int:
     """Publishes the records of these feeds, as this transaction has changed them, as the next revision, and returns
     that revision: checks the labels of what has changed, makes the groups of grants with rules anew, and updates the
     visible orgs and labels and the state of the vendors that see the feeds.
 
     `new_orgs`: the ids of the orgs that the transaction has added: those that were there before move the floor of a
-    vendor that sees other ones of them now. `as_of`, `deletions_since`: as for `advance_state`.
+    vendor that sees other ones of them now. `as_of`, `deletions_since`: as for `advance_state`. `noted`: the
+    transaction has called `note_candidates` before it changed records, and has changed no orgs.
 
     Raises WrongLabelsError. Call it as the last step of the transaction, because other announcements and changes of
     grants wait for its end.
@@ -193,7 +196,9 @@ def publish(
         for feed_id in feed_ids:
             require_right_labels(connection, feed_id, as_of)
     # A purge has no stamp of a run, and may end what has opened a guardian.
-    refresh_groups_of(connection, feed_ids, make_next_stamp(connection) if as_of is None else as_of)
+    if noted and as_of is not None:
+        note_stamped(connection, feed_ids, as_of)
+    refresh_groups_of(connection, feed_ids, make_next_stamp(connection) if as_of is None else as_of, noted=noted)
     revision = advance_state(connection, feed_ids, as_of, deletions_since)
     refresh_vendors_of(connection, feed_ids, new_orgs)
     return revision

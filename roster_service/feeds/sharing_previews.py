@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import CText, classes, orgs, user_roles, users
-from roster_service.feeds.sharing_groups import WANTED, Extent, find_wanted, list_granted, make_temporary
+from roster_service.feeds.sharing_members import WANTED, Extent, find_wanted, list_granted, make_temporary
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 KINDS = ("students", "classes", "staff", "guardians")

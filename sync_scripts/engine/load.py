@@ -26,7 +26,7 @@ from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_outcomes import DONE, STALE, UNCHANGED
 from roster_service.feeds.sync_lock import hold_lock, name_session
 from roster_service.feeds.undo import find_undone
-from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare
+from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare, note_changed
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state
 from sync_scripts.applying.org_tree import FeedDistrict, add_district
 from sync_scripts.applying.parts import record_part_rows, refuse_delta_without_ids
@@ -337,6 +337,7 @@ def _apply(run: Run, report: Report, found: _Comparison) -> Report:
     with run.watch.step("write") as follow:
         stamp = take_stamp(run.request.engine, run.record.number)
         run.keep_changes(differences, found.desired)
+        noted = note_changed(connection, differences)
         write_differences(connection, follow(differences), found.desired, run.feed.id, stamp)
         _store_fingerprints(run, found)
     with run.watch.step("index") as follow:
@@ -345,7 +346,8 @@ def _apply(run: Run, report: Report, found: _Comparison) -> Report:
     with run.watch.step("analyze") as follow:
         analyze(connection, follow(list_outdated(connection, differences, run.form)))
     with run.watch.step("publish"):
-        revision = publish(connection, [run.feed.id], new_orgs=_list_new_orgs(connection, differences), as_of=stamp)
+        new_orgs = _list_new_orgs(connection, differences)
+        revision = publish(connection, [run.feed.id], new_orgs=new_orgs, as_of=stamp, noted=noted)
     return dataclasses.replace(report, stamp=stamp, revision=revision)
 
 

@@ -209,7 +209,7 @@ visible_groups = sa.Table(
     sa.Column("key", UUID, nullable=False),
 )
 
-# What the rules of a grant open. `refresh_groups` (feeds/sharing_groups.py) writes the rows.
+# What the rules of a grant open (feeds/sharing_groups.py writes the rows).
 group_members = sa.Table(
     "group_members",
     metadata,

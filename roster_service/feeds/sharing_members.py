@@ -1,0 +1,326 @@
+"""Which records the rules of grants open.
+
+- a class: its school is granted, and it matches the rule of classes;
+- a course: a shared class of it is active;
+- a student: of a granted school, who matches the rule of students and, where there is a rule of classes, has an active
+  enrollment in a shared class. A guardian's and a member of staff's role opens as the grant says; a role at another
+  school than a granted one never;
+- an enrollment: its school is granted, its class is shared, and its user is, other than as a guardian.
+
+Each of them is found anew, or only the candidates: what a transaction changes, and what may follow from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from roster_service.db.tables import (
+    CText,
+    Stamp,
+    classes,
+    courses,
+    enrollments,
+    orgs,
+    user_agents,
+    user_roles,
+    users,
+    vendor_grants,
+)
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
+
+Rows = sa.Select[Any] | sa.CompoundSelect[Any]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a grant opens: a district, or a school of it, with its rules. `staff`: None for a grant without rules."""
+
+    district_id: str
+    school_id: str | None
+    students: str | None
+    classes: str | None
+    staff: str | None
+    guardians: bool
+
+
+def describe_table(name: str, *texts: str, numbers: Iterable[str] = ()) -> sa.TableClause:
+    """Returns a table for `make_temporary`, with columns of texts and before them of numbers."""
+    return sa.table(
+        name, *(sa.column(number, sa.Integer) for number in numbers), *(sa.column(text, CText) for text in texts)
+    )
+
+
+# What each grant opens, by its number; 0 where there is no grant yet.
+WANTED = describe_table("wanted_members", "type", "sourced_id", "org_id", "role", numbers=["grant_id"])
+# The records that may come into a group or leave it; with a `context`, those that tell whether another one does.
+CANDIDATES = describe_table("candidate_members", "type", "sourced_id", "context")
+_CONTEXT = "context"
+# The tables whose records are members of groups.
+MEMBERS = (courses, classes, users, enrollments)
+
+
+def make_temporary(connection: sa.Connection, made: sa.TableClause) -> None:
+    """Makes an empty table, until the end of the transaction."""
+    columns = ", ".join(
+        f"{column.name} integer"
+        if isinstance(column.type, sa.Integer)
+        else f"{column.name} text COLLATE \"C\" DEFAULT ''"
+        for column in made.c
+    )
+    connection.exec_driver_sql(f"DROP TABLE IF EXISTS pg_temp.{made.name}")
+    connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {made.name} ({columns}) ON COMMIT DROP")
+
+
+def analyze(connection: sa.Connection, made: sa.TableClause) -> None:
+    """Makes planner statistics of a temporary table."""
+    connection.exec_driver_sql(f"ANALYZE pg_temp.{made.name}")
+
+
+# --- the records that an extent opens -------------------------------------------------------------------------------
+
+
+def list_granted(extent: Extent) -> sa.Select[str]:
+    """Selects the ids of the orgs that an extent lies in."""
+    own = orgs.c.sourced_id == extent.school_id if extent.school_id else orgs.c.district_id == extent.district_id
+    return sa.select(orgs.c.sourced_id).where(own)
+
+
+def find_members(connection: sa.Connection, extents: Mapping[int, Extent], *, noted: bool) -> None:
+    """Makes the table WANTED of the records that the extents open, each under its number. `noted`: of the candidates
+    alone."""
+    _find(connection, extents, [*_OPENED, _select_enrollments], noted=noted)
+
+
+def find_wanted(connection: sa.Connection, extent: Extent) -> None:
+    """Makes the table WANTED of the classes, the courses and the users that an extent opens."""
+    _find(connection, {0: extent}, _OPENED, noted=False)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """The look for the records of an extent, among all or among the candidates."""
+
+    number: int
+    extent: Extent
+    noted: bool
+
+    def among(self, table: sa.Table, column: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+        """The condition that a column has the id of a record that is looked for."""
+        return column.in_(select_candidates(table)) if self.noted else sa.true()
+
+    def found(self, table: sa.Table, *roles: str) -> sa.Select[str]:
+        """Selects the ids of the records of a table that were found; with `roles`, as one of these."""
+        conditions = [WANTED.c.role.in_(roles)] if roles else []
+        rows = sa.select(WANTED.c.sourced_id).where(WANTED.c.grant_id == self.number, WANTED.c.type == table.name)
+        return rows.where(*conditions)
+
+    @property
+    def granted(self) -> sa.Select[str]:
+        """The ids of the orgs that the extent lies in."""
+        return list_granted(self.extent)
+
+    def select(self, table: sa.Table) -> sa.Select[Any]:
+        """Selects the records of a table, as rows of WANTED."""
+        kind = sa.literal(table.name, CText).label("type")
+        rows = sa.select(sa.literal(self.number, sa.Integer).label("grant_id"), kind, table.c.sourced_id)
+        return rows.where(self.among(table, table.c.sourced_id))
+
+    def select_roles(self) -> sa.Select[Any]:
+        """Selects the roles at granted orgs, as rows of WANTED. As one of several roles of a kind at an org, a role is
+        there once."""
+        kind = sa.literal(users.name, CText).label("type")
+        role = (user_roles.c.user_id.label("sourced_id"), user_roles.c.org_id, user_roles.c.role)
+        rows = sa.select(sa.literal(self.number, sa.Integer).label("grant_id"), kind, *role).distinct()
+        return rows.where(user_roles.c.org_id.in_(self.granted), self.among(users, user_roles.c.user_id))
+
+
+def _find(
+    connection: sa.Connection,
+    extents: Mapping[int, Extent],
+    stages: Iterable[Callable[[_Look], Rows | None]],
+    *,
+    noted: bool,
+) -> None:
+    make_temporary(connection, WANTED)
+    for select in stages:
+        for number, extent in extents.items():
+            if (rows := select(_Look(number, extent, noted))) is not None:
+                names = [column.name for column in rows.selected_columns]
+                connection.execute(WANTED.insert().from_select(names, rows))
+        analyze(connection, WANTED)
+
+
+def _select_classes(look: _Look) -> Rows:
+    # The schemas take half a second to import, which a sync without such grants spares.
+    from roster_service.schemas.sharing_rules import select_classes
+
+    return look.select(classes).where(classes.c.school_id.in_(look.granted), select_classes(look.extent.classes))
+
+
+def _select_courses(look: _Look) -> Rows:
+    offered = sa.select(classes.c.course_id).where(
+        classes.c.sourced_id.in_(look.found(classes)), classes.c.status == "active"
+    )
+    return look.select(courses).where(courses.c.sourced_id.in_(offered))
+
+
+def _select_students(look: _Look) -> Rows:
+    from roster_service.schemas.sharing_rules import select_students
+
+    matching = sa.select(users.c.sourced_id).where(
+        select_students(look.extent.students), look.among(users, users.c.sourced_id)
+    )
+    rows = look.select_roles().where(user_roles.c.role == "student", user_roles.c.user_id.in_(matching))
+    if look.extent.classes is None:
+        return rows
+    enrolled = sa.select(enrollments.c.user_id).where(
+        enrollments.c.class_id.in_(look.found(classes)),
+        enrollments.c.status == "active",
+        enrollments.c.role == "student",
+        enrollments.c.school_id.in_(look.granted),
+    )
+    return rows.where(user_roles.c.user_id.in_(enrolled))
+
+
+def _select_staff(look: _Look) -> Rows | None:
+    from roster_service.schemas.sharing_rules import Staff
+
+    staff = look.select_roles().where(user_roles.c.role.not_in(("student", *GUARDIAN_ROLES)))
+    if look.extent.staff == Staff.ALL:
+        return staff
+    if look.extent.staff == Staff.NONE:
+        return None
+    # At the school of the class alone.
+    teaching, taught = enrollments.alias(), classes.alias()
+    return staff.where(
+        sa.exists().where(
+            teaching.c.user_id == user_roles.c.user_id,
+            teaching.c.role == "teacher",
+            teaching.c.status == "active",
+            teaching.c.school_id.in_(look.granted),
+            taught.c.sourced_id == teaching.c.class_id,
+            taught.c.school_id == user_roles.c.org_id,
+            taught.c.sourced_id.in_(look.found(classes)),
+        )
+    )
+
+
+def _select_guardians(look: _Look) -> Rows | None:
+    if not look.extent.guardians:
+        return None
+    # Of active students: the purge of one, which has no stamp, ends no membership.
+    present = sa.select(users.c.sourced_id).where(
+        users.c.sourced_id.in_(look.found(users, "student")), users.c.status == "active"
+    )
+    guardians = look.select_roles().where(user_roles.c.role.in_(GUARDIAN_ROLES))
+    return guardians.where(user_roles.c.user_id.in_(_select_agents(present)))
+
+
+def _select_enrollments(look: _Look) -> Rows:
+    person = look.found(users).where(WANTED.c.role.not_in(GUARDIAN_ROLES))
+    return look.select(enrollments).where(
+        enrollments.c.school_id.in_(look.granted),
+        enrollments.c.class_id.in_(look.found(classes)),
+        enrollments.c.user_id.in_(person),
+    )
+
+
+# Each may read what those before it have found.
+_OPENED: tuple[Callable[[_Look], Rows | None], ...] = (
+    _select_classes,
+    _select_courses,
+    _select_students,
+    _select_staff,
+    _select_guardians,
+)
+
+
+def _select_agents(user_ids: sa.Select[str]) -> sa.CompoundSelect[Any]:
+    """Selects the ids of the users whom these users name as agents, or who name them."""
+    named, naming = user_agents.alias(), user_agents.alias()
+    return sa.union(
+        sa.select(named.c.agent_id).where(named.c.user_id.in_(user_ids)),
+        sa.select(naming.c.user_id).where(naming.c.agent_id.in_(user_ids)),
+    )
+
+
+# --- the records that may come into a group or leave it -------------------------------------------------------------
+
+
+def select_candidates(table: sa.Table) -> sa.Select[str]:
+    """Selects the ids of the candidates of a table, and of their context."""
+    return sa.select(CANDIDATES.c.sourced_id).where(CANDIDATES.c.type == table.name)
+
+
+def is_candidate(type_: sa.ColumnElement[str], sourced_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """The condition that a record may have come into a group or left it."""
+    return sa.exists().where(
+        CANDIDATES.c.type == type_, CANDIDATES.c.sourced_id == sourced_id, CANDIDATES.c.context == ""
+    )
+
+
+def has_rules(connection: sa.Connection) -> bool:
+    """Whether any grant has rules."""
+    return bool(connection.scalar(sa.select(sa.exists().where(vendor_grants.c.staff.is_not(None)))))
+
+
+def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows]) -> None:
+    """Notes the records that a transaction changes, and those whose membership may follow from them, as the tables are
+    now: for `find_members`. `changed`: selects of the ids of users, classes, courses and enrollments. Call it before
+    the change, with all that it changes, and after it, with what it has stamped."""
+    if connection.scalar(sa.select(sa.func.to_regclass(f"pg_temp.{CANDIDATES.name}"))) is None:
+        make_temporary(connection, CANDIDATES)
+    for table, ids in changed.items():
+        _add(connection, table, ids)
+    of = {table: select_candidates(table).where(CANDIDATES.c.context == "") for table in MEMBERS}
+    enrolled = sa.select(enrollments.c.user_id)
+    _add(
+        connection,
+        users,
+        sa.union(
+            enrolled.where(enrollments.c.sourced_id.in_(of[enrollments])),
+            enrolled.where(enrollments.c.class_id.in_(of[classes])),
+        ),
+    )
+    _add(connection, courses, sa.select(classes.c.course_id).where(classes.c.sourced_id.in_(of[classes])))
+    _add(connection, users, _select_agents(of[users]))
+    own = sa.select(enrollments.c.sourced_id)
+    _add(
+        connection,
+        enrollments,
+        sa.union(own.where(enrollments.c.class_id.in_(of[classes])), own.where(enrollments.c.user_id.in_(of[users]))),
+    )
+    # A guardian stays by another student, who is shared by a class, as a course is by another class.
+    _add(connection, users, _select_agents(of[users]), _CONTEXT)
+    taken = sa.select(enrollments.c.class_id).where(enrollments.c.user_id.in_(select_candidates(users)))
+    offered = sa.select(classes.c.sourced_id).where(classes.c.course_id.in_(of[courses]))
+    _add(connection, classes, sa.union(taken, offered), _CONTEXT)
+
+
+def note_stamped(connection: sa.Connection, feed_ids: Collection[int], stamp: datetime) -> None:
+    """Notes the records of these feeds that have a stamp, as `note_candidates`."""
+    note_candidates(
+        connection,
+        {
+            table: sa.select(table.c.sourced_id).where(
+                table.c.feed_id.in_(feed_ids), table.c.date_last_modified == sa.literal(stamp, Stamp)
+            )
+            for table in MEMBERS
+        },
+    )
+
+
+def _add(connection: sa.Connection, table: sa.Table, ids: Rows, context: str = "") -> None:
+    found = ids.subquery()
+    kind, key = sa.literal(table.name, CText), found.c[0]
+    known = sa.exists().where(CANDIDATES.c.type == kind, CANDIDATES.c.sourced_id == key)
+    if not context:
+        known = known.where(CANDIDATES.c.context == "")
+    rows = sa.select(kind, key, sa.literal(context, CText)).distinct().where(~known)
+    connection.execute(CANDIDATES.insert().from_select([column.name for column in CANDIDATES.c], rows))
+    analyze(connection, CANDIDATES)
