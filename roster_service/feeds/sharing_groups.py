@@ -209,12 +209,10 @@ def _stamp_parts(connection: sa.Connection, stamp: datetime) -> None:
     )
     connection.execute(sa.update(group_members).where(changed).values(since=sa.literal(stamp, Stamp)))
     # Whom the vendor sees without rules has no stamp that is for the vendor alone; so the vendor reads everything anew.
-    named = sa.select(owner.c.vendor_id).where(
-        of_users,
-        owner.c.id == _MOVED.c.grant_id,
-        user_agents.c.agent_id == _MOVED.c.sourced_id,
-        users.c.sourced_id == user_agents.c.user_id,
+    labelled = sa.select(owner.c.vendor_id).where(
+        owner.c.id == touched.c.grant_id,
+        users.c.sourced_id == touched.c.user_id,
         visible_labels.c.label_id == users.c.label_id,
         visible_labels.c.vendor_id == owner.c.vendor_id,
     )
-    connection.execute(sa.update(vendors).where(vendors.c.id.in_(named)).values(floor=sa.func.next_stamp()))
+    connection.execute(sa.update(vendors).where(vendors.c.id.in_(labelled)).values(floor=sa.func.next_stamp()))

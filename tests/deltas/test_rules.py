@@ -33,7 +33,7 @@ MOVING = (
     "a person returns to a vendor",
     "a purge",
 )
-RUNS = examples(1, 3, 30)
+RUNS = examples(1, 4, 30)
 STEPS_OF_A_RUN = 24
 
 
