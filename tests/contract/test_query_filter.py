@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.access_matrix.layers import open_row_level_security
 
-from .client import STUDENTS_METADATA, VERSIONS, Query
+from .client import GUARDIANS, SCOPES, STUDENTS_METADATA, VERSIONS, Query
 from .conftest import Served
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
@@ -108,3 +108,44 @@ def test_metadata_that_a_scope_does_not_cover_is_as_if_it_were_absent(bent: Serv
     with bent.engine.begin() as connection:
         connection.execute(change, {"metadata": '{"busRoute": "77"}'})
     assert found == without
+
+
+@pytest.fixture(scope="module")
+def unlocked(make_served: Callable[..., Served]) -> Served:
+    """The roster as it is, served by the tables' owner: of a copy, whose orderings no other application makes."""
+    with pytest.MonkeyPatch.context() as patch:
+        open_row_level_security(patch)
+        return make_served()
+
+
+# Each way to the rows of a collection: by its labels, by its path, by a filter; and in the order of a sort.
+WAYS: dict[str, tuple[tuple[str, ...], Query]] = {
+    "whole": (("/orgs", "/academicSessions", "/courses", "/classes", "/users", "/enrollments", "/demographics"), {}),
+    "of a role": (("/students", "/teachers"), {}),
+    "below a school": (("/schools/spr-elementary/students", "/schools/shv-north/enrollments"), {}),
+    "by a filter": (("/users", "/enrollments", "/demographics"), {"filter": "status='active'"}),
+    "sorted": (("/users", "/enrollments", "/courses"), {"sort": "dateLastModified"}),
+    "counted": (("/users", "/enrollments", "/demographics"), {"limit": "0"}),
+}
+
+
+@each_version
+@pytest.mark.parametrize(("paths", "query"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("guardians", [True, False], ids=["guardians", "no guardians"])
+@pytest.mark.parametrize("vendor", ["springfield", "elementary", "north"])
+def test_without_row_level_security_every_answer_is_the_same(
+    served: Served,
+    unlocked: Served,
+    version: str,
+    vendor: str,
+    guardians: bool,
+    paths: tuple[str, ...],
+    query: Query,
+) -> None:
+    scopes = SCOPES if guardians else tuple(scope for scope in SCOPES if scope != GUARDIANS)
+    for path in paths:
+        expected, found = (
+            one.client.call(version, path, query, scopes=scopes, vendor=vendor) for one in (served, unlocked)
+        )
+        assert (found.status, found.ids, found.total) == (expected.status, expected.ids, expected.total), path
+        assert found.json == expected.json
