@@ -31,6 +31,7 @@ from roster_service.db.tables import (
     vendor_grants,
     vendors,
 )
+from roster_service.feeds.roster_state import advance_state
 from roster_service.feeds.sharing_groups import lock_groups
 from roster_service.roster.references import PERSONS
 from roster_service.roster.stamps import make_next_stamp
@@ -102,6 +103,8 @@ def _begin(connection: sa.Connection, vendor_id: int, sourced_id: str) -> dateti
     the change."""
     # What a run that commits meanwhile shows the vendor would have no departure.
     lock_groups(connection)
+    # A page of a pull that began before is of another order now, and the vendor knows that by the revision.
+    advance_state(connection, [])
     connection.execute(sa.select(vendors.c.id).where(vendors.c.id == vendor_id).with_for_update(key_share=True))
     teaches = sa.exists().where(enrollments.c.user_id == sourced_id, enrollments.c.role == "teacher")
     moved = sa.update(vendors).where(vendors.c.id == vendor_id, teaches).values(floor=sa.func.next_stamp())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Mapping
@@ -13,8 +14,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
+from roster_service.roster.visibility import Viewer
 from roster_service.serving.departures import EVERY_DEPARTURE, has_departures, join_departures
-from roster_service.serving.plan import Plan, QueryShape
+from roster_service.serving.plan import Plan, QueryShape, make_resource_view
 from roster_service.serving.statements import (
     HREF_ROOT,
     STATEMENT_CACHE_SIZE,
@@ -97,7 +99,11 @@ def _hash_shape(shape: QueryShape) -> bytes:
     """Returns a hash of the compiled statement for the shape, without the filter.
 
     The compiled text contains everything that a shape changes, so no part of the shape can be missing from the hash.
+    Whether the vendor has groups and kept people is in the visible set of an ordering.
     """
+    # A vendor from which somebody is kept for the first time goes on with the same query.
+    rights = dataclasses.replace(shape.view.rights, viewer=Viewer.RULED_VENDOR)
+    shape = dataclasses.replace(shape, view=make_resource_view(shape.view.record, rights))
     keys = [key.element for key in make_sort_keys(shape)]
     condition = make_collection_condition(shape, Driver.VISIBILITY)
     ids = join_departures(shape, (condition,), (sa.true(), EVERY_DEPARTURE if has_departures(shape) else None), keys)

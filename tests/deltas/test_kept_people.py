@@ -15,6 +15,7 @@ from roster_service.errors import CommandError, UnknownPersonError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import keep_person
 from tests.actors import TESTER
+from tests.contract.client import ROOTS
 
 from .consumer import Consumer
 from .copies import INTERFACES, find_wrong, open_copies
@@ -80,6 +81,24 @@ def test_a_vendor_reads_everything_anew_without_a_teacher(world: World) -> None:
     world.keep(VENDOR, TEACHER, shown=False)
     assert not any(consumer.update() for consumer in copies.values())
     assert all(find_places(consumer, TEACHER) == set() for consumer in copies.values())
+
+
+@pytest.mark.parametrize("how", ["by its links", "by offsets alone"])
+@pytest.mark.parametrize("shown", [False, True], ids=["kept", "shown again"])
+def test_a_pull_from_before_is_refused(world: World, how: str, *, shown: bool) -> None:
+    """A page of another order would lack a record that no delta brings, as the person no longer counts."""
+    if shown:
+        world.keep(VENDOR, PUPIL, shown=False)
+    reader, path = world.read_rostering(VENDOR, "v1p2"), f"{ROOTS['v1p2']}/users"
+    first = reader._get(f"{path}?filter=status%3D'active'&limit=2")
+    following = f"{path}?filter=status%3D'active'&limit=2&offset=2"
+    links = dict(reversed(link.split("; ")) for link in first.headers["Link"].split(","))
+    world.keep(VENDOR, PUPIL, shown=shown)
+    answer = reader._get(links['rel="next"'].strip(" <>") if how == "by its links" else following)
+    assert answer.status_code == 410
+    whole = reader._get(f"{path}?filter=status%3D'active'&limit=2")
+    assert whole.headers["X-Roster-Revision"] != first.headers["X-Roster-Revision"]
+    assert reader._get(following).status_code == 200
 
 
 def test_what_a_kept_person_does_stays_unknown_and_a_sync_brings_nobody_back(world: World) -> None:
