@@ -57,6 +57,7 @@ from roster_service.feeds.feed_states import list_feed_ids
 from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_text
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import delete_person_values
+from roster_service.feeds.sharing_groups import lock_groups
 from roster_service.feeds.sharing_members import has_rules, note_candidates
 from roster_service.feeds.sync_lock import Say, say_later, take_sync_lock
 from roster_service.feeds.undo import forget_copies
@@ -121,6 +122,8 @@ def exclude_person(
             # A short id or number is also the value of others, such as a grade.
             rare = _list_names(sourced_id, person, LEAST_NAMING)
             delete_person_values(connection, ids, rare)
+            # Before the rows of vendors, as whoever keeps a person takes it.
+            lock_groups(connection)
             forget_kept(connection, sourced_id)
             named = changes.c.reason.regexp_match(naming, flags="i")
             connection.execute(sa.update(changes).where(named).values(reason=None))
