@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.vendors import invalidate_tokens
+from roster_service.accounts.vendors import end_vendor_grants, invalidate_tokens
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import (
@@ -265,7 +265,7 @@ def end_district(connection: sa.Connection, actor: Actor, district: str) -> Ende
         return {"feeds": list(names), "granted_to": list(connection.scalars(left))}
 
     with recorded(connection, actor, Verb.DISTRICT_REMOVE, subject, read_state):
-        connection.execute(sa.delete(vendor_grants).where(of_district))
+        end_vendor_grants(connection, of_district)
         for holder in holders:
             invalidate_tokens(connection, holder.id)
     return EndedDistrict(found[0].name, ids, names, tuple(sorted(holder.email for holder in holders)))

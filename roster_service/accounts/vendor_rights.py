@@ -13,7 +13,15 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org
-from roster_service.accounts.vendors import Grant, Vendor, find_vendor, invalidate_tokens, list_vendors, recorded_vendor
+from roster_service.accounts.vendors import (
+    Grant,
+    Vendor,
+    end_vendor_grants,
+    find_vendor,
+    invalidate_tokens,
+    list_vendors,
+    recorded_vendor,
+)
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendor_grants, vendors
@@ -158,8 +166,8 @@ def set_district_grant(
         # The roster may no longer have a district whose grant is taken back.
         if schools or district_id not in known:
             find_org(connection, district_id, DISTRICT, None)
-        own = vendor_grants.c.vendor_id == vendor.id
-        connection.execute(sa.delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
+        own = (vendor_grants.c.vendor_id == vendor.id, vendor_grants.c.district_id == district_id)
+        end_vendor_grants(connection, *own)
         wanted: list[str | None] = [None] if schools is None else [*dict.fromkeys(schools)]
         for school in wanted:
             school_id = None if school is None else find_org(connection, school, SCHOOL, district_id)
@@ -183,8 +191,7 @@ def _revoke_district(connection: sa.Connection, vendor: Vendor, district: str) -
     district_id = district if district in known else find_org(connection, district, DISTRICT, None)
     if district_id not in known:
         raise CommandError(f"{vendor.email} has no grant of district {district}")
-    own = vendor_grants.c.vendor_id == vendor.id
-    connection.execute(sa.delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
+    end_vendor_grants(connection, vendor_grants.c.vendor_id == vendor.id, vendor_grants.c.district_id == district_id)
 
 
 def _set_flags(connection: sa.Connection, vendor: Vendor, flags: set[str]) -> None:

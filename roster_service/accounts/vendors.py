@@ -20,6 +20,7 @@ from roster_service.change_log.actors import Actor, normalize_email, read_email
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import api_keys, last_uses, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.errors import CommandError
+from roster_service.feeds.sharing_groups import lock_groups
 from roster_service.roster.visible_orgs import refresh_visible_orgs
 from roster_service.roster.withheld import read_list
 from roster_service.schemas.flags import find_withheld
@@ -248,9 +249,19 @@ def remove_vendor(connection: sa.Connection, actor: Actor, email: str) -> None:
     CommandError for an unknown vendor."""
     with recorded_vendor(connection, actor, Verb.VENDOR_REMOVE, email):
         vendor = find_vendor(connection, email)
+        end_vendor_grants(connection, vendor_grants.c.vendor_id == vendor.id)
         connection.execute(sa.delete(visible_orgs).where(visible_orgs.c.vendor_id == vendor.id))
         connection.execute(sa.delete(last_uses).where(last_uses.c.vendor_id == vendor.id))
         connection.execute(sa.delete(vendors).where(vendors.c.id == vendor.id))
+
+
+def end_vendor_grants(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> None:
+    """Deletes the grants for which all conditions hold, with their groups. Call it before the row of a vendor is
+    changed."""
+    # A run that adds members to a group which ends meanwhile would fail.
+    if connection.scalar(sa.select(sa.exists().where(vendor_grants.c.staff.is_not(None), *conditions))):
+        lock_groups(connection)
+    connection.execute(sa.delete(vendor_grants).where(*conditions))
 
 
 def invalidate_tokens(connection: sa.Connection, vendor_id: int, *, content_changed: bool = False) -> None:

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.accounts.districts import end_district
 from roster_service.db import tables
 from roster_service.errors import CommandError
 from roster_service.feeds.group_check import find_wrong_groups
-from roster_service.feeds.sharing_groups import list_empty_rules, refresh_groups_of
+from roster_service.feeds.sharing_groups import list_empty_rules, lock_groups, refresh_groups_of
 from roster_service.schemas.sharing_rules import Rules, Staff
 from tests.actors import TESTER
 from tests.postgres.loaded import load_districts
@@ -82,6 +84,30 @@ def test_a_revoked_grant_takes_its_group(give: Callable[[Rules | None], None], e
         assert connection.scalar(count)
         vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district")
         assert not connection.scalar(count)
+
+
+Change = Callable[[sa.Connection], object]
+ENDINGS: dict[str, Change] = {
+    "a revoked district": lambda connection: vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district"),
+    "nothing of a district": lambda connection: vendor_rights.set_district_grant(
+        connection, TESTER, EMAIL, "spr-district", []
+    ),
+    "a removed district": lambda connection: end_district(connection, TESTER, "spr-district"),
+    "a removed vendor": lambda connection: vendors.remove_vendor(connection, TESTER, EMAIL),
+}
+
+
+@pytest.mark.parametrize("end", ENDINGS.values(), ids=ENDINGS)
+def test_a_group_ends_before_a_run_makes_it_or_after(
+    give: Callable[[Rules | None], None], engine: sa.Engine, end: Change
+) -> None:
+    """A run that adds members to a group whose grant has ended meanwhile would fail."""
+    give(RULES)
+    with engine.begin() as publishing, engine.connect() as connection:
+        lock_groups(publishing)
+        connection.execute(sa.text("SET LOCAL lock_timeout = 100"))
+        with pytest.raises(OperationalError, match="lock timeout"):
+            end(connection)
 
 
 @pytest.mark.parametrize(
