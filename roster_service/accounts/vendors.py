@@ -64,7 +64,9 @@ class Vendor:
     def list_rules(self, org_id: str, district_id: str | None) -> list[Rules]:
         """Returns the rules of the grants that open an org of a district; none if one opens all of it."""
         granted = [] if district_id is None else self.list_grants(district_id)
-        found = [item.rules for item in granted if item.school_id in (None, org_id)]
+        # The grant of a school holds, whatever its district is now.
+        found = [item.rules for item in granted if item.school_id is None]
+        found += [item.rules for item in self.grants if item.school_id == org_id]
         return [] if None in found else [rules for rules in found if rules is not None]
 
 

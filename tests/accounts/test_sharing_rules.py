@@ -77,6 +77,18 @@ def test_the_grants_of_a_district_are_replaced_with_their_groups(
         assert connection.scalar(log)["grants"][0][2]["only"] == "grade 3"
 
 
+def test_the_rules_of_a_school_are_said_after_it_has_moved_to_another_district(
+    give: Callable[[Rules | None], None], engine: sa.Engine
+) -> None:
+    """The grant names the former district, and still opens the school by its rules alone."""
+    give(RULES)
+    with engine.begin() as connection:
+        vendor_rights.set_district_grant(connection, TESTER, EMAIL, "spr-district", ["spr-elementary"], RULES)
+        vendor = vendors.find_vendor(connection, EMAIL)
+    assert vendor.list_rules("spr-elementary", "another") == [RULES]
+    assert vendor.list_rules("spr-high", "another") == []
+
+
 def test_a_revoked_grant_takes_its_group(give: Callable[[Rules | None], None], engine: sa.Engine) -> None:
     give(RULES)
     count = sa.select(sa.func.count()).select_from(tables.group_members)
