@@ -81,6 +81,10 @@ def analyze(connection: sa.Connection, made: sa.TableClause) -> None:
     connection.exec_driver_sql(f"ANALYZE pg_temp.{made.name}")
 
 
+def _index(connection: sa.Connection, made: sa.TableClause, *names: str) -> None:
+    connection.exec_driver_sql(f"CREATE INDEX ON pg_temp.{made.name} ({', '.join(names)})")
+
+
 # --- the records that an extent opens -------------------------------------------------------------------------------
 
 
@@ -147,6 +151,7 @@ def _find(
     noted: bool,
 ) -> None:
     make_temporary(connection, WANTED)
+    _index(connection, WANTED, "grant_id", "type", "sourced_id")
     for select in stages:
         for number, extent in extents.items():
             if (rows := select(_Look(number, extent, noted))) is not None:
@@ -275,6 +280,7 @@ def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows])
     the change, with all that it changes, and after it, with what it has stamped."""
     if connection.scalar(sa.select(sa.func.to_regclass(f"pg_temp.{CANDIDATES.name}"))) is None:
         make_temporary(connection, CANDIDATES)
+        _index(connection, CANDIDATES, "type", "sourced_id")
     for table, ids in changed.items():
         _add(connection, table, ids)
     of = {table: select_candidates(table).where(CANDIDATES.c.context == "") for table in MEMBERS}
