@@ -209,16 +209,15 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
     user, database = connection.execute(sa.text("SELECT current_user, current_database()")).one()
     base = connection.scalar(sa.select(tables.roster_state.c.role_base)) or make_role_base(database)
     names = {role: name_role(base, role) for role in DatabaseRole}
-    logins = {name: _make_login(connection, name, password) for name in names.values()}
+    statements = {name: _make_role_statement(connection, name, password) for name in names.values()}
     try:
         with connection.begin_nested():
-            for name, login in logins.items():
-                _ensure_role(connection, name, login)
+            for name, statement in statements.items():
+                _ensure_role(connection, name, statement, password)
     except DBAPIError as error:
-        statements = "; ".join(f"CREATE ROLE {quote_name(name)} {login}" for name, login in logins.items())
         raise SchemaError(
-            f"the database user {user} may not make the roles that requests are served as; let an administrator run "
-            f"`{statements}`, then run `roster db upgrade` again"
+            f"the database user {user} may not make or alter the roles that requests are served as; let an "
+            f"administrator run `{'; '.join(statements.values())}`, then run `roster db upgrade` again"
         ) from error
     schema = connection.scalar(sa.text("SELECT quote_ident(current_schema())"))
     every_table = _join_names(tuple(tables.metadata.sorted_tables))
@@ -239,7 +238,7 @@ _SECURED = sa.text(
     "SELECT quote_ident(relname) FROM pg_class "
     "WHERE relrowsecurity AND relnamespace = CAST(quote_ident(current_schema()) AS regnamespace) ORDER BY 1"
 )
-_MADE = sa.text("SELECT rolcanlogin FROM pg_roles WHERE rolname = :name")
+_MADE = sa.text("SELECT oid FROM pg_roles WHERE rolname = :name")
 # Attributes that exempt a role from row-level security or let it make roles, and the roles that its session could
 # become.
 _EXCESS = sa.text("""
@@ -252,25 +251,32 @@ _EXCESS = sa.text("""
 """)
 
 
-def _make_login(connection: sa.Connection, name: str, password: str | None) -> str:
-    """The attributes with which a role logs in. `password`: as for `find_password`."""
+def _make_role_statement(connection: sa.Connection, name: str, password: str | None) -> str:
+    """The statement after which a role is there, and can log in. `password`: as for `find_password`."""
+    verb = "CREATE" if connection.scalar(_MADE, {"name": name}) is None else "ALTER"
     own = find_password(connection.engine.url, name, password)
-    return "LOGIN" if own is None else f"LOGIN PASSWORD '{_encrypt(connection, name, own)}'"
+    login = "LOGIN" if own is None else f"LOGIN PASSWORD '{_encrypt(connection, name, own)}'"
+    return f"{verb} ROLE {quote_name(name)} {login} NOINHERIT"
 
 
-def _ensure_role(connection: sa.Connection, name: str, login: str) -> None:
-    can_login = connection.scalar(_MADE, {"name": name})
+def _ensure_role(connection: sa.Connection, name: str, statement: str, password: str | None) -> None:
     _require_no_excess(connection, name)
-    if can_login is None:
-        connection.execute(_make_statement(f"CREATE ROLE {quote_name(name)} NOINHERIT {login}"))
-        return
     try:
         with connection.begin_nested():
-            connection.execute(_make_statement(f"ALTER ROLE {quote_name(name)} {login}"))
+            connection.execute(_make_statement(statement))
     except DBAPIError:
-        # An administrator has made the role and given it a password: only that user may alter it.
-        if not can_login:
+        # An administrator has made the role, and alone may alter it: its password must be that of now already.
+        if not _can_log_in(make_role_url(connection.engine.url, name, password)):
             raise
+
+
+def _can_log_in(url: str) -> bool:
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    try:
+        engine.connect().close()
+    except DBAPIError:
+        return False
+    return True
 
 
 def _make_statement(statement: str) -> sa.TextClause:

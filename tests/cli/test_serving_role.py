@@ -89,15 +89,22 @@ def test_a_user_who_may_not_make_roles_gets_the_commands_of_an_administrator(
     server_url: str, empty: str, owned: str, tmp_path: Path
 ) -> None:
     """And then upgrades, and serves."""
-    code, said = run_upgrade(owned, tmp_path, role_password="a secret")
-    assert (code, "a secret" in said) == (1, False)
-    found = re.search(r"`(CREATE ROLE .*?)`", said)
-    assert found is not None
-    statements = found[1].split("; ")
-    beginnings = [f'CREATE ROLE "{name_role(empty, role)}" LOGIN PASSWORD \'SCRAM-SHA-256$' for role in DatabaseRole]
-    assert [text[: len(beginning)] for text, beginning in zip(statements, beginnings, strict=True)] == beginnings
-    administer(server_url, *(text.replace(":", "\\:") for text in statements))
-    assert run_upgrade(owned, tmp_path, role_password="a secret") == (0, "")
+    limit = f"ALTER ROLE {name_role(empty, DatabaseRole.ACCOUNTS)} CONNECTION LIMIT"
+    for verb in ("CREATE", "ALTER"):
+        code, said = run_upgrade(owned, tmp_path, role_password="a secret")
+        assert (code, "a secret" in said) == (1, False)
+        found = re.search(rf"`({verb} ROLE .*?)`", said)
+        assert found is not None
+        statements = found[1].split("; ")
+        beginnings = [
+            f'{verb} ROLE "{name_role(empty, role)}" LOGIN PASSWORD \'SCRAM-SHA-256$' for role in DatabaseRole
+        ]
+        assert [text[: len(beginning)] for text, beginning in zip(statements, beginnings, strict=True)] == beginnings
+        administer(server_url, *(text.replace(":", "\\:") for text in statements), f"{limit} -1")
+        assert run_upgrade(owned, tmp_path, role_password="a secret") == (0, "")
+        # As after a change of the secret, the role refuses a login.
+        administer(server_url, f"{limit} 0")
+    administer(server_url, f"{limit} -1")
     app = create_app(dataclasses.replace(SETTINGS, role_password="a secret"), owned)
     assert app.test_client().get("/docs").status_code == 200
     close_app(app)
