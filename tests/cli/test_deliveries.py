@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,33 @@ def test_a_refusal_leaves_no_file(
     assert done.exit_code == 1
     assert words in done.stderr
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command", [("delivery", "preview", EMAIL, "--preset", "apple"), ("export", "users", "--as", EMAIL)]
+)
+@pytest.mark.parametrize("is_link", [False, True], ids=["a pipe", "a link to a pipe"])
+def test_a_file_replaces_no_device_or_pipe(
+    granted: str, roster: Roster, tmp_path: Path, command: tuple[str, ...], is_link: bool
+) -> None:
+    """Root may replace /dev/null."""
+    out = made = tmp_path / "made"
+    os.mkfifo(made)
+    if is_link:
+        out = tmp_path / "link"
+        out.symlink_to(made)
+    done = roster(*command, "--out", str(out))
+    assert (done.exit_code, f"{out} is no file" in done.stderr) == (1, True)
+    assert (made.is_fifo(), out.is_symlink()) == (True, is_link)
+
+
+def test_a_file_replaces_the_one_to_which_a_link_leads(granted: str, roster: Roster, tmp_path: Path) -> None:
+    out, link = tmp_path / "out.zip", tmp_path / "link"
+    out.write_text("of yesterday")
+    link.symlink_to(out)
+    assert roster("delivery", "preview", EMAIL, "--preset", "apple", "--out", str(link)).exit_code == 0
+    assert link.is_symlink()
+    assert (zipfile.is_zipfile(out), out.stat().st_mode & 0o777) == (True, 0o600)
 
 
 def test_an_export_has_the_json_of_the_interface_by_line(granted: str, roster: Roster, tmp_path: Path) -> None:
