@@ -217,12 +217,12 @@ def keep_person(
         before = list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)
         if bool(before) != shown:
             raise CommandError(f"{sourced_id} is {'not' if shown else 'already'} kept from {vendor.email}")
+        person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
+        _require_nameless(actor, _list_names(sourced_id, person))
         if shown:
             return_to_vendor(connection, vendor.id, sourced_id)
             return before[0]
         require_person(connection, sourced_id, settings.read_secret_key())
-        person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
-        _require_nameless(actor, _list_names(sourced_id, person))
         keep_from_vendor(connection, vendor.id, sourced_id)
     return list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)[0]
 

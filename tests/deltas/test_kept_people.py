@@ -186,6 +186,13 @@ def test_what_means_nothing_is_refused(
         keep()
 
 
+def test_the_reason_of_a_return_names_nobody_either(world: World) -> None:
+    world.keep(VENDOR, PUPIL, shown=False)
+    actor = replace(TESTER, reason="the order about A-P1 has ended")
+    with world.engine.begin() as connection, pytest.raises(CommandError, match="names the person"):
+        keep_person(connection, actor, world.find_email(VENDOR), PUPIL, world.settings, shown=True)
+
+
 def test_the_change_log_names_the_vendor_and_not_the_person(world: World) -> None:
     for shown in (False, True):
         world.keep(VENDOR, PUPIL, shown=shown)
