@@ -3,7 +3,6 @@ of the change log."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,9 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.fernet import InvalidToken
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.credentials.signing_keys import make_seal
@@ -28,6 +30,11 @@ MADE, WAITING, SENT, FAILED = "made", "waiting", "sent", "failed"
 FIRST = "it is the first file of this delivery"
 # The method of a file in the access log.
 METHOD = "SFTP"
+# The types of host keys that the client of SFTP knows.
+HOST_KEY_TYPES = (
+    *("ssh-ed25519", "ssh-rsa"),
+    *("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"),
+)
 
 
 @dataclass(frozen=True)
@@ -199,19 +206,28 @@ def list_runs(connection: sa.Connection, name: str, number: int) -> Sequence[Map
 
 
 def read_secret(connection: sa.Connection, name: str, settings: Settings) -> str:
-    """Returns the password or the private key of a delivery."""
+    """Returns the password or the private key of a delivery. Raises CommandError if another secret key of the service
+    has sealed it."""
     sealed = connection.scalars(sa.select(deliveries.c.secret_sealed).where(deliveries.c.name == name)).one()
-    return make_seal(settings.read_secret_key()).decrypt(bytes(sealed)).decode()
+    try:
+        return make_seal(settings.read_secret_key()).decrypt(bytes(sealed)).decode()
+    except InvalidToken:
+        raise CommandError(
+            f"another ROSTER_SECRET_KEY has sealed the secret of {name}; give it again: `roster delivery set {name}` "
+            "with --password or --key-file"
+        ) from None
 
 
 def _read_host_key(text: str) -> str:
-    """Returns the type and the base64 of a line of `ssh-keyscan` or of a file of known hosts. Raises CommandError."""
-    words = text.split()
-    for kind, key in itertools.pairwise(words):
-        with contextlib.suppress(ValueError):
-            if base64.b64decode(key, validate=True)[4:].startswith(kind.encode()):
+    """Returns the type and the base64 of the first key of a line of `ssh-keyscan` or of a file of known hosts. Raises
+    CommandError without a whole key of a type that the client of SFTP knows."""
+    for kind, key in itertools.pairwise(text.split()):
+        if kind in HOST_KEY_TYPES:
+            with contextlib.suppress(ValueError, UnsupportedAlgorithm):
+                load_ssh_public_key(f"{kind} {key}".encode())
                 return f"{kind} {key}"
-    raise CommandError("the host key is a type and its base64, as `ssh-keyscan HOST` prints them")
+    known = ", ".join(HOST_KEY_TYPES)
+    raise CommandError(f"the host key is a type ({known}) and its base64, as `ssh-keyscan HOST` prints them")
 
 
 def _make_row(connection: sa.Connection, email: str, given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:

@@ -8,6 +8,7 @@ roster gives the same digest.
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,6 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 import sqlalchemy as sa
-from cryptography.fernet import InvalidToken
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.accounts.parts import DELIVERIES_PATH
@@ -41,7 +41,7 @@ from roster_service.deliveries.guard import Content, find_feed_problems, find_lo
 from roster_service.deliveries.package import Package, Source, write_package
 from roster_service.deliveries.sftp import Connect, Receiver, ReceiverError, open_sftp
 from roster_service.deliveries.sources import make_source, open_snapshots, require_preset
-from roster_service.errors import CommandError, RosterServiceError, name_fault
+from roster_service.errors import CommandError, RosterServiceError, describe_fault, name_fault
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.serving.record_stream import admit
 from roster_service.settings import Settings
@@ -53,6 +53,7 @@ _LOCK_CLASS = 0x44656C76
 # Files that were sent within these days are compared, too: small losses of many nights are a large one.
 COMPARED = timedelta(days=7)
 _runs = delivery_runs.c
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,10 @@ class Sender:
                 self._end_interrupted(found, run_id)
                 with TemporaryFile() as file:
                     self._make_and_send(found, run_id, file, snapshots)
-            except (RosterServiceError, SQLAlchemyError, InvalidToken, OSError) as error:
+            except Exception as error:  # noqa: BLE001  (a fault, too, ends the run, and others are sent)
                 message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
+                if not isinstance(error, (RosterServiceError, SQLAlchemyError, OSError)):
+                    _log.error("fault: %s", describe_fault(error))
                 # A whole file may have its name, although no answer said so: the next try looks.
                 known = sa.case((_runs.uploaded_at.is_(None), sa.func.now()))
                 self._set(run_id, state=FAILED, message=message, finished_at=known)

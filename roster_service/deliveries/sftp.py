@@ -76,7 +76,7 @@ def open_sftp(to: Delivery, secret: str, settings: Settings) -> Iterator[Receive
                 yield client
     except paramiko.AuthenticationException:
         raise ReceiverError(f"{to.host} refuses the login of {to.username}") from None
-    except (OSError, EOFError, paramiko.SSHException) as error:
+    except (OSError, EOFError, paramiko.SSHException, paramiko.SFTPError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
         raise ReceiverError(f"the delivery to {to.host} failed: {reason}") from None
 

@@ -437,6 +437,53 @@ def test_a_change_is_logged_without_the_secret_and_a_wrong_one_is_refused(world:
             world.change(**wrong)
 
 
+KEYSCAN = f"# sftp.example.org:22 SSH-2.0-OpenSSH\nsftp.example.org {HOST_KEY}\nsftp.example.org ssh-rsa AAAA\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (HOST_KEY, HOST_KEY),
+        (KEYSCAN, HOST_KEY),
+        (f"ssh-dss AAAAB3NzaC1kc3M= {HOST_KEY}", HOST_KEY),
+        ("ssh-ed25519", None),
+        (HOST_KEY.replace("ssh-ed25519", "ssh-rsa"), None),
+        (HOST_KEY[:-8], None),
+        ("ssh-dss AAAAB3NzaC1kc3M=", None),
+        ("sk-ssh-ed25519@openssh.com AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29t", None),
+    ],
+    ids=["a key", "ssh-keyscan", "another type before", "a type", "of another type", "cut off", "DSA", "of a token"],
+)
+def test_a_host_key_is_whole_and_of_a_type_that_the_client_knows(world: World, given: str, kept: str | None) -> None:
+    if kept is None:
+        with pytest.raises(CommandError, match="as `ssh-keyscan HOST` prints them"):
+            world.change(host_key=given)
+    else:
+        assert world.change(host_key=given).host_key == kept
+
+
+def test_a_fault_ends_the_run_and_is_said_in_the_log(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else the delivery would be under way for ever, and the files after it would not be sent."""
+    world.deliver()
+    with monkeypatch.context() as patch:
+        patch.setattr(DropBox, "putfo", lambda *_given, **_named: 1 // 0)
+        assert (world.approve().state, world.deliver().message) == ("failed", "ZeroDivisionError")
+    assert "ZeroDivisionError" in caplog.text
+    assert world.deliver().state == "sent"
+
+
+def test_a_secret_that_a_lost_key_has_sealed_is_asked_for(world: World) -> None:
+    other = replace(world.sender.settings, secret_key="another secret key, as after a loss of the first one")
+    world.sender = replace(world.sender, settings=other)
+    world.deliver()
+    failed = world.approve()
+    assert (failed.state, "`roster delivery set nightly`" in str(failed.message)) == ("failed", True)
+    world.change(secret=PASSWORD, has_private_key=False)
+    assert world.deliver().state == "sent"
+
+
 def test_a_stopped_delivery_sends_nothing_until_it_is_started(world: World) -> None:
     world.deliver()
     world.stop()

@@ -27,8 +27,8 @@ class SftpServer:
 
 
 @contextmanager
-def open_sftp_server(home: Path) -> Iterator[SftpServer]:
-    """Runs the server, with its files in `home`."""
+def open_sftp_server(home: Path, command: str = "internal-sftp") -> Iterator[SftpServer]:
+    """Runs the server, with its files in `home`. `command`: what it runs for whoever logs in."""
     folder = home / "in"
     folder.mkdir(parents=True)
     keys = {}
@@ -43,7 +43,7 @@ def open_sftp_server(home: Path) -> Iterator[SftpServer]:
     settings = {
         "Port": port, "ListenAddress": "127.0.0.1", "HostKey": home / "host", "PidFile": "none", "UsePAM": "no",
         "AuthorizedKeysFile": home / "authorized", "StrictModes": "no", "PasswordAuthentication": "no",
-        "PermitRootLogin": "prohibit-password", "Subsystem": "sftp internal-sftp", "ForceCommand": "internal-sftp",
+        "PermitRootLogin": "prohibit-password", "Subsystem": "sftp internal-sftp", "ForceCommand": command,
     }  # fmt: skip
     (home / "config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     with (home / "log").open("wb") as log:

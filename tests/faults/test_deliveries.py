@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
-from roster_service.deliveries.accounts import approve_file, find_delivery
+from roster_service.deliveries.accounts import approve_file, change_delivery, find_delivery
 from roster_service.deliveries.sender import Sender
 from roster_service.settings import Settings
 from tests.actors import TESTER
@@ -165,6 +165,19 @@ def test_a_server_that_is_not_as_agreed_gets_nothing(
     assert ended.state == "failed"
     assert words in str(ended.message)
     assert list(server.folder.iterdir()) == []
+
+
+def test_a_server_that_speaks_no_sftp_gets_nothing(sender: Sender, tmp_path: Path) -> None:
+    """As one whose account is not for SFTP, or says something at a login."""
+    with open_sftp_server(tmp_path / "other", "echo This account is not available.") as other:
+        place = {"port": other.port, "host_key": other.host_key, "secret": other.private_key, "has_private_key": True}
+        with sender.owner.begin() as connection:
+            change_delivery(connection, TESTER, NAME, place, sender.settings)
+        ended = sender.deliver(NAME)
+        assert ended.state == "waiting"
+        approve(sender.owner)
+        ended = sender.deliver(NAME)
+    assert (ended.state, ended.message) == ("failed", "the delivery to 127.0.0.1 failed: SFTPError")
 
 
 def test_a_private_address_must_be_allowed(sender: Sender, server: SftpServer) -> None:
