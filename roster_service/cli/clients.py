@@ -24,6 +24,7 @@ from roster_service.cli.terminal import (
     open_connection,
     read_settings,
     show,
+    show_instant,
 )
 from roster_service.cli.vendor_access import expires_option
 from roster_service.schemas.versions import V1P2, VERSIONS
@@ -141,7 +142,9 @@ def client_list(as_json: bool) -> None:
         asdict(item) | read_dates(secrets[item.client_id]) | {"earlier_ends_at": old[item.client_id]} for item in found
     ]
     rows = [
-        _client_row(item) | describe_dates(secrets[item.client_id]) | {"old secret until": old[item.client_id] or "-"}
+        _client_row(item)
+        | describe_dates(secrets[item.client_id])
+        | {"old secret until": show_instant(old[item.client_id])}
         for item in found
     ]
     show(shown, as_json, lambda _: make_table(rows, "there are no clients"))

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from roster_service.cli import main
+from roster_service.db.instants import describe_instant
 from roster_service.db.tables import orgs
 from tests.cli.conftest import Roster, make_environment
 
@@ -190,6 +191,7 @@ def test_the_old_secret_is_listed_until_it_is_ended(answer: Answer, roster: Rost
     [listed] = answer("client", "list")
     left = datetime.fromisoformat(listed["earlier_ends_at"]) - datetime.now(UTC)
     assert timedelta(hours=1) < left <= timedelta(hours=2)
+    assert describe_instant(listed["earlier_ends_at"], None) in roster("client", "list").stdout
     assert answer("client", "end-old-secret", client_id) == {"client_id": client_id}
     assert [client["earlier_ends_at"] for client in answer("client", "list")] == [None]
 
