@@ -25,6 +25,7 @@ from roster_service.db.tables import (
     classes,
     courses,
     enrollments,
+    group_members,
     orgs,
     user_agents,
     user_roles,
@@ -57,7 +58,7 @@ def describe_table(name: str, *texts: str, numbers: Iterable[str] = ()) -> sa.Ta
 
 # What each grant opens, by its number; 0 where there is no grant yet.
 WANTED = describe_table("wanted_members", "type", "sourced_id", "org_id", "role", numbers=["grant_id"])
-# The records that may come into a group or leave it; with a `context`, those that tell whether another one does.
+# The records that may come into a group or leave it; with a `context`, those by which others do, and which stay.
 CANDIDATES = describe_table("candidate_members", "type", "sourced_id", "context")
 _CONTEXT = "context"
 # The tables whose records are members of groups.
@@ -115,7 +116,7 @@ class _Look:
 
     def among(self, table: sa.Table, column: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
         """The condition that a column has the id of a record that is looked for."""
-        return column.in_(select_candidates(table)) if self.noted else sa.true()
+        return column.in_(_select_candidates(table)) if self.noted else sa.true()
 
     def found(self, table: sa.Table, *roles: str) -> sa.Select[str]:
         """Selects the ids of the records of a table that were found; with `roles`, as one of these."""
@@ -152,12 +153,30 @@ def _find(
 ) -> None:
     make_temporary(connection, WANTED)
     _index(connection, WANTED, "grant_id", "type", "sourced_id")
+    if noted:
+        _keep_context(connection, extents)
     for select in stages:
         for number, extent in extents.items():
             if (rows := select(_Look(number, extent, noted))) is not None:
                 names = [column.name for column in rows.selected_columns]
                 connection.execute(WANTED.insert().from_select(names, rows))
         analyze(connection, WANTED)
+
+
+def _keep_context(connection: sa.Connection, grant_ids: Collection[int]) -> None:
+    """Adds the members of the groups that the transaction does not move, and by which others are members."""
+    by_others = sa.exists().where(
+        CANDIDATES.c.type == group_members.c.type,
+        CANDIDATES.c.sourced_id == group_members.c.sourced_id,
+        CANDIDATES.c.context == _CONTEXT,
+    )
+    member = (group_members.c[name] for name in ("group_id", "type", "sourced_id", "org_id", "role"))
+    rows = sa.select(*member).where(
+        group_members.c.group_id.in_(grant_ids),
+        by_others,
+        ~is_candidate(group_members.c.type, group_members.c.sourced_id),
+    )
+    connection.execute(WANTED.insert().from_select([column.name for column in WANTED.c], rows))
 
 
 def _select_classes(look: _Look) -> Rows:
@@ -257,9 +276,8 @@ def _select_agents(user_ids: sa.Select[str]) -> sa.CompoundSelect[Any]:
 # --- the records that may come into a group or leave it -------------------------------------------------------------
 
 
-def select_candidates(table: sa.Table) -> sa.Select[str]:
-    """Selects the ids of the candidates of a table, and of their context."""
-    return sa.select(CANDIDATES.c.sourced_id).where(CANDIDATES.c.type == table.name)
+def _select_candidates(table: sa.Table) -> sa.Select[str]:
+    return sa.select(CANDIDATES.c.sourced_id).where(CANDIDATES.c.type == table.name, CANDIDATES.c.context == "")
 
 
 def is_candidate(type_: sa.ColumnElement[str], sourced_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
@@ -283,7 +301,7 @@ def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows])
         _index(connection, CANDIDATES, "type", "sourced_id")
     for table, ids in changed.items():
         _add(connection, table, ids)
-    of = {table: select_candidates(table).where(CANDIDATES.c.context == "") for table in MEMBERS}
+    of = {table: _select_candidates(table) for table in MEMBERS}
     enrolled = sa.select(enrollments.c.user_id)
     _add(
         connection,
@@ -301,9 +319,9 @@ def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows])
         enrollments,
         sa.union(own.where(enrollments.c.class_id.in_(of[classes])), own.where(enrollments.c.user_id.in_(of[users]))),
     )
-    # A guardian stays by another student, who is shared by a class, as a course is by another class.
+    # A guardian stays by another student, a student and a course by another class.
     _add(connection, users, _select_agents(of[users]), _CONTEXT)
-    taken = sa.select(enrollments.c.class_id).where(enrollments.c.user_id.in_(select_candidates(users)))
+    taken = sa.select(enrollments.c.class_id).where(enrollments.c.user_id.in_(of[users]))
     offered = sa.select(classes.c.sourced_id).where(classes.c.course_id.in_(of[courses]))
     _add(connection, classes, sa.union(taken, offered), _CONTEXT)
 
