@@ -32,7 +32,7 @@ from roster_service.db.tables import (
     vendors,
 )
 from roster_service.feeds.roster_state import advance_state
-from roster_service.feeds.sharing_groups import lock_groups
+from roster_service.feeds.sharing_groups import lock_groups, store_departures
 from roster_service.roster.references import PERSONS
 from roster_service.roster.stamps import make_next_stamp
 from roster_service.roster.visibility import VENDOR, ContentRights, Viewer, user_is_visible
@@ -151,17 +151,11 @@ def _write_departures(connection: sa.Connection, vendor_id: int, sourced_id: str
             group_members.c.sourced_id == table.c.sourced_id,
             group_members.c.group_id.in_(own_groups),
         )
-        _store(connection, [*values, "label_id"], by_label)
-        _store(connection, [*values, "label_id", "group_id", "org_id", "role"], by_group)
+        store_departures(connection, [*values, "label_id"], by_label)
+        store_departures(connection, [*values, "label_id", "group_id", "org_id", "role"], by_group)
     copied = [column for column in departures.c if column is not departures.c.vendor_id]
     former = sa.select(*copied, sa.literal(vendor_id)).where(
         departures.c.person_id == sourced_id, departures.c.vendor_id == 0
     )
     added = upsert(departures).from_select([*(column.name for column in copied), "vendor_id"], former)
     connection.execute(added.on_conflict_do_nothing())
-
-
-def _store(connection: sa.Connection, names: list[str], rows: sa.Select[Any]) -> None:
-    added = upsert(departures).from_select(names, rows)
-    changed = {"departed_at": added.excluded.departed_at}
-    connection.execute(added.on_conflict_do_update(index_elements=list(departures.primary_key), set_=changed))

@@ -6,7 +6,7 @@ or with a departure. A changed rule does neither, since it moves the floor of it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -61,24 +61,25 @@ def refresh_groups_of(connection: sa.Connection, feed_ids: Collection[int], stam
     before the vendors of the feeds are updated."""
     lock_groups(connection)
     other = sa.exists().where(orgs.c.sourced_id == vendor_grants.c.district_id, orgs.c.feed_id.not_in(feed_ids))
-    grants = sa.select(vendor_grants.c.id).where(vendor_grants.c.staff.is_not(None), ~other)
-    _make_groups(connection, connection.scalars(grants.order_by(vendor_grants.c.id)).all(), stamp, noted=noted)
+    _make_groups(connection, sa.and_(vendor_grants.c.staff.is_not(None), ~other), stamp, noted=noted)
 
 
 def make_group(connection: sa.Connection, grant_id: int) -> None:
     """Makes the group of a new grant with rules, whose records get no stamp. The transaction has the lock of
     `lock_groups`."""
-    _make_groups(connection, [grant_id], None, noted=False)
+    _make_groups(connection, vendor_grants.c.id == grant_id, None, noted=False)
 
 
-def _make_groups(connection: sa.Connection, grant_ids: Sequence[int], stamp: datetime | None, *, noted: bool) -> None:
+def _make_groups(
+    connection: sa.Connection, of_grants: sa.ColumnElement[bool], stamp: datetime | None, *, noted: bool
+) -> None:
     columns = [vendor_grants.c[field.name] for field in fields(Extent)]
-    grants = connection.execute(sa.select(vendor_grants.c.id, *columns).where(vendor_grants.c.id.in_(grant_ids)))
+    grants = connection.execute(sa.select(vendor_grants.c.id, *columns).where(of_grants).order_by(vendor_grants.c.id))
     extents = {grant_id: Extent(*values) for grant_id, *values in grants}
     if not extents:
         return
     find_members(connection, extents, noted=noted)
-    _find_moved(connection, grant_ids, noted=noted)
+    _find_moved(connection, extents, noted=noted)
     if stamp is not None:
         for table in (classes, courses, users, demographics, enrollments):
             _write_departures(connection, table, stamp)
@@ -93,7 +94,7 @@ def _make_groups(connection: sa.Connection, grant_ids: Sequence[int], stamp: dat
         _stamp_parts(connection, stamp)
 
 
-def _find_moved(connection: sa.Connection, grant_ids: Sequence[int], *, noted: bool) -> None:
+def _find_moved(connection: sa.Connection, grant_ids: Collection[int], *, noted: bool) -> None:
     """Makes the table of the members that groups have and should not have, and of those that they lack."""
     make_temporary(connection, _MOVED)
     known = sa.select(group_members).where(group_members.c.group_id.in_(grant_ids))
@@ -171,14 +172,16 @@ def _write_departures(connection: sa.Connection, table: sa.Table, stamp: datetim
         "org_id": _MOVED.c.org_id,
         "role": _MOVED.c.role,
     }
-    rows = sa.select(*values.values()).where(_left(kind), _MOVED.c.sourced_id == table.c.sourced_id)
-    row = upsert(departures).from_select(list(values), rows)
-    changed = {"departed_at": row.excluded.departed_at}
-    connection.execute(row.on_conflict_do_update(index_elements=list(departures.primary_key), set_=changed))
+    has_left = sa.and_(_MOVED.c.type == kind.name, _MOVED.c.way == _LEFT)
+    rows = sa.select(*values.values()).where(has_left, _MOVED.c.sourced_id == table.c.sourced_id)
+    store_departures(connection, list(values), rows)
 
 
-def _left(table: sa.Table) -> sa.ColumnElement[bool]:
-    return sa.and_(_MOVED.c.type == table.name, _MOVED.c.way == _LEFT)
+def store_departures(connection: sa.Connection, names: list[str], rows: sa.Select[Any]) -> None:
+    """Stores departures. `rows`: have the columns `names`; one that is there already gets the instant of now."""
+    added = upsert(departures).from_select(names, rows)
+    changed = {"departed_at": added.excluded.departed_at}
+    connection.execute(added.on_conflict_do_update(index_elements=list(departures.primary_key), set_=changed))
 
 
 def _stamp_parts(connection: sa.Connection, stamp: datetime) -> None:

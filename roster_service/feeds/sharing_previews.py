@@ -12,7 +12,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import CText, classes, orgs, user_roles, users
-from roster_service.feeds.sharing_members import WANTED, Extent, find_wanted, list_granted, make_temporary
+from roster_service.feeds.sharing_members import (
+    WANTED,
+    Extent,
+    describe_table,
+    find_wanted,
+    list_granted,
+    make_temporary,
+)
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 KINDS = ("students", "classes", "staff", "guardians")
@@ -20,13 +27,9 @@ EXAMPLES = 5
 _NOW, _THEN = "now", "then"
 
 
-def _table(name: str, *columns: str) -> sa.TableClause:
-    return sa.table(name, *(sa.column(column, CText) for column in columns))
-
-
-_SEEN = _table("seen_members", "side", "kind", "sourced_id", "org_id")
+_SEEN = describe_table("seen_members", "side", "kind", "sourced_id", "org_id")
 # The first and the last side on which a record is seen: `now` comes before `then`.
-_MARKED = _table("marked_members", "kind", "sourced_id", "org_id", "first", "last")
+_MARKED = describe_table("marked_members", "kind", "sourced_id", "org_id", "first", "last")
 _IS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     "now": lambda marked: marked.first == _NOW,
     "then": lambda marked: marked.last == _THEN,
