@@ -58,7 +58,7 @@ from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_te
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import delete_person_values
 from roster_service.feeds.sharing_groups import lock_groups
-from roster_service.feeds.sharing_members import has_rules, note_candidates
+from roster_service.feeds.sharing_members import note_candidates
 from roster_service.feeds.sync_lock import Say, say_later, take_sync_lock
 from roster_service.feeds.undo import forget_copies
 from roster_service.roster.references import list_owners, list_references_to
@@ -130,8 +130,8 @@ def exclude_person(
             held = _discard_held(connection, feed_ids, sourced_id)
             kept = forget_copies(connection, sync_runs.c.feed_id.in_(feed_ids))
         stamp = make_next_stamp(connection)
-        if noted := has_rules(connection):
-            note_candidates(connection, {users: sa.select(users.c.sourced_id).where(users.c.sourced_id == sourced_id)})
+        own_record = sa.select(users.c.sourced_id).where(users.c.sourced_id == sourced_id)
+        noted = note_candidates(connection, {users: own_record})
         records = _delete_records(connection, sourced_id, stamp)
         departed = connection.execute(sa.delete(departures).where(departures.c.person_id == sourced_id)).rowcount
         store_exclusion(connection, hasher, kind, sourced_id)

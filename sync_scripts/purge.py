@@ -26,7 +26,7 @@ from roster_service.db.tables import (
 )
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES
-from roster_service.feeds.sharing_members import MEMBERS, has_rules, note_candidates
+from roster_service.feeds.sharing_members import MEMBERS, note_candidates
 from roster_service.feeds.sync_lock import LockedError, hold_lock
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to
@@ -102,10 +102,10 @@ def _is_expired(table: sa.Table, cutoff: datetime) -> sa.ColumnElement[bool]:
 
 def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
     """Purges a feed, and returns the number of removed records by type."""
-    grants, noted = list_feed_grants(connection, feed_id), has_rules(connection)
-    removed = {
-        TYPES[table.name]: _purge_table(connection, table, feed_id, cutoff, noted=noted) for table in PURGE_ORDER
-    }
+    grants = list_feed_grants(connection, feed_id)
+    # Those that a younger record refers to are not removed, and stay members.
+    noted = note_candidates(connection, {table: _select_expired(table, feed_id, cutoff) for table in MEMBERS})
+    removed = {TYPES[table.name]: _purge_table(connection, table, feed_id, cutoff) for table in PURGE_ORDER}
     departed = sa.delete(departures).where(departures.c.feed_id == feed_id, departures.c.departed_at < cutoff)
     expired = connection.execute(departed).rowcount
     if any(removed.values()):
@@ -119,20 +119,20 @@ def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> di
     return removed
 
 
-def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutoff: datetime, *, noted: bool) -> int:
-    """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number.
-    `noted`: it notes them for the groups of grants with rules."""
+def _select_expired(table: sa.Table, feed_id: int, cutoff: datetime) -> sa.Select[str]:
+    return sa.select(table.c.sourced_id).where(table.c.feed_id == feed_id, _is_expired(table, cutoff))
+
+
+def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutoff: datetime) -> int:
+    """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number."""
     doomed = create_temporary(connection, f"doomed_{table.name}", [sa.Column("sourced_id", CText, primary_key=True)])
-    old = sa.and_(table.c.feed_id == feed_id, _is_expired(table, cutoff))
-    connection.execute(doomed.insert().from_select(["sourced_id"], sa.select(table.c.sourced_id).where(old)))
+    connection.execute(doomed.insert().from_select(["sourced_id"], _select_expired(table, feed_id, cutoff)))
     analyze_temporary(connection, doomed)
     # A record to which a remaining record refers remains. Then the records it refers to remain too, and so on.
     references = list_references_to(table)
     spare = sa.delete(doomed).where(sa.or_(sa.false(), *(_is_named(doomed, reference) for reference in references)))
     while references and connection.execute(spare).rowcount:
         pass
-    if noted and table in MEMBERS:
-        note_candidates(connection, {table: sa.select(doomed.c.sourced_id)})
     return delete_from(connection, table, table.c.sourced_id.in_(sa.select(doomed.c.sourced_id)))
 
 

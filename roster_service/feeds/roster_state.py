@@ -182,12 +182,13 @@ def publish(
     noted: bool = False,
 ) -> int:
     """Publishes the records of these feeds, as this transaction has changed them, as the next revision, and returns
-    that revision: checks the labels of what has changed, makes the groups of grants with rules anew, and updates the
+    that revision: checks the labels of what has changed, makes the groups of grants with rules right, and updates the
     visible orgs and labels and the state of the vendors that see the feeds.
 
     `new_orgs`: the ids of the orgs that the transaction has added: those that were there before move the floor of a
     vendor that sees other ones of them now. `as_of`, `deletions_since`: as for `advance_state`. `noted`: the
-    transaction has called `note_candidates` before it changed records, and has changed no orgs.
+    transaction has noted all that it has changed with `note_candidates`, before it did, and has changed no orgs; else
+    the groups are made anew.
 
     Raises WrongLabelsError. Call it as the last step of the transaction, because other announcements and changes of
     grants wait for its end.
@@ -195,9 +196,9 @@ def publish(
     if as_of is not None:
         for feed_id in feed_ids:
             require_right_labels(connection, feed_id, as_of)
-    # A purge has no stamp of a run, and may end what has opened a guardian.
     if noted and as_of is not None:
         note_stamped(connection, feed_ids, as_of)
+    # A purge has no stamp of a run.
     refresh_groups_of(connection, feed_ids, make_next_stamp(connection) if as_of is None else as_of, noted=noted)
     revision = advance_state(connection, feed_ids, as_of, deletions_since)
     refresh_vendors_of(connection, feed_ids, new_orgs)

@@ -287,15 +287,13 @@ def is_candidate(type_: sa.ColumnElement[str], sourced_id: sa.ColumnElement[str]
     )
 
 
-def has_rules(connection: sa.Connection) -> bool:
-    """Whether any grant has rules."""
-    return bool(connection.scalar(sa.select(sa.exists().where(vendor_grants.c.staff.is_not(None)))))
-
-
-def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows]) -> None:
+def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows]) -> bool:
     """Notes the records that a transaction changes, and those whose membership may follow from them, as the tables are
     now: for `find_members`. `changed`: selects of the ids of users, classes, courses and enrollments. Call it before
-    the change, with all that it changes, and after it, with what it has stamped."""
+    the change, with all that it changes, and after it, with what it has stamped. Returns whether it has noted them:
+    where no grant has rules, it does nothing."""
+    if not connection.scalar(sa.select(sa.exists().where(vendor_grants.c.staff.is_not(None)))):
+        return False
     if connection.scalar(sa.select(sa.func.to_regclass(f"pg_temp.{CANDIDATES.name}"))) is None:
         make_temporary(connection, CANDIDATES)
         _index(connection, CANDIDATES, "type", "sourced_id")
@@ -324,6 +322,7 @@ def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows])
     taken = sa.select(enrollments.c.class_id).where(enrollments.c.user_id.in_(of[users]))
     offered = sa.select(classes.c.sourced_id).where(classes.c.course_id.in_(of[courses]))
     _add(connection, classes, sa.union(taken, offered), _CONTEXT)
+    return True
 
 
 def note_stamped(connection: sa.Connection, feed_ids: Collection[int], stamp: datetime) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import ROSTER_TABLES, CText, orgs
-from roster_service.feeds.sharing_members import MEMBERS, has_rules, note_candidates
+from roster_service.feeds.sharing_members import MEMBERS, note_candidates
 from roster_service.roster.references import OWNERS
 from sync_scripts.applying.desired_state import DesiredPart, DesiredState
 from sync_scripts.staging.retained import ACTIVE, Retention, is_active
@@ -87,10 +87,10 @@ def compare(connection: sa.Connection, desired: DesiredState, retention: Retenti
 
 def note_changed(connection: sa.Connection, differences: Collection[Difference]) -> bool:
     """Notes the records that the differences change, for the groups of grants with rules. Call it before they are
-    written. Returns whether that is all that may move in the groups: an org that changes may move everything."""
-    if not has_rules(connection) or any(each.table is orgs and each.counts.any for each in differences):
+    written. Returns whether it has noted all that may move in the groups: an org that changes may move everything."""
+    if any(each.table is orgs and each.counts.any for each in differences):
         return False
-    note_candidates(
+    return note_candidates(
         connection,
         {
             each.table: sa.union(sa.select(each.rows.c[KEY]), sa.select(each.gone.c.sourced_id))
@@ -98,7 +98,6 @@ def note_changed(connection: sa.Connection, differences: Collection[Difference])
             if each.table in MEMBERS and each.counts.any
         },
     )
-    return True
 
 
 def compare_with_nothing(connection: sa.Connection, feed_id: int) -> list[Difference]:
