@@ -17,7 +17,7 @@ from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db import tables
 from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
-from roster_service.feeds.sharing_groups import refresh_groups_of
+from roster_service.feeds.sharing_groups import lock_groups, refresh_groups_of
 from roster_service.feeds.sharing_members import note_stamped
 from roster_service.feeds.sync_lock import try_sync_lock
 from roster_service.roster.label_check import require_right_labels
@@ -196,6 +196,8 @@ def publish(
     if as_of is not None:
         for feed_id in feed_ids:
             require_right_labels(connection, feed_id, as_of)
+    # First, so that what is noted counts for each grant with rules that is there when the groups are made.
+    lock_groups(connection)
     if noted and as_of is not None:
         note_stamped(connection, feed_ids, as_of)
     # A purge has no stamp of a run.

@@ -289,9 +289,11 @@ def is_candidate(type_: sa.ColumnElement[str], sourced_id: sa.ColumnElement[str]
 
 def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows]) -> bool:
     """Notes the records that a transaction changes, and those whose membership may follow from them, as the tables are
-    now: for `find_members`. `changed`: selects of the ids of users, classes, courses and enrollments. Call it before
-    the change, with all that it changes, and after it, with what it has stamped. Returns whether it has noted them:
-    where no grant has rules, it does nothing."""
+    now: for `find_members`. `changed`: selects of the ids of users, classes, courses and enrollments. Returns whether
+    it has noted them: where no grant has rules, it does nothing.
+
+    Call it before the change, with all that it changes, and after it, with what it has stamped: what hangs on a record
+    hangs on it by the references of before or of after, and a rule may ask those, as `agents.sourcedId` does."""
     if not connection.scalar(sa.select(sa.exists().where(vendor_grants.c.staff.is_not(None)))):
         return False
     if connection.scalar(sa.select(sa.func.to_regclass(f"pg_temp.{CANDIDATES.name}"))) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,9 +16,13 @@ from roster_service.accounts.districts import end_district
 from roster_service.db import tables
 from roster_service.errors import CommandError
 from roster_service.feeds.group_check import find_wrong_groups
+from roster_service.feeds.roster_state import publish
 from roster_service.feeds.sharing_groups import list_empty_rules, lock_groups, refresh_groups_of
+from roster_service.feeds.sharing_members import note_candidates
+from roster_service.roster.stamps import make_next_stamp
 from roster_service.schemas.sharing_rules import Rules, Staff
 from tests.actors import TESTER
+from tests.conditions import is_blocked, wait_for
 from tests.postgres.loaded import load_districts
 
 EMAIL = "ruled@vendor.example"
@@ -120,6 +125,32 @@ def test_a_group_ends_before_a_run_makes_it_or_after(
         connection.execute(sa.text("SET LOCAL lock_timeout = 100"))
         with pytest.raises(OperationalError, match="lock timeout"):
             end(connection)
+
+
+def test_a_run_counts_for_a_rule_that_replaces_the_only_one_meanwhile(
+    give: Callable[[Rules | None], None], engine: sa.Engine
+) -> None:
+    """When the run notes what it has written, the one is revoked and the other not yet there."""
+    give(RULES)
+    enrollments = tables.enrollments
+    own = enrollments.c.sourced_id == "spr-enr-06"
+    with engine.begin() as publishing, ThreadPoolExecutor(1) as beside:
+        noted = note_candidates(publishing, {enrollments: sa.select(enrollments.c.sourced_id).where(own)})
+        stamp = make_next_stamp(publishing)
+        # The class has no enrollment of this student before.
+        moved = {"user_id": "spr-student-6", "date_last_modified": stamp}
+        publishing.execute(sa.update(enrollments).where(own).values(moved))
+        feed_ids = publishing.scalars(sa.select(tables.feeds.c.id)).all()
+        with engine.begin() as connection:
+            vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district")
+        rules = replace(RULES, classes="title~'Homeroom'")
+        with engine.begin() as connection:
+            vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", (), rules=rules)
+            run = beside.submit(publish, publishing, feed_ids, as_of=stamp, noted=noted)
+            wait_for(lambda: run.done() or is_blocked(engine))
+        run.result()
+    with engine.connect() as connection:
+        assert find_wrong_groups(connection) == {}
 
 
 @pytest.mark.parametrize(
