@@ -21,6 +21,7 @@ from rich.console import Console
 
 from roster_service.db.tables import roster_state
 from roster_service.feeds.data_quality import store_counts
+from roster_service.feeds.group_check import WrongGroupsError, find_wrong_groups
 from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
 from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
@@ -112,9 +113,12 @@ def _delete_expired(engine: sa.Engine, settings: Settings) -> dict[str, int]:
 
 
 def _check_labels(engine: sa.Engine) -> dict[str, Any]:
-    with engine.connect() as connection:
+    # One state of the roster for all statements: a load by hand may commit between them.
+    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         if wrong := find_wrong_labels(connection):
             raise WrongLabelsError(wrong)
+        if groups := find_wrong_groups(connection):
+            raise WrongGroupsError(groups)
     return {}
 
 

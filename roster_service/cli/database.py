@@ -71,6 +71,8 @@ def db_restored(as_json: bool) -> None:
 def db_check(as_json: bool) -> None:
     """Make visibility labels and what rules open anew, and compare. A wrong one ends with exit code 1."""
     with open_connection() as connection:
+        # One state of the roster for all statements: a load may commit between them.
+        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         wrong, groups = find_wrong_labels(connection), find_wrong_groups(connection)
     if wrong:
         listed = "; ".join(f"{len(ids):,} of {table}, such as {ids[0]}" for table, ids in wrong.items())

@@ -1,14 +1,17 @@
 """Checks groups: whether the members of each are what the rules of its grant open. It is written apart from the
 statements that make the groups (roster_service/feeds/sharing_members.py); the filters of the rules alone mean the same.
 
-`roster db check` asks it, and so do tests after each of their steps.
+Each night and `roster db check` ask it, and so do tests after each of their steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import sqlalchemy as sa
 
 from roster_service.db.tables import classes, users, vendor_grants
+from roster_service.errors import RosterServiceError
 
 _GUARDIANS = "('guardian', 'parent', 'relative')"
 # `students`, `classes`: the ids that the filters match.
@@ -60,6 +63,14 @@ _WRONG = f"""
     SELECT DISTINCT type, sourced_id
     FROM ((TABLE wanted EXCEPT TABLE known) UNION ALL (TABLE known EXCEPT TABLE wanted)) wrong ORDER BY 1, 2
 """  # noqa: S608  (texts of our own)
+
+
+class WrongGroupsError(RosterServiceError):
+    """Groups open, or hide, records by mistake. `found`: of `find_wrong_groups`; the message has no id of a record."""
+
+    def __init__(self, found: Mapping[int, Collection[tuple[str, str]]]) -> None:
+        listed = ", ".join(f"{len(ids):,} by the grant {grant}" for grant, ids in found.items())
+        super().__init__(f"rules open, or hide, records by mistake: {listed}; to revoke and grant again mends it")
 
 
 def find_wrong_groups(connection: sa.Connection) -> dict[int, list[tuple[str, str]]]:

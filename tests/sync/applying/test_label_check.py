@@ -10,11 +10,14 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
+from roster_service.accounts import vendor_rights, vendors
 from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
+from roster_service.schemas.sharing_rules import Rules, Staff
 from sync_scripts.applying.labels import RunLabels
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from sync_scripts.nightly import main
+from tests.actors import TESTER
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import lend_engine, state
 from tests.sync.export_changes import Bend, cell_of
@@ -53,15 +56,33 @@ def test_a_run_that_leaves_a_label_as_it_was_fails_and_changes_nothing(
         assert find_wrong_labels(connection) == {}
 
 
-def test_the_nightly_sync_finds_a_wrong_label(
-    engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (
+            "UPDATE users SET label_id = label_id + 1 WHERE sourced_id = 'spr-student-1'",
+            "the visibility labels of 1 users, 1 demographics are not what follows from the roster",
+        ),
+        (
+            "DELETE FROM group_members WHERE type = 'classes'",
+            "rules open, or hide, records by mistake: 5 by the grant 1; to revoke and grant again mends it",
+        ),
+    ],
+    ids=["a label", "a group"],
+)
+def test_the_nightly_sync_finds_what_opens_a_record_by_mistake(
+    engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
 ) -> None:
     lend_engine(monkeypatch, engine)
     load(engine, "springfield", springfield)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "ruled@vendor.example", "ruled")
+        rules = Rules("status='active'", None, Staff.ALL, guardians=True)
+        vendor_rights.grant(connection, TESTER, "ruled@vendor.example", "spr-district", (), rules=rules)
     assert CliRunner().invoke(main).exit_code == ExitCode.LOADED
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE users SET label_id = label_id + 1 WHERE sourced_id = 'spr-student-1'"))
+        connection.execute(sa.text(fault))
     done = CliRunner().invoke(main)
     assert done.exit_code == ExitCode.FAILED
     said = next(line for line in map(json.loads, done.stdout.splitlines()) if line.get("step") == "labels")
-    assert said["message"] == "the visibility labels of 1 users, 1 demographics are not what follows from the roster"
+    assert said["message"] == words
