@@ -40,6 +40,8 @@ from roster_service.db.tables import (
     orderings,
     sync_runs,
     users,
+    vendor_grants,
+    vendors,
 )
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import require_person
@@ -104,7 +106,7 @@ def exclude_person(
 
     Consumers of deltas have to read the whole roster, because they see no tombstone. After the commit, the caller calls
     `finish`. Raises UnknownPersonError if nobody has the id, and CommandError if the reason of the actor names the
-    person.
+    person, or the rule of a grant names whom it erases.
     """
     hasher = IdHasher(settings.read_secret_key())
     with _recorded(connection, actor, _VERBS[kind], hasher.name_id(sourced_id)):
@@ -124,9 +126,9 @@ def exclude_person(
             delete_person_values(connection, ids, rare)
             # Before the rows of vendors, as whoever keeps a person takes it.
             lock_groups(connection)
+            _require_no_rule(connection, rare)
             forget_kept(connection, sourced_id)
-            named = changes.c.reason.regexp_match(naming, flags="i")
-            connection.execute(sa.update(changes).where(named).values(reason=None))
+            _forget_logged(connection, naming, rare)
             held = _discard_held(connection, feed_ids, sourced_id)
             kept = forget_copies(connection, sync_runs.c.feed_id.in_(feed_ids))
         stamp = make_next_stamp(connection)
@@ -285,6 +287,25 @@ def _delete_orderings(connection: sa.Connection, ids: Sequence[str]) -> None:
 def _require_nameless(actor: Actor, naming: str) -> None:
     if re.search(naming, actor.reason or "", re.IGNORECASE):
         raise CommandError("the reason names the person, and the change log would keep it; give another reason")
+
+
+def _require_no_rule(connection: sa.Connection, naming: str) -> None:
+    rules = (vendor_grants.c.students, vendor_grants.c.classes)
+    named = sa.or_(*(rule.regexp_match(naming, flags="i") for rule in rules))
+    found = sa.select(vendors.c.email).where(vendors.c.id == vendor_grants.c.vendor_id, named)
+    if emails := connection.scalars(found.distinct().order_by(vendors.c.email)).all():
+        raise CommandError(f"the rules of {', '.join(emails)} name the person; grant with other ones first")
+
+
+def _forget_logged(connection: sa.Connection, naming: str, rare: str) -> None:
+    """Takes a person out of the change log: the reasons that name the person, and the names in rules of grants."""
+    named = changes.c.reason.regexp_match(naming, flags="i")
+    connection.execute(sa.update(changes).where(named).values(reason=None))
+    for values in (changes.c.before, changes.c.after):
+        text = sa.cast(values, sa.Text)
+        with_rule = sa.and_(changes.c.kind == "vendor", text.regexp_match(rare, flags="i"))
+        erased = sa.cast(sa.func.regexp_replace(text, rare, "(erased)", "gi"), values.type)
+        connection.execute(sa.update(changes).where(with_rule).values({values: erased}))
 
 
 def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:

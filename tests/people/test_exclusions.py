@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import operators
+from roster_service.accounts import operators, vendor_rights, vendors
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db import tables
 from roster_service.errors import CommandError, SettingError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.feeds.sync_lock import hold_lock
 from roster_service.people import end_exclusion, exclude_person, sweep
+from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS
@@ -274,6 +275,25 @@ def test_the_change_log_names_an_erased_person_by_a_hash(engine: sa.Engine, spri
     assert len({row.subject for row in rows}) == 1
     assert ID not in str(rows)
     assert "Brien" not in str(rows)
+
+
+def test_a_rule_that_names_the_person_ends_before_and_leaves_the_log(engine: sa.Engine, springfield: Path) -> None:
+    load_first(engine, "feed", springfield)
+    rules = Rules(f"sourcedId!='{ID}' AND grades~'03'", None, Staff.NONE, guardians=False)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "ruled@vendor.example", "ruled")
+        vendor_rights.grant(connection, TESTER, "ruled@vendor.example", "spr-district", (), rules=rules)
+    with pytest.raises(CommandError, match=r"rules of ruled@vendor\.example name the person"):
+        exclude(engine, ID)
+    with engine.begin() as connection:
+        vendor_rights.revoke(connection, TESTER, "ruled@vendor.example", "spr-district")
+        of_vendor = sa.select(tables.changes).where(tables.changes.c.kind == "vendor")
+        assert ID in str(connection.execute(of_vendor).all())
+    assert exclude(engine, ID)
+    with engine.connect() as connection:
+        logged = str(connection.execute(of_vendor).all())
+    assert ID not in logged
+    assert "sourcedId!='(erased)' AND grades~'03'" in logged
 
 
 @pytest.mark.parametrize(
