@@ -25,6 +25,7 @@ from roster_service.db.instants import format_instant
 from roster_service.errors import CommandError
 from roster_service.explore.listed_settings import ListedSetting, list_settings
 from roster_service.feeds.group_check import find_wrong_groups
+from roster_service.feeds.private_files import open_private
 from roster_service.feeds.roster_state import advance_restored_state
 from roster_service.roster.label_check import find_wrong_labels
 from roster_service.roster.upgrades import upgrade
@@ -93,12 +94,10 @@ def db_export_accounts(file: Path, as_json: bool) -> None:
     """
     with open_connection() as connection:
         connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
-        try:
-            file.touch(mode=0o600, exist_ok=False)
-            with file.open("w", encoding="utf-8") as out:
-                out.writelines(export_accounts(connection))
-        except OSError as error:
-            raise CommandError(f"{file} cannot be written: {error.strerror}") from None
+        if file.exists():
+            raise CommandError(f"{file} exists, and is not replaced")
+        with open_private(file) as out:
+            out.writelines(line.encode() for line in export_accounts(connection))
     show({"file": str(file)}, as_json, lambda _: AFTER_EXPORT.format(file=file))
 
 

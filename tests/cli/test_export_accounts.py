@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.account_export import _DERIVED, EXPORTED
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.cli import database
 from roster_service.db.embedded_server import SERVER_OPTIONS, SUPERUSER, to_url
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import Programs, find_programs
@@ -92,4 +94,17 @@ def test_a_file_that_exists_is_not_replaced(roster: Roster, tmp_path: Path) -> N
     file.write_text("mine")
     refused = roster("db", "export-accounts", str(file))
     assert (refused.exit_code, file.read_text()) == (1, "mine")
-    assert refused.stderr == f"roster: {file} cannot be written: File exists\n"
+    assert refused.stderr == f"roster: {file} exists, and is not replaced\n"
+
+
+def test_a_full_disk_leaves_no_part_of_the_file(
+    roster: Roster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill_disk(_connection: sa.Connection) -> Iterator[str]:
+        yield "INSERT"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(database, "export_accounts", fill_disk)
+    refused = roster("db", "export-accounts", str(tmp_path / "accounts.sql"))
+    assert (refused.exit_code, list(tmp_path.glob("*accounts*"))) == (1, [])
+    assert "cannot be written: No space left on device" in refused.stderr
