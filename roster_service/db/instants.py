@@ -24,8 +24,11 @@ def find_now(zone: tzinfo | None) -> datetime:
 
 
 def begin_day(day: date, zone: tzinfo | None) -> datetime:
-    """Returns the instant at which a day begins in a time zone."""
-    return datetime.combine(day, time.min, zone).astimezone(UTC)
+    """Returns the instant at which a day begins in a time zone; the first of all for a day that begins before it."""
+    try:
+        return datetime.combine(day, time.min, zone).astimezone(UTC)
+    except (OverflowError, ValueError):
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def name_zone(zone: tzinfo | None) -> str:

@@ -40,6 +40,9 @@ def test_without_a_time_zone_the_one_of_the_machine_counts(monkeypatch: pytest.M
             assert describe_instant(AT, None) == "4 Nov 2026, 22:02"
             assert begin_day(date(2026, 7, 4), None) == datetime(2026, 7, 4, 5, tzinfo=UTC)
             assert name_zone(None) in ("CST", "CDT")
+            machine.setenv("TZ", "JST-9")
+            time.tzset()
+            assert begin_day(date.min, None) == datetime.min.replace(tzinfo=UTC)
     finally:
         time.tzset()
 
@@ -47,6 +50,7 @@ def test_without_a_time_zone_the_one_of_the_machine_counts(monkeypatch: pytest.M
 def test_a_day_begins_by_the_offset_of_that_day() -> None:
     assert begin_day(date(2026, 7, 4), CHICAGO) == datetime(2026, 7, 4, 5, tzinfo=UTC)
     assert begin_day(date(2026, 12, 4), CHICAGO) == datetime(2026, 12, 4, 6, tzinfo=UTC)
+    assert begin_day(date.min, ZoneInfo("Asia/Tokyo")) == datetime.min.replace(tzinfo=UTC)
     assert name_zone(CHICAGO) == "America/Chicago"
 
 
