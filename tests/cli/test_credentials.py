@@ -25,7 +25,7 @@ ADD_CLIENT = ("client", "add", "--vendor", EMAIL, "--name", "x", "--scope", "v1p
 
 def day(days: int) -> str:
     """The day so many days from now."""
-    return str((NOW + timedelta(days=days)).date())
+    return str((datetime.now(UTC) + timedelta(days=days)).date())
 
 
 @pytest.fixture
