@@ -169,22 +169,35 @@ def describe_removal(removal: Removal, *, has_ended: bool, dry_run: bool) -> str
 def add_new_ids(
     connection: sa.Connection, actor: Actor, named: Mapping[str, str], settings: Settings, *, others_gone: bool
 ) -> None:
-    """Keeps excluded people out under their new ids too. `named`: the new ids by the former ids or references;
-    `others_gone`: all others are in no export. Raises CommandError for a person who is not excluded, and for one of
-    whom nothing is said."""
+    """Keeps excluded people out, and kept ones from their vendors, under their new ids too. `named`: the new ids by the
+    former ids or references; `others_gone`: all others are in no export. Raises CommandError for a person who is
+    neither, and for one of whom nothing is said."""
     hasher = IdHasher(settings.read_secret_key())
     excluded = {item.reference: item for item in list_exclusions(connection)}
-    new_ids = {name if name in excluded else hasher.name_id(name): new_id for name, new_id in named.items()}
-    if unknown := new_ids.keys() - excluded.keys():
+    kept: dict[str, list[KeptPerson]] = {}
+    for person in list_kept(connection):
+        kept.setdefault(hasher.name_id(person.sourced_id), []).append(person)
+    known = {reference: reference for reference in (*excluded, *kept)}
+    names = known | {people[0].sourced_id: reference for reference, people in kept.items()}
+    new_ids = {names.get(name, hasher.name_id(name)): new_id for name, new_id in named.items()}
+    if unknown := new_ids.keys() - known.keys():
         raise CommandError(
-            f"nobody is erased or hidden as {', '.join(sorted(unknown))}; `roster person list` shows all"
+            f"nobody is erased, hidden or kept from a vendor as {', '.join(sorted(unknown))}; `roster person list` "
+            "shows all"
         )
-    if not others_gone and (missing := excluded.keys() - new_ids.keys()):
-        raise CommandError(f"nothing is said of {', '.join(sorted(missing))}; name the new ids, or say `--others-gone`")
+    if not others_gone and (missing := known.keys() - new_ids.keys()):
+        said = sorted(kept[name][0].sourced_id if name in kept else name for name in missing)
+        raise CommandError(f"nothing is said of {', '.join(said)}; name the new ids, or say `--others-gone`")
     for reference, new_id in new_ids.items():
-        kind = excluded[reference].kind
-        with _recorded(connection, actor, _VERBS[kind], hasher.name_id(new_id)):
-            store_exclusion(connection, hasher, kind, new_id)
+        if reference in excluded:
+            kind = excluded[reference].kind
+            with _recorded(connection, actor, _VERBS[kind], hasher.name_id(new_id)):
+                store_exclusion(connection, hasher, kind, new_id)
+        for person in kept.get(reference, ()):
+            if list_kept(connection, sourced_id=new_id, vendor_id=person.vendor_id):
+                continue
+            with _recorded_kept(connection, actor, Verb.PERSON_HIDE, person.vendor, new_id, hasher):
+                keep_from_vendor(connection, person.vendor_id, new_id)
 
 
 def end_exclusion(
@@ -210,12 +223,9 @@ def keep_person(
     names the person; UnknownPersonError if nobody has the id.
     """
     vendor = find_vendor(connection, email)
-    subject = Subject("person", IdHasher(settings.read_secret_key()).name_id(sourced_id), vendor=vendor.email)
-
-    def read_state() -> State:
-        return {"kept_from": [kept.vendor for kept in list_kept(connection, sourced_id=sourced_id)]}
-
-    with recorded(connection, actor, Verb.PERSON_SHOW if shown else Verb.PERSON_HIDE, subject, read_state):
+    hasher = IdHasher(settings.read_secret_key())
+    verb = Verb.PERSON_SHOW if shown else Verb.PERSON_HIDE
+    with _recorded_kept(connection, actor, verb, vendor.email, sourced_id, hasher):
         before = list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)
         if bool(before) != shown:
             raise CommandError(f"{sourced_id} is {'not' if shown else 'already'} kept from {vendor.email}")
@@ -259,6 +269,17 @@ def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, reference: st
         return None if found is None else {"kind": found.kind}
 
     return recorded(connection, actor, verb, Subject("person", reference), read_state)
+
+
+def _recorded_kept(
+    connection: sa.Connection, actor: Actor, verb: Verb, email: str, sourced_id: str, hasher: IdHasher
+) -> Any:
+    """Records the change of who is kept from a vendor that the block makes."""
+
+    def read_state() -> State:
+        return {"kept_from": [kept.vendor for kept in list_kept(connection, sourced_id=sourced_id)]}
+
+    return recorded(connection, actor, verb, Subject("person", hasher.name_id(sourced_id), vendor=email), read_state)
 
 
 def _delete_records(connection: sa.Connection, sourced_id: str, stamp: Any) -> dict[str, int]:

@@ -62,9 +62,9 @@ def sync_run(jobs: int | None, wait: bool) -> None:
     "named",
     multiple=True,
     metavar="REFERENCE=NEWID",
-    help="The new id of an erased or hidden person, who stays out under both, for a run with other ids; repeatable.",
+    help="The new id, for a run with other ids, of a person who is erased, hidden or kept from a vendor; repeatable.",
 )
-@click.option("--others-gone", is_flag=True, help="All other erased and hidden people are not in the export.")
+@click.option("--others-gone", is_flag=True, help="All other such people are not in the export.")
 @change_options
 def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: bool) -> None:
     """Apply the held RUN with the export that was held. If it would now delete or change more records than it showed,

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import Change, Subject, Verb, find_last_change, recorded
-from roster_service.db.tables import feeds, sync_runs
+from roster_service.db.tables import feeds, kept_people, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import list_exclusions
 from roster_service.feeds.held_runs import APPROVED, HELD, OTHER_IDS, close_held, read_outcome
@@ -25,7 +25,7 @@ def approve_run(
     connection: sa.Connection, actor: Actor, run: int, *, as_json: bool, has_named: bool
 ) -> subprocess.CompletedProcess[str]:
     """Applies a held run with the export that was held, by the loader, which records it. Returns the output of the
-    loader. `has_named`: the operator has said which ids the excluded people have now.
+    loader. `has_named`: the operator has said which ids the excluded and the kept people have now.
 
     Raises CommandError for a run that is not held, and for one that the loader did not apply: if it would now delete or
     change more records than it showed, it is held again, as a new run.
@@ -142,14 +142,20 @@ def _prepare_approval(connection: sa.Connection, actor: Actor, run: int, *, has_
     """The script that applies a held run, and its arguments."""
     require_role(connection, actor, Verb.SYNC_APPROVE.least_role, Verb.SYNC_APPROVE)
     held = _find_held(connection, run)
-    if not has_named and OTHER_IDS in (held.message or "") and (excluded := len(list_exclusions(connection))):
-        people = "1 person is" if excluded == 1 else f"{excluded:,} people are"
+    if not has_named and OTHER_IDS in (held.message or "") and (count := _count_named(connection)):
+        people = "1 person is" if count == 1 else f"{count:,} people are"
         raise CommandError(
-            f"{people} erased or hidden by the id of before, and would come back under another one; name the new ids "
-            f"with `roster sync approve {run} --excluded REFERENCE=NEWID`, or say `--others-gone`"
+            f"{people} erased, hidden or kept from a vendor by the id of before, and would come back under another "
+            f"one; name the new ids with `roster sync approve {run} --excluded REFERENCE=NEWID`, or say `--others-gone`"
         )
     options = ("--feed", held.name, "--approves", str(run), "--actor", actor.to_text(), "--source", held.source)
     return (f"load_{held.format}", *options, "--", held.kept)
+
+
+def _count_named(connection: sa.Connection) -> int:
+    """Returns how many people somebody has taken out, or kept from a vendor, by their ids."""
+    kept = sa.select(sa.func.count(sa.distinct(kept_people.c.user_id))).where(kept_people.c.until.is_(None))
+    return len(list_exclusions(connection)) + connection.execute(kept).scalar_one()
 
 
 def discard_run(connection: sa.Connection, actor: Actor, run: int) -> tuple[str, list[str]]:

@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
+from roster_service.accounts.kept_people import list_kept
 from roster_service.cli import main as roster
 from roster_service.db.tables import demographics, feeds, sync_changes, sync_runs, users
 from roster_service.errors import StorageError
@@ -276,9 +277,9 @@ def test_an_excluded_person_does_not_come_back_under_another_id(
     settings = dataclasses.replace(Settings.from_environ(os.environ), home=tmp_path / "home")
     report = load(engine, "springfield", other, options=Options(settings))
     refused = call("sync", "approve", report.run)
-    assert (refused.exit_code, "1 person is erased or hidden by the id of before" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "1 person is erased, hidden or kept from a vendor" in refused.stderr) == (1, True)
     unknown = call("sync", "approve", report.run, "--excluded", "somebody=new-0")
-    assert (unknown.exit_code, "nobody is erased or hidden as" in unknown.stderr) == (1, True)
+    assert (unknown.exit_code, "nobody is erased, hidden or kept from a vendor as" in unknown.stderr) == (1, True)
     again = call("sync", "approve", report.run, "--excluded", f"{reference}=new-0")
     # The person of before under this id vanishes, which the run did not show.
     assert "held: " + OTHER_IDS in again.stderr
@@ -289,6 +290,28 @@ def test_an_excluded_person_does_not_come_back_under_another_id(
         key for key, row in snapshot(engine, users).items() if row["status"] == "active" and key.startswith("new-")
     }
     assert active == {f"new-{number}" for number in range(STUDENTS)} - {"new-0", "new-3"}
+
+
+def test_a_person_who_is_kept_from_a_vendor_stays_kept_under_another_id(
+    engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROSTER_SECRET_KEY", "s" * 40)
+    other = Path(shutil.copytree(springfield, tmp_path / "other"))
+    add_students(0)(springfield)
+    add_students(0, turn=3)(other)
+    load(engine, "springfield", springfield)
+    email = "reader@vendor.example"
+    assert call("vendor", "add", email, "--name", "Reader").exit_code == 0
+    assert call("person", "hide", "new-3", "--from", email, "--yes").exit_code == 0
+    settings = dataclasses.replace(Settings.from_environ(os.environ), home=tmp_path / "home")
+    report = load(engine, "springfield", other, options=Options(settings))
+    refused = call("sync", "approve", report.run)
+    assert (refused.exit_code, "1 person is erased, hidden or kept from a vendor" in refused.stderr) == (1, True)
+    done = call("sync", "approve", report.run, "--excluded", "new-3=new-0")
+    assert done.exit_code == 0, done.stderr
+    with engine.connect() as connection:
+        kept = [(person.sourced_id, person.vendor) for person in list_kept(connection)]
+    assert kept == [("new-0", email), ("new-3", email)]
 
 
 def replace_folder(folder: Path, other: Path) -> None:
