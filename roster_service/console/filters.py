@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Undefined
 from markupsafe import Markup
 
-from roster_service.db.instants import describe_instant
+from roster_service.db.instants import describe_day, describe_instant
 from roster_service.feeds.run_outcomes import OUTCOMES
 
 # What a run does with records, by the kind of change, the gravest first.
@@ -66,6 +66,12 @@ def to_instant(zone: tzinfo | None, text: str | None) -> str:
     return Markup('<time datetime="{}">{}</time>').format(
         instant.isoformat(timespec="seconds"), describe_instant(instant, zone)
     )
+
+
+def to_day(text: str) -> str:
+    """Returns the day of a day or an instant of ISO 8601, which is not moved to another time zone, as people read
+    it."""
+    return describe_day(date.fromisoformat(text[:10]))
 
 
 def to_effect(counts: Mapping[str, Mapping[str, int]]) -> str:
@@ -140,6 +146,7 @@ def from_segment(segment: str) -> str:
 FILTERS: Mapping[str, Callable[..., str]] = {
     "age": to_age,
     "colour": to_colour,
+    "day": to_day,
     "remedy": to_remedy,
     "cause": to_cause,
     "counted": to_counted,

@@ -15,7 +15,12 @@ def describe_instant(instant: datetime | str, zone: tzinfo | None) -> str:
     """Returns an instant as people read it: `25 Nov 2026, 10:02`. `instant`: a text is one of ISO 8601; `zone`: their
     time zone; here and below, None is that of the machine."""
     at = (datetime.fromisoformat(instant) if isinstance(instant, str) else instant).astimezone(zone)
-    return f"{at.day} {at:%b %Y, %H:%M}"
+    return f"{describe_day(at)}, {at:%H:%M}"
+
+
+def describe_day(day: date) -> str:
+    """Returns a day as people read it: `25 Nov 2026`."""
+    return f"{day.day} {day:%b %Y}"
 
 
 def find_now(zone: tzinfo | None) -> datetime:

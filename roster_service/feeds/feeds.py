@@ -19,6 +19,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import State, Subject, Verb, recorded
+from roster_service.db.instants import describe_day
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import (
@@ -195,7 +196,7 @@ def describe_remains(connection: sa.Connection, name: str, retention_days: int) 
     count, at = connection.execute(sa.select(sa.func.sum(both.c.count), sa.func.max(both.c.at))).one()
     if not count:
         return "it has no records, and no vendor gets anything of it"
-    last = (at.astimezone(UTC) + timedelta(days=retention_days)).date()
+    last = describe_day(at.astimezone(UTC) + timedelta(days=retention_days))
     records = "its 1 record" if count == 1 else f"its {count:,} records"
     return (
         f"vendors still get {records} as `tobedeleted`, with all fields that they got before, until the purge of the "

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
+from roster_service.db.instants import describe_day
 from roster_service.db.tables import CTexts, orgs, vendor_grants, vendors, visible_orgs
 
 
@@ -68,7 +69,7 @@ class FeedGrant:
         words = f"{self.email} may no longer see {self.district} ({self.district_id})"
         if retention_days is None:
             return words
-        last = (self.deleted_at.astimezone(UTC) + timedelta(days=retention_days)).date()
+        last = describe_day(self.deleted_at.astimezone(UTC) + timedelta(days=retention_days))
         return f"{words} once the purge deletes it, in the first night after {last}"
 
 

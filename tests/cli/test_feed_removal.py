@@ -17,6 +17,7 @@ from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli import main
 from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, EXPORT, FEED
+from roster_service.db.instants import describe_day
 from roster_service.schemas.versions import V1P2
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
@@ -94,7 +95,7 @@ def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: R
     answer("vendor", "grant", OTHER, "--district", "17-0042")
     words = f"{OTHER} may no longer see Springfield Unified School District (spr-district)"
     last = datetime.now(UTC).date() + timedelta(days=Settings().retention_days)
-    purged = f"{words} once the purge deletes it, in the first night after {last}"
+    purged = f"{words} once the purge deletes it, in the first night after {describe_day(last)}"
     # Until the purge, the vendor reads the tombstones.
     removals = [
         (("--now", "--dry-run"), words, 1),

@@ -159,7 +159,7 @@ def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(console
     console.vendors.extensions["roster_access_log"].flush()
     page = read(browser.get(f"/records/{PUPIL}").text)
     with console.engine.connect() as connection:
-        day = connection.scalar(sa.text("SELECT to_char(max(at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM audit"))
+        day = connection.scalar(sa.text("SELECT to_char(max(at) AT TIME ZONE 'UTC', 'FMDD Mon YYYY') FROM audit"))
         pupil = connection.execute(sa.select(users).where(users.c.sourced_id == PUPIL)).one()
         schools = connection.scalars(
             sa.text("SELECT o.name FROM user_roles r JOIN orgs o ON o.sourced_id = r.org_id WHERE r.user_id = :id"),
