@@ -132,7 +132,7 @@ def create_service(settings: Settings, addresses: Addresses) -> Flask:
         else StandbyReader(round_trips, orderings, settings.pull_minutes, standby)
     )
     disclosures = DisclosureRecorder(access_log, GrantedDistricts(accounts), PersonHasher(settings.read_secret_key()))
-    status = RosterStatusReader(engine, counting)
+    status = RosterStatusReader(engine, counting, settings.time_zone)
     signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
     rostering.register_rostering(
         app,

@@ -203,8 +203,8 @@ class Settings:
     time_zone: tzinfo | None = declare_setting(
         None,
         read_zone,
-        "time zone of the district, for the times that operators read, the nights, and the hours of deliveries, as "
-        "`America/Chicago`; none: that of the machine, by which its timer starts the nightly sync",
+        "time zone of the district, for the times that operators read, the nights, the days of pauses, and the hours "
+        "of deliveries, as `America/Chicago`; none: that of the machine, by which its timer starts the nightly sync",
     )
     workers: int = declare_setting(os.cpu_count() or 1, read_count(1, 512), "worker processes; one per core by default")
     public_url: str | None = declare_setting(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import sqlalchemy as sa
 
 from roster_service.cli.run_report import describe_report, preview_run
 from roster_service.cli.terminal import (
@@ -26,10 +27,11 @@ from roster_service.cli.terminal import (
     show_instant,
     to_plain,
 )
+from roster_service.db.instants import find_today
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
 from roster_service.feeds.feed_conditions import list_conditions
-from roster_service.feeds.feed_states import FeedState, Pause, find_feed, find_today
+from roster_service.feeds.feed_states import FeedState, Pause, find_feed
 from roster_service.feeds.feeds import FORMATS, Feed, describe_remains, pause_feed, remove_feed, resume_feed
 
 # The value of `--marker` and `--words` that removes it.
@@ -66,7 +68,8 @@ def feed() -> None:
 def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     """Add the export source NAME. This takes a removed feed back, with the records that are not purged yet."""
     with open_change() as (connection, actor):
-        shown = feeds.add_feed(connection, actor, name, format_, path)
+        feeds.add_feed(connection, actor, name, format_, path)
+        shown = _find(connection, name)
     show(shown, as_json, lambda _: f"added the feed {name}")
 
 
@@ -122,7 +125,8 @@ def feed_set(
     if not values:
         raise CommandError("there is nothing to set; name an option, as --help lists them")
     with open_change() as (connection, actor):
-        shown = feeds.change_feed(connection, actor, name, values)
+        feeds.change_feed(connection, actor, name, values)
+        shown = _find(connection, name)
     show(shown, as_json, lambda _: make_table([_to_row(shown)], ""))
 
 
@@ -134,7 +138,8 @@ def feed_rename(name: str, new: str, as_json: bool) -> None:
     """Give the feed NAME the name NEW. Its records and runs stay with it; change --feed where a script names it. A feed
     whose name is part of the ids of its records cannot be renamed."""
     with open_change() as (connection, actor):
-        shown = feeds.rename_feed(connection, actor, name, new)
+        feeds.rename_feed(connection, actor, name, new)
+        shown = _find(connection, new)
     show(shown, as_json, lambda _: f"the feed {name} is called {new} now")
 
 
@@ -156,7 +161,7 @@ def feed_list(as_json: bool) -> None:
     """List the feeds: their settings, the latest run of each and its outcome, the last good run, a held one, and what
     is to be said of each."""
     with open_connection() as connection:
-        found = feeds.list_feeds(connection)
+        found = feeds.list_feeds(connection, read_settings().time_zone)
     conditions = {item.name: list_conditions(item, read_settings()) for item in found}
     if as_json:
         shown = [to_plain(item) | {"conditions": to_plain(conditions[item.name])} for item in found]
@@ -166,6 +171,10 @@ def feed_list(as_json: bool) -> None:
         _to_row(item) | {"why": "; ".join(condition.sentence for condition in conditions[item.name])} for item in found
     ]
     show(rows, as_json, lambda _: make_table(rows, "there are no feeds"))
+
+
+def _find(connection: sa.Connection, name: str) -> Feed:
+    return feeds.find_listed(connection, name, read_settings().time_zone)
 
 
 def _to_row(item: Feed) -> dict[str, str]:
@@ -233,7 +242,9 @@ DAY = click.DateTime(["%Y-%m-%d"])
 
 @feed.command("pause")
 @click.argument("name")
-@click.option("--from", "first", type=DAY, default=None, help="The first day, YYYY-MM-DD; by default today.")
+@click.option(
+    "--from", "first", type=DAY, default=None, help="The first day, YYYY-MM-DD, in ROSTER_TIME_ZONE; by default today."
+)
 @click.option("--until", "last", type=DAY, required=True, help="The last day.")
 @click.option(
     "--reason",
@@ -244,9 +255,10 @@ DAY = click.DateTime(["%Y-%m-%d"])
 @as_json
 def feed_pause(name: str, first: datetime | None, last: datetime, reason: str, as_json: bool) -> None:
     """Load nothing of the feed NAME from one day to another. Vendors go on reading the roster as it is."""
-    pause = Pause(find_today() if first is None else first.date(), last.date(), reason)
+    today = find_today(read_settings().time_zone)
+    pause = Pause(today if first is None else first.date(), last.date(), reason)
     with open_change() as (connection, actor):
-        pause_feed(connection, actor, name, pause)
+        pause_feed(connection, actor, name, pause, today)
     shown = {"feed": name, "first": str(pause.first), "last": str(pause.last), "reason": reason}
     show(shown, as_json, lambda _: f"the feed {name} is paused {pause.describe()}")
 

@@ -28,6 +28,11 @@ def find_now(zone: tzinfo | None) -> datetime:
     return datetime.now(UTC).astimezone(zone)
 
 
+def find_today(zone: tzinfo | None) -> date:
+    """Returns the present day in a time zone."""
+    return find_now(zone).date()
+
+
 def begin_day(day: date, zone: tzinfo | None) -> datetime:
     """Returns the instant at which a day begins in a time zone; the first of all for a day that begins before it."""
     try:

@@ -96,7 +96,7 @@ def _count_same(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
 
 def find_feed_problems(connection: sa.Connection, names: Collection[str], settings: Settings) -> Iterator[str]:
     """Yields a sentence for each of these feeds that needs a person: it is held, stale or incomplete."""
-    for feed in list_feeds(connection):
+    for feed in list_feeds(connection, settings.time_zone):
         if feed.name in names:
             needed = (condition for condition in list_conditions(feed, settings) if condition.needs)
             yield from (f"the feed {feed.name} is {condition.sentence}" for condition in needed)

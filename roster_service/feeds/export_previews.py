@@ -22,10 +22,9 @@ from typing import IO
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
-from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
-from roster_service.feeds.feed_states import FeedState, require_feed_name
-from roster_service.feeds.feeds import FORMATS, add_feed, list_feeds
+from roster_service.feeds.feed_states import FeedState, read_added_feed, require_feed_name
+from roster_service.feeds.feeds import FORMATS, add_feed
 from roster_service.feeds.runs import start_load
 from roster_service.feeds.scripts import Background, Bounds, read_background, start_script
 
@@ -147,13 +146,13 @@ def _require_feed(connection: sa.Connection, feed: str, format_: str) -> bool:
     require_feed_name(feed)
     if format_ not in FORMATS:
         raise CommandError(f"choose a format: {', '.join(FORMATS)}")
-    known = next(iter(list_feeds(connection, feeds.c.name == feed)), None)
-    if known is None or known.state == FeedState.TRIED:
+    known = read_added_feed(connection, feed)
+    if known is None:
         return True
-    if known.state == FeedState.REMOVED:
+    if known["state"] == FeedState.REMOVED:
         raise CommandError(f"the feed {feed} was removed; its page takes it back")
-    if known.format != format_:
-        raise CommandError(f"the feed {feed} takes {known.format}, not {format_}")
+    if known["format"] != format_:
+        raise CommandError(f"the feed {feed} takes {known['format']}, not {format_}")
     return False
 
 

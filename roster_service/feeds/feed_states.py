@@ -6,12 +6,13 @@ Vendors go on reading the roster as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.db.instants import describe_day
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
 
@@ -93,7 +94,7 @@ def find_feed(connection: sa.Connection, name: str) -> sa.Row[Any]:
 
 @dataclass(frozen=True)
 class Pause:
-    """A pause of a feed. `first`, `last`: its first and its last day, in the time zone of the machine that syncs."""
+    """A pause of a feed. `first`, `last`: its first and its last day, in the time zone of the district."""
 
     first: date
     last: date
@@ -105,20 +106,15 @@ class Pause:
 
     def describe(self) -> str:
         """Returns the days and the reason."""
-        return f"from {self.first} to {self.last}: {self.reason}"
+        return f"from {describe_day(self.first)} to {describe_day(self.last)}: {self.reason}"
 
     def announce(self, day: date) -> str | None:
         """Returns what to say on a day: on the day before the pause, and on its last day."""
         if day == self.first - timedelta(days=1):
-            return f"from tomorrow to {self.last}, nothing is loaded: {self.reason}"
+            return f"from tomorrow to {describe_day(self.last)}, nothing is loaded: {self.reason}"
         if day == self.last:
             return "the pause ends today; the next night loads again"
         return None
-
-
-def find_today() -> date:
-    """Returns the day in the time zone of this machine."""
-    return datetime.now().astimezone().date()
 
 
 def make_pause(first: date | None, last: date | None, reason: str | None) -> Pause | None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, date, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,13 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.instants import describe_day
+from roster_service.db.instants import describe_day, find_today
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import (
     FeedState,
     Pause,
     find_feed,
-    find_today,
     make_pause,
     read_added_feed,
     read_feed_settings,
@@ -92,7 +91,7 @@ def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, name: str) ->
     return recorded(connection, actor, verb, Subject.of_feed(name), lambda: read_feed_settings(connection, name))
 
 
-def add_feed(connection: sa.Connection, actor: Actor, name: str, format_: str, path: Path | None) -> Feed:
+def add_feed(connection: sa.Connection, actor: Actor, name: str, format_: str, path: Path | None) -> None:
     """Adds a feed. This takes a removed feed back, with the records that are not purged yet. `format_`: of `FORMATS`.
     Raises CommandError for a bad name, and for one that is taken."""
     require_feed_name(name)
@@ -106,10 +105,9 @@ def add_feed(connection: sa.Connection, actor: Actor, name: str, format_: str, p
     with recorded(connection, actor, Verb.FEED_ADD, Subject.of_feed(name), lambda: read_added_feed(connection, name)):
         if connection.execute(taken.returning(feeds.c.id)).one_or_none() is None:
             raise CommandError(f"there is a feed {name} already")
-    return find_listed(connection, name)
 
 
-def change_feed(connection: sa.Connection, actor: Actor, name: str, values: Mapping[str, Any]) -> Feed:
+def change_feed(connection: sa.Connection, actor: Actor, name: str, values: Mapping[str, Any]) -> None:
     """Sets columns of a feed. Raises CommandError for an unknown or a removed feed."""
     renewed: dict[str, Any] = {}
     if values.get("strict") or "words" in values:
@@ -118,10 +116,9 @@ def change_feed(connection: sa.Connection, actor: Actor, name: str, values: Mapp
     with _recorded(connection, actor, Verb.FEED_SET, name):
         own = feeds.c.id == find_feed(connection, name).id
         connection.execute(sa.update(feeds).where(own).values({**values, **renewed}))
-    return find_listed(connection, name)
 
 
-def rename_feed(connection: sa.Connection, actor: Actor, name: str, new: str) -> Feed:
+def rename_feed(connection: sa.Connection, actor: Actor, name: str, new: str) -> None:
     """Gives a feed another name. Raises CommandError if the name is taken or bad, if ids of its records have its name,
     and while a sync is under way."""
     require_feed_name(new)
@@ -137,12 +134,11 @@ def rename_feed(connection: sa.Connection, actor: Actor, name: str, new: str) ->
             raise CommandError(f"there is a feed {new} already, or a run of one")
         _refuse_named_ids(connection, renamed.id, name)
         connection.execute(sa.update(feeds).where(feeds.c.id == renamed.id).values(name=new))
-    return find_listed(connection, new)
 
 
-def pause_feed(connection: sa.Connection, actor: Actor, name: str, pause: Pause) -> None:
+def pause_feed(connection: sa.Connection, actor: Actor, name: str, pause: Pause, today: date) -> None:
     """Sets the pause of a feed. Raises CommandError if there is no such feed, or the pause is over or never begins."""
-    if pause.last < max(pause.first, find_today()):
+    if pause.last < max(pause.first, today):
         raise CommandError("the last day of a pause is neither before its first day nor before today")
     with _recorded(connection, actor, Verb.FEED_PAUSE, name):
         store_pause(connection, name, pause)
@@ -177,9 +173,9 @@ def read_removal(home: Path, name: str) -> Background | None:
     return read_background(name_folder(home, "removal", name))
 
 
-def find_listed(connection: sa.Connection, name: str) -> Feed:
+def find_listed(connection: sa.Connection, name: str, zone: tzinfo | None) -> Feed:
     """Returns the feed with this name, also a removed one, as `list_feeds` does."""
-    [found] = list_feeds(connection, feeds.c.name == name, without_records=True)
+    [found] = list_feeds(connection, zone, feeds.c.name == name, without_records=True)
     return found
 
 
@@ -213,15 +209,19 @@ def _refuse_named_ids(connection: sa.Connection, feed_id: int, name: str) -> Non
             raise CommandError(f"the feed {name} keeps its name, because the ids of its {TYPES[table.name]} have it")
 
 
-def _describe_pause(pause: Pause | None) -> str | None:
-    return None if pause is None or pause.last < find_today() else pause.describe()
+def _describe_pause(pause: Pause | None, today: date) -> str | None:
+    return None if pause is None or pause.last < today else pause.describe()
 
 
 def list_feeds(
-    connection: sa.Connection, *conditions: sa.ColumnElement[bool], without_records: bool = False
+    connection: sa.Connection,
+    zone: tzinfo | None,
+    *conditions: sa.ColumnElement[bool],
+    without_records: bool = False,
 ) -> list[Feed]:
     """Lists the feeds for which all conditions hold, ordered by name: removed ones as long as they have records, or
-    also `without_records`."""
+    also `without_records`. `zone`: of the district, for the days of pauses."""
+    today = find_today(zone)
     interrupted = find_interrupted(connection)
     of_feed = sa.select(sa.func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
     good = of_feed.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES)).scalar_subquery()
@@ -258,8 +258,8 @@ def list_feeds(
             hold_changes_percent=row.hold_changes_percent,
             hold_rejected_percent=row.hold_rejected_percent,
             marker=row.marker,
-            pause=_describe_pause(pause := make_pause(row.pause_from, row.pause_until, row.pause_reason)),
-            is_paused=pause is not None and pause.covers(find_today()),
+            pause=_describe_pause(pause := make_pause(row.pause_from, row.pause_until, row.pause_reason), today),
+            is_paused=pause is not None and pause.covers(today),
             strict=row.strict,
             words=row.words is not None,
             last_run=row.last_run and row.last_run.isoformat(timespec="seconds"),

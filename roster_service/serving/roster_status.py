@@ -6,16 +6,16 @@ It says nothing of what a run found: the counts of a district are no affair of a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.db.instants import format_instant
+from roster_service.db.instants import find_today, format_instant
 from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import WHOLE, feeds, sync_runs, visible_feeds
-from roster_service.feeds.feed_states import find_today, make_pause
+from roster_service.feeds.feed_states import make_pause
 from roster_service.feeds.roster_state import RosterState
 from roster_service.feeds.run_outcomes import OUTCOMES
 
@@ -25,10 +25,11 @@ _MISSING = timedelta(hours=30)
 
 @dataclass(frozen=True)
 class RosterStatusReader:
-    """Reads the states. `serving`: reads the roster; `counting`: reads the health of feeds."""
+    """Reads the states. `serving`: reads the roster; `counting`: reads the health of feeds; `zone`: of the district."""
 
     serving: sa.Engine
     counting: sa.Engine
+    zone: tzinfo | None
 
     def read(self, admission: Call, vendor_id: int, state: RosterState) -> dict[str, Any]:
         """Returns the body of `/status` for a caller whom `admission` admits, and who sees the roster in `state`."""
@@ -49,19 +50,20 @@ class RosterStatusReader:
             .where(feeds.c.id.in_(revisions))
             .order_by(feeds.c.name)
         )
+        today = find_today(self.zone)
         with self.counting.connect() as connection:
             found = connection.execute(rows).all()
-        return {"revision": state.revision, "feeds": [_describe(row, revisions[row.id]) for row in found]}
+        return {"revision": state.revision, "feeds": [_describe(row, revisions[row.id], today) for row in found]}
 
 
-def _describe(row: Any, revision: int) -> dict[str, Any]:
+def _describe(row: Any, revision: int, today: date) -> dict[str, Any]:
     ran = {} if row.started_at is None else {"ranAt": format_instant(row.started_at)}
-    return {"name": row.name, "state": _find_state(row), **ran, "revision": revision}
+    return {"name": row.name, "state": _find_state(row, today), **ran, "revision": revision}
 
 
-def _find_state(row: Any) -> str:
+def _find_state(row: Any, today: date) -> str:
     pause = make_pause(row.pause_from, row.pause_until, None)
-    if not row.enabled or (pause is not None and pause.covers(find_today())):
+    if not row.enabled or (pause is not None and pause.covers(today)):
         return "paused"
     if row.started_at is None or row.started_at < datetime.now(UTC) - _MISSING:
         return "missing"

@@ -17,9 +17,10 @@ import sqlalchemy as sa
 from psycopg2.errors import DeadlockDetected, UniqueViolation
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db.instants import find_today
 from roster_service.db.tables import feeds, orgs, user_roles, users
 from roster_service.feeds.change_history import CSV_COLUMNS
-from roster_service.feeds.feed_states import find_today, require_feed_name, require_no_pause
+from roster_service.feeds.feed_states import require_feed_name, require_no_pause
 from roster_service.feeds.held_runs import HELD, drop_export
 from roster_service.feeds.private_files import write_private_csv
 from roster_service.feeds.roster_state import publish
@@ -94,7 +95,7 @@ def load(
             report, kept = _load_package(connection, run, None)
         else:
             with connection.begin():
-                require_no_pause(connection, feed_name, find_today())
+                require_no_pause(connection, feed_name, find_today(options.settings.time_zone))
             with (
                 record_run(engine, feed_name, family.name, run.source, run.actor, **options.about) as record,
                 translate_database_errors(),

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ import sqlalchemy as sa
 
 from roster_service.accounts.credentials import list_credentials
 from roster_service.change_log.actors import find_system_user
+from roster_service.db.instants import find_today
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
-from roster_service.feeds.feed_states import FeedState, Pause, find_today, make_pause
+from roster_service.feeds.feed_states import FeedState, Pause, make_pause
 from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_percent
 from roster_service.feeds.sync_lock import LockedError, try_sync_lock
 from roster_service.settings import Settings
@@ -57,14 +58,15 @@ class Feed:
 @dataclass(frozen=True)
 class NightlySync:
     """What the loads of one nightly sync share. `notify`: for several threads, if `settings.sync_jobs` is more than 1.
-    `sleep`, `now`: as in `time`; `today`: the day of the pauses. `wait`: as in `load.Options`."""
+    `sleep`, `now`: as in `time`; `today`: the day of the pauses in a time
+    zone. `wait`: as in `load.Options`."""
 
     engine: sa.Engine
     settings: Settings
     notify: Notify
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time.time
-    today: Callable[[], date] = find_today
+    today: Callable[[tzinfo | None], date] = find_today
     wait: bool = False
 
 
@@ -147,14 +149,14 @@ def _load_in_turn(sync: NightlySync, waiting: deque[_Turn], codes: list[ExitCode
 
 def _announce_pauses(sync: NightlySync, found: list[Feed]) -> None:
     for feed in found:
-        words = None if feed.pause is None else feed.pause.announce(sync.today())
+        words = None if feed.pause is None else feed.pause.announce(sync.today(sync.settings.time_zone))
         if words is not None:
             send(sync, Announcement(AnnouncementKind.PAUSE, feed.name, words))
 
 
 def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
     """Loads a feed. `is_last`: an export that is not complete is a run of its own, because nobody looks again."""
-    if feed.pause is not None and feed.pause.covers(sync.today()):
+    if feed.pause is not None and feed.pause.covers(sync.today(sync.settings.time_zone)):
         event = {"feed": feed.name, "outcome": "paused", "message": f"paused {feed.pause.describe()}"}
         sync.notify({**event, "exit": ExitCode.LOADED})
         return ExitCode.LOADED

@@ -44,7 +44,7 @@ SEARCHES = ("ma", "ava smith", "smith-jo", "محم", "math", "lincoln", "xqzzy")
 def add_more(place: Place) -> None:
     """Adds the feeds and the vendors, unless an earlier run has."""
     with place.engine.begin() as connection:
-        if len(list_feeds(connection)) < FEEDS:
+        if len(list_feeds(connection, None)) < FEEDS:
             add_feeds(connection, FEEDS, seed=7)
         for number in range(len(vendors.list_vendors(connection)), VENDORS):
             vendors.add_vendor(connection, TESTER, f"vendor-{number}@example.org", f"Vendor {number}")

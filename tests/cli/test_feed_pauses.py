@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, timedelta
+from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
+from click.testing import CliRunner
 
-from roster_service.feeds.feed_states import find_today
-from tests.cli.conftest import Roster
+from roster_service.cli import main
+from roster_service.db.instants import describe_day, find_today
+from tests.cli.conftest import Roster, make_environment
 
 Answer = Callable[..., Any]
-NEXT_MONTH, LATER = (str(find_today() + timedelta(days=days)) for days in (30, 40))
+IN_30_DAYS, IN_40_DAYS = (find_today(UTC) + timedelta(days=days) for days in (30, 40))
+NEXT_MONTH, LATER = str(IN_30_DAYS), str(IN_40_DAYS)
 
 
 @pytest.fixture(autouse=True)
@@ -29,14 +35,23 @@ def list_pauses(answer: Answer) -> list[str | None]:
 def test_a_feed_is_paused_until_it_is_resumed(answer: Answer) -> None:
     paused = answer("feed", "pause", "springfield", "--from", NEXT_MONTH, "--until", LATER, "--reason", "rollover")
     assert paused == {"feed": "springfield", "first": NEXT_MONTH, "last": LATER, "reason": "rollover"}
-    assert list_pauses(answer) == [f"from {NEXT_MONTH} to {LATER}: rollover"]
+    assert list_pauses(answer) == [f"from {describe_day(IN_30_DAYS)} to {describe_day(IN_40_DAYS)}: rollover"]
     answer("feed", "resume", "springfield")
     assert list_pauses(answer) == [None]
 
 
-def test_a_pause_begins_today_unless_a_day_is_named(answer: Answer) -> None:
-    paused = answer("feed", "pause", "springfield", "--until", NEXT_MONTH, "--reason", "rollover")
-    assert paused["first"] == str(find_today())
+# Never of the same day.
+@pytest.mark.parametrize("zone", ["Etc/GMT+12", "Pacific/Kiritimati"])
+def test_a_pause_without_a_first_day_begins_today_in_the_district(
+    answer: Answer, database_url: str, tmp_path: Path, zone: str
+) -> None:
+    today = str(find_today(ZoneInfo(zone)))
+    command = ("feed", "pause", "springfield", "--until", today, "--reason", "rollover", "--json")
+    environment = make_environment(database_url=database_url, home=str(tmp_path), time_zone=zone)
+    paused = CliRunner().invoke(main, command, env=environment)
+    assert (json.loads(paused.stdout)["first"], paused.exit_code) == (today, 0)
+    listed = CliRunner().invoke(main, ("feed", "list", "--json"), env=environment)
+    assert [feed["is_paused"] for feed in json.loads(listed.stdout)] == [True]
 
 
 REFUSED = {

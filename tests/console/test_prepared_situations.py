@@ -60,7 +60,7 @@ class FeedRuns:
             lambda _event: None,
             lambda _seconds: None,
             lambda: NOW,
-            lambda: date(2026, 12, 20),
+            lambda _zone: date(2026, 12, 20),
         )
         load_feeds(sync)
 

@@ -17,11 +17,12 @@ from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views.held import LIMITS, Limit, list_limits, read_limit
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.instants import find_today
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
 from roster_service.feeds.export_previews import preview_path, preview_upload
 from roster_service.feeds.feed_conditions import Condition, list_conditions
-from roster_service.feeds.feed_states import FeedState, Pause, find_listed_feed, find_today
+from roster_service.feeds.feed_states import FeedState, Pause, find_listed_feed
 from roster_service.feeds.feeds import FORMATS, Feed
 from roster_service.feeds.run_history import FinishedRun, Run, list_latest_runs, list_run_page
 from roster_service.feeds.runs import read_load, start_load
@@ -79,7 +80,9 @@ class RemovalPage:
 def read_feeds(visit: Visit) -> FeedList:
     """Reads the list of feeds that the query string wants: with a text in the name, a word, or a need."""
     text, word = (visit.get("search") or "").casefold(), visit.get("word")
-    conditions = {feed: list_conditions(feed, visit.settings) for feed in feeds.list_feeds(visit.connection)}
+    settings = visit.settings
+    listed = feeds.list_feeds(visit.connection, settings.time_zone)
+    conditions = {feed: list_conditions(feed, settings) for feed in listed}
     chosen = [
         feed
         for feed, said in conditions.items()
@@ -88,14 +91,14 @@ def read_feeds(visit: Visit) -> FeedList:
         and (visit.get("needs") is None or said[0].needs)
     ]
     words = sorted({said[0].word for said in conditions.values()})
-    listed = cut_page(visit, chosen)
-    return FeedList(listed, {feed.name: conditions[feed] for feed in listed.rows}, FORMATS, words, len(conditions))
+    shown = cut_page(visit, chosen)
+    return FeedList(shown, {feed.name: conditions[feed] for feed in shown.rows}, FORMATS, words, len(conditions))
 
 
 def read_feed(visit: Visit) -> FeedPage:
     """Reads a feed."""
     connection, home = visit.connection, visit.settings.home
-    feed = _find_feed(connection, visit.place)
+    feed = _find_feed(connection, visit)
     runs = list_run_page(connection, feed.name, None, SHOWN_RUNS, 0)
     # A script that made a run, or that ended before the latest run, says nothing of how the feed is now.
     load, removal = (
@@ -111,7 +114,7 @@ def read_feed(visit: Visit) -> FeedPage:
         words=find_listed_feed(connection, feed.name).words,
         load=load,
         removal=removal,
-        today=str(find_today()),
+        today=str(find_today(visit.settings.time_zone)),
         is_live=is_live,
         remains=_describe_remains(visit, feed),
     )
@@ -119,7 +122,7 @@ def read_feed(visit: Visit) -> FeedPage:
 
 def read_removal(visit: Visit) -> RemovalPage:
     """Reads what the removal of a feed deletes."""
-    feed = _find_feed(visit.connection, visit.place)
+    feed = _find_feed(visit.connection, visit)
     good = list_latest_runs(visit.connection, 1, is_good=True).get(feed.name, ())
     days = visit.settings.retention_days
     number = find_listed_feed(visit.connection, feed.name).id
@@ -155,7 +158,7 @@ def preview_given_upload(sent: Submission) -> Outcome:
 def sync_now(sent: Submission) -> Outcome:
     """Starts a load of the export at the path of the feed."""
     with sent.change() as connection:
-        feed = _find_feed(connection, sent.place)
+        feed = _find_feed(connection, sent)
         if feed.path is None:
             raise CommandError("the feed has no path; upload its export, or give it a path")
         is_complete = sent.get("now") is not None
@@ -184,7 +187,7 @@ def set_settings(sent: Submission) -> Outcome:
         **{name: read_limit(sent.get(name)) for name in LIMITS},
     }
     with sent.change() as connection:
-        feed = _find_feed(connection, sent.place)
+        feed = _find_feed(connection, sent)
         values = {name: value for name, value in wanted.items() if getattr(feed, name) != value}
         if values:
             feeds.change_feed(connection, sent.actor, feed.name, values)
@@ -198,7 +201,7 @@ def set_words(sent: Submission) -> Outcome:
     if text is None and sent.get("none") is None:
         raise CommandError("choose the file of the mapping")
     with sent.change() as connection:
-        feeds.change_feed(connection, sent.actor, _find_feed(connection, sent.place).name, {"words": text})
+        feeds.change_feed(connection, sent.actor, _find_feed(connection, sent).name, {"words": text})
     return _show(
         sent, "The mapping is saved. Preview the next run to see its effect." if text else "The mapping is removed."
     )
@@ -208,7 +211,7 @@ def set_enabled(sent: Submission) -> Outcome:
     """Enables or disables a feed."""
     is_enabled = sent.get("enabled") == "yes"
     with sent.change() as connection:
-        name = _find_feed(connection, sent.place).name
+        name = _find_feed(connection, sent).name
         feeds.change_feed(connection, sent.actor, name, {"enabled": is_enabled})
     return _show(
         sent, "The nightly sync loads the feed again." if is_enabled else "The nightly sync leaves the feed out."
@@ -220,23 +223,24 @@ def pause(sent: Submission) -> Outcome:
     reason = sent.get("reason")
     if reason is None:
         raise CommandError("a pause needs a reason; the refusals of loads show it")
-    made = Pause(_read_day(sent.get("first")) or find_today(), _read_day(sent.get("last")) or date.min, reason)
+    today = find_today(sent.settings.time_zone)
+    made = Pause(_read_day(sent.get("first")) or today, _read_day(sent.get("last")) or date.min, reason)
     with sent.change() as connection:
-        feeds.pause_feed(connection, sent.actor, _find_feed(connection, sent.place).name, made)
+        feeds.pause_feed(connection, sent.actor, _find_feed(connection, sent).name, made, today)
     return _show(sent, f"The feed is paused {made.describe()}.")
 
 
 def resume(sent: Submission) -> Outcome:
     """Ends a pause."""
     with sent.change() as connection:
-        feeds.resume_feed(connection, sent.actor, _find_feed(connection, sent.place).name)
+        feeds.resume_feed(connection, sent.actor, _find_feed(connection, sent).name)
     return _show(sent, "The next sync loads the feed again.")
 
 
 def take_back(sent: Submission) -> Outcome:
     """Takes a removed feed back."""
     with sent.change() as connection:
-        feed = _find_feed(connection, sent.place)
+        feed = _find_feed(connection, sent)
         path = None if feed.path is None else Path(feed.path)
         feeds.add_feed(connection, sent.actor, feed.name, feed.format, path)
     return _show(sent, "The feed is back. Load its export to bring the records back.")
@@ -245,14 +249,15 @@ def take_back(sent: Submission) -> Outcome:
 def remove(sent: Submission) -> Outcome:
     """Starts the removal."""
     with sent.change() as connection:
-        name = _find_feed(connection, sent.place).name
+        name = _find_feed(connection, sent).name
         feeds.start_removal(connection, sent.actor, name, sent.settings.home, now=sent.get("now") is not None)
     return _show(sent, "The removal has begun. This page shows when it ends.")
 
 
-def _find_feed(connection: sa.Connection, place: Mapping[str, Any]) -> Feed:
+def _find_feed(connection: sa.Connection, visit: Visit | Submission) -> Feed:
     """The feed of an address, also a removed one."""
-    return feeds.find_listed(connection, find_listed_feed(connection, _read_name(place)).name)
+    name = find_listed_feed(connection, _read_name(visit.place)).name
+    return feeds.find_listed(connection, name, visit.settings.time_zone)
 
 
 def _read_name(place: Mapping[str, Any]) -> str:
@@ -263,7 +268,7 @@ def _read_new(sent: Submission) -> tuple[str, str]:
     """(name, format) of the feed of an export: of the page, or of the form."""
     if "feed" in sent.place:
         with sent.change() as connection:
-            feed = _find_feed(connection, sent.place)
+            feed = _find_feed(connection, sent)
         return feed.name, feed.format
     name = sent.get("name")
     if name is None:

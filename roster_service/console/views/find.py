@@ -106,7 +106,7 @@ def _list_others(visit: Visit, text: str) -> Iterator[ResultGroup]:
         ],
         "Feeds": [
             Result(one.name, f"feed, {one.format}", f"/feeds/{to_segment(one.name)}")
-            for one in list_feeds(visit.connection, without_records=True)
+            for one in list_feeds(visit.connection, visit.settings.time_zone, without_records=True)
         ],
     }
     for title, results in listed.items():

@@ -79,7 +79,7 @@ def read_held(visit: Visit) -> HeldPage:
     if run.preview is None and run.outcome != HELD:
         raise CommandError(f"the run {run.run} has no preview: it is {run.outcome}, and was not held")
     shown = run.preview or {}
-    feed = find_listed(visit.connection, run.feed)
+    feed = find_listed(visit.connection, run.feed, visit.settings.time_zone)
     decision = read_decision(visit.connection, visit.settings.home, run)
     good = list_good_runs_before(visit.connection, run.run, GOOD_RUNS)
     return HeldPage(
@@ -166,9 +166,9 @@ def set_limits(sent: Submission) -> Outcome:
     run = int(sent.place["run"])
     values = {name: read_limit(sent.get(name)) for name in LIMITS}
     with sent.change() as connection:
-        found = find_run(connection, run)
-        feed = change_feed(connection, sent.actor, found.feed, values)
-    return Moved(f"/runs/{run}/held", f"The limits of {feed.name} are set. They count from its next run on.")
+        name = find_run(connection, run).feed
+        change_feed(connection, sent.actor, name, values)
+    return Moved(f"/runs/{run}/held", f"The limits of {name} are set. They count from its next run on.")
 
 
 _PATH = "/runs/<int:run>/held"

@@ -15,7 +15,7 @@ from roster_service.console.list_pages import Paged, cut_page, find_window, make
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db import tables
-from roster_service.db.instants import find_now
+from roster_service.db.instants import find_today
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 from roster_service.explore.references import read_labels
@@ -228,7 +228,7 @@ def read_check(visit: Visit) -> Findings:
         school=school,
         problem=problem,
         is_pairs=check.is_pairs,
-        formats={listed.name: listed.format for listed in list_feeds(visit.connection)},
+        formats={listed.name: listed.format for listed in list_feeds(visit.connection, visit.settings.time_zone)},
         runs=runs,
         rows=rows_named,
         chart=chart,
@@ -253,7 +253,7 @@ def list_for_sis(content: Findings) -> list[SisRow]:
 
 def _make_chart(visit: Visit, check: str, feed: str) -> DayChart | None:
     zone = visit.settings.time_zone
-    days, last = read_range(visit), find_now(zone).date()
+    days, last = read_range(visit), find_today(zone)
     numbers = read_trend(visit.connection, check, feed, find_first(days, last), zone)
     found = [(day, "records", number) for day, number in numbers]
     return make_chart(days, last, found, is_sum=False) if found else None

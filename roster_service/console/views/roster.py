@@ -19,6 +19,7 @@ from roster_service.console.record_cells import COLUMNS, Item, RecordRow, make_r
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Outcome, Shown, Submission, Visit, read_number
 from roster_service.db.deadline import limit_statements
+from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, RefusedRequestError
 from roster_service.explore.references import read_labels
 from roster_service.explore.roster_facets import FACETS
@@ -26,7 +27,6 @@ from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTE
 from roster_service.explore.vendor_view import CollectionView, show_collection_as
 from roster_service.explore.whole_roster import MOST_OFFSET, RIGHTS, Found, Wanted, find_records
 from roster_service.feeds.feed_states import FeedState
-from roster_service.feeds.feeds import list_feeds
 from roster_service.feeds.rejected_rows import list_rejecting_runs
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
@@ -210,7 +210,8 @@ def _show_facets(
 
 
 def _list_feeds(connection: sa.Connection) -> list[str]:
-    return [feed.name for feed in list_feeds(connection) if feed.state == FeedState.ADDED]
+    added = sa.select(feeds.c.name).where(feeds.c.state == FeedState.ADDED)
+    return list(connection.scalars(added.order_by(feeds.c.name)))
 
 
 def _change(given: Mapping[str, str], **values: str | None) -> str:

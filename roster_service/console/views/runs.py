@@ -160,7 +160,7 @@ def read_runs(visit: Visit) -> RunList:
     connection, home = visit.connection, visit.settings.home
     runs = make_paged(visit, list_run_page(connection, feed, outcome, count, skipped))
     totals = {run.run: _sum_changes(run) for run in runs.rows}
-    feeds = [feed.name for feed in list_feeds(connection, without_records=True)]
+    feeds = [feed.name for feed in list_feeds(connection, visit.settings.time_zone, without_records=True)]
     approving = [run.run for run in runs.rows if run.outcome == HELD and is_being_applied(connection, home, run.run)]
     is_live = bool(approving) or any(run.outcome == RUNNING for run in runs.rows)
     return RunList(

@@ -102,7 +102,7 @@ def read_system(visit: Visit) -> System:
 
 def _list_lights(visit: Visit, channels: Sequence[str] | None, orderings: int) -> Sequence[Light]:
     connection, settings, now = visit.connection, visit.settings, datetime.now(UTC)
-    feeds = [feed for feed in list_feeds(connection) if feed.state == FeedState.ADDED]
+    feeds = [feed for feed in list_feeds(connection, settings.time_zone) if feed.state == FeedState.ADDED]
     needing = [feed.name for feed in feeds if any(condition.needs for condition in list_conditions(feed, settings))]
     ending = [
         item.name

@@ -12,7 +12,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
-from roster_service.db.instants import find_now
+from roster_service.db.instants import find_today
 from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
@@ -116,7 +116,7 @@ class Tonight:
 def read_tonight(visit: Visit) -> Tonight:
     """Reads the last nights of every feed, the files that were not sent, and the vendors of today."""
     connection, zone = visit.connection, visit.settings.time_zone
-    today = find_now(zone).date()
+    today = find_today(zone)
     first = today - timedelta(days=DAYS - 1)
     last, good = list_latest_runs(connection, 1), list_latest_runs(connection, 2, is_good=True)
     outcomes = list_day_outcomes(connection, first, zone)
@@ -128,7 +128,7 @@ def read_tonight(visit: Visit) -> Tonight:
             good.get(feed.name, ()),
             [outcomes.get(feed.name, {}).get(first + timedelta(days=number)) for number in range(DAYS)],
         )
-        for feed in list_feeds(connection)
+        for feed in list_feeds(connection, zone)
         if feed.state != FeedState.REMOVED
     ]
     rows.sort(key=lambda row: (row.task is None, row.conditions[0].word != HELD, row.feed.name))

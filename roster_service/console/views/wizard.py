@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 
 import sqlalchemy as sa
 
@@ -99,7 +100,7 @@ def read_wizard(visit: Visit) -> Wizard:
             DistrictSchools(district, list_school_names(connection, district.sourcedId) if is_short else ())
             for district in named
         ],
-        held=list_held_first_loads(connection),
+        held=list_held_first_loads(connection, visit.settings.time_zone),
         presets={name: preset.words for name, preset in PRESETS.items()},
         versions=[version.prefix for version in reversed(VERSIONS)],
         withholdable={part.name: part.words for part in PARTS.values() if part.fields},
@@ -113,11 +114,11 @@ def read_wizard(visit: Visit) -> Wizard:
     )
 
 
-def list_held_first_loads(connection: sa.Connection) -> list[tuple[str, int]]:
+def list_held_first_loads(connection: sa.Connection, zone: tzinfo | None) -> list[tuple[str, int]]:
     """Returns (feed, run) of the feeds whose first load is held, by name."""
     return [
         (feed.name, feed.held_run)
-        for feed in list_feeds(connection)
+        for feed in list_feeds(connection, zone)
         if feed.held_run is not None and feed.last_good_run is None
     ]
 
@@ -180,7 +181,7 @@ def _show_letter(
         days=DAYS,
         origin=origin,
         is_public=sent.settings.public_url is not None,
-        held=[] if listed.grants else list_held_first_loads(connection),
+        held=[] if listed.grants else list_held_first_loads(connection, sent.settings.time_zone),
     )
     return Shown("letter", f"What to send to {listed.name}", letter)
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import sqlalchemy as sa
 
+from roster_service.db.instants import find_today
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import Pause, store_pause
@@ -59,7 +61,7 @@ class Runs:
                 self.when_asleep()
 
         sync = NightlySync(
-            self.engine, self.settings, self.events.append, sleep, lambda: self.clock, lambda: self.today
+            self.engine, self.settings, self.events.append, sleep, lambda: self.clock, lambda _zone: self.today
         )
         return load_feeds(sync)
 
@@ -268,6 +270,14 @@ def test_a_load_by_hand_is_refused_during_a_pause(engine: sa.Engine, springfield
     with pytest.raises(CommandError, match=r"paused from .*: rollover; `roster feed resume springfield`"):
         load(engine, "springfield", springfield)
     assert load(engine, "springfield", springfield, options=Options(dry_run=True)).outcome == "unchanged"
+    east, west = ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Etc/GMT+12")
+    with engine.begin() as connection:
+        day = find_today(east)
+        store_pause(connection, "springfield", Pause(day, day, "rollover"))
+    # The days are those of the district: it is never the same day in these two.
+    assert load(engine, "springfield", springfield, options=Options(Settings(time_zone=west))).outcome == "unchanged"
+    with pytest.raises(CommandError, match="paused"):
+        load(engine, "springfield", springfield, options=Options(Settings(time_zone=east)))
     with engine.begin() as connection:
         store_pause(connection, "springfield", None)
     assert load(engine, "springfield", springfield).outcome == "unchanged"

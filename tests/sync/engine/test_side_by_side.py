@@ -197,7 +197,7 @@ def test_only_a_run_whose_lock_is_free_is_interrupted(loaded: sa.Engine, springf
 
     def look() -> None:
         with loaded.connect() as connection:
-            seen.extend(feed.last_outcome for feed in list_feeds(connection))
+            seen.extend(feed.last_outcome for feed in list_feeds(connection, None))
 
     report = load_with(loaded, "springfield", springfield, "analyze", look)
     assert seen == [INTERRUPTED, RUNNING]
