@@ -149,8 +149,8 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     page = owner.get(f"/vendors/{number}").text
     assert cause in page
     assert "2 of its requests in 30 days" in page
-    assert 'href="#refused">2 refused today</a>' in page
-    assert "2 refused today:\nthe secret or password of tests was wrong or missing, last at" in page
+    assert 'href="#refused">2 refused today</a> (UTC)' in page
+    assert "2 refused today (UTC):\nthe secret or password of tests was wrong or missing, last at" in page
     assert "from 127.0.0.1. Make a new secret" in page
     request_id = re.search('id" title="([^"]+)">', page.partition('id="refused"')[2])
     assert request_id is not None

@@ -69,7 +69,7 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     }
     assert {"email", "birthDate"} <= set(vendor.withheld)
     page = read(browser.get(f"/vendors/{vendor.id}").text)
-    assert "no e-mail, no guardians, no birth dates; no call yet, none refused today." in page
+    assert "no e-mail, no guardians, no birth dates; no call yet, none refused today (UTC)." in page
     assert "Link not used yet" in page
     assert "Secret not made yet" in page
     assert "No valid key" in page
