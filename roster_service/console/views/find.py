@@ -17,6 +17,7 @@ from roster_service.console.screen import Screen
 from roster_service.console.views.roster import find_problem
 from roster_service.console.visit import Visit
 from roster_service.db.folding import split_name
+from roster_service.db.instants import describe_instant
 from roster_service.db.tables import NOBODY
 from roster_service.errors import CommandError
 from roster_service.explore.whole_roster import find_named
@@ -40,11 +41,13 @@ _RECORDS: Mapping[str, tuple[Resource, Mapping[str, str]]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """A thing that was found. `detail`: what tells it from others of its name; `path`: below `/console`."""
+    """A thing that was found. `detail`: what tells it from others of its name; `path`: below `/console`; `leaked`: of
+    a client, the path of the form that ends its secret at once."""
 
     text: str
     detail: str
     path: str
+    leaked: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,9 @@ def _list_others(visit: Visit, text: str) -> Iterator[ResultGroup]:
     listed = {
         "Vendors": [Result(one.name, one.email, f"/vendors/{one.id}") for one in vendors],
         "Clients": [
-            Result(one.name, f"client of {one.vendor}, {one.client_id}", f"/vendors/{numbers[one.vendor]}")
+            Result(one.name, f"client of {one.vendor}, {one.client_id}", path, f"{path}?leaked={one.client_id}#leaked")
             for one in list_clients(visit.connection)
+            for path in (f"/vendors/{numbers[one.vendor]}",)
         ],
         "Feeds": [
             Result(one.name, f"feed, {one.format}", f"/feeds/{to_segment(one.name)}")
@@ -130,13 +134,15 @@ def _find_run(visit: Visit, text: str) -> Iterator[Result]:
             run = find_run(visit.connection, int(number[1]))
         except CommandError:
             return
-        yield Result(f"Run {run.run}", f"{run.feed}, {run.outcome}, {run.started}", f"/runs/{run.run}")
+        began = describe_instant(run.started, visit.settings.time_zone)
+        yield Result(f"Run {run.run}", f"{run.feed}, {run.outcome}, {began}", f"/runs/{run.run}")
 
 
 def _find_request(visit: Visit, text: str) -> Iterator[Result]:
     if _REQUEST_ID.fullmatch(text):
         for row in read_access_log(visit.connection, AccessLogFilter(request=text), (0, MOST)):
-            detail = f"{row.vendor}, {row.at}, {to_counted(row.records, 'record')}"
+            at = describe_instant(row.at, visit.settings.time_zone)
+            detail = f"{row.vendor}, {at}, {to_counted(row.records, 'record')}"
             yield Result(f"{row.method} {row.path}", detail, f"/disclosures?{urlencode({'request': text})}")
         for refused in read_refused(visit.connection, None, None, text):
             detail = f"{refused.vendor}, refused: {refused.status} {refused.cause}"
