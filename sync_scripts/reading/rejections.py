@@ -64,7 +64,9 @@ class Rejection:
             place.append(f"line {self.line}")
         if self.column is not None:
             place.append(f"column {self.column}")
-        return f"{', '.join(place)}: {self.reason}"
+        # The file is the subject of a reason of the whole of it, as of `is missing`.
+        colon = "" if len(place) == 1 and self.reason.startswith("is ") else ":"
+        return f"{', '.join(place)}{colon} {self.reason}"
 
 
 @dataclass(frozen=True)

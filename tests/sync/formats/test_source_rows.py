@@ -519,7 +519,7 @@ def name_sources(table: dict[str, tuple[Bend, str]]) -> list[tuple[str, Bend, st
 
 
 WHOLE: dict[str, tuple[Bend, str]] = {
-    "clever: missing file": (without_file("teachers.csv"), "teachers.csv: is missing; every export of clever has it"),
+    "clever: missing file": (without_file("teachers.csv"), "teachers.csv is missing; every export of clever has it"),
     "clever: misspelt column": (
         header("teachers", "Last_name", "Lastname"),
         "is no column of this file; did you mean Last_name? (found 'Lastname')",
@@ -529,7 +529,7 @@ WHOLE: dict[str, tuple[Bend, str]] = {
         with_row("sections", School_id="20", Section_id="100", Teacher_id="1"),
         "sections.csv, line 6, column Section_id: stands in this file a second time (found '100')",
     ),
-    "sds: missing file": (without_file("roles.csv"), "roles.csv: is missing; every export of sds v2.1 has it"),
+    "sds: missing file": (without_file("roles.csv"), "roles.csv is missing; every export of sds v2.1 has it"),
     "sds: unknown column": (
         header("classes", "title", "titel"),
         "column 3: is no column of this file; did you mean title? (found 'titel')",

@@ -48,11 +48,11 @@ MANIFEST: dict[str, tuple[Bend, str]] = {
     ),
     "neither UTF-8 nor Windows-1252": (
         replaced("manifest.csv", "SIS", b"\x81"),
-        "manifest.csv: is neither UTF-8 nor Windows-1252",
+        "manifest.csv is neither UTF-8 nor Windows-1252",
     ),
-    "broken CSV": (replaced("manifest.csv", "1.0", '"1.0'), "manifest.csv: is no CSV"),
+    "broken CSV": (replaced("manifest.csv", "1.0", '"1.0'), "manifest.csv is no CSV"),
     "three cells": (replaced("manifest.csv", "bulk", "bulk,x"), "manifest.csv, line 4: the row has 3 cells, not 2"),
-    "too long": (with_file("manifest.csv", b"x" * 70_000), "manifest.csv: is longer than 65536 bytes"),
+    "too long": (with_file("manifest.csv", b"x" * 70_000), "manifest.csv is longer than 65536 bytes"),
     "a property twice": (
         with_row("manifest", propertyName="file.users", value="bulk"),
         "manifest.csv, line 19, column propertyName: stands here a second time (found 'file.users')",
@@ -62,10 +62,10 @@ MANIFEST: dict[str, tuple[Bend, str]] = {
         "manifest.csv, line 19, column propertyName: stands here a second time (found 'file.users')",
     ),
     "unknown mode": (declared("users", "full"), "manifest.csv, line 16, column value: must be bulk, delta or absent"),
-    "missing file": (without_file("orgs.csv"), "orgs.csv: is missing; the manifest declares it bulk"),
+    "missing file": (without_file("orgs.csv"), "orgs.csv is missing; the manifest declares it bulk"),
     "required and absent": (
         both(declared("enrollments", "absent"), without_file("enrollments.csv")),
-        "enrollments.csv: is required, but the manifest declares it absent",
+        "enrollments.csv is required, but the manifest declares it absent",
     ),
 }
 
@@ -203,7 +203,7 @@ SETS_1_2: dict[str, tuple[Bend, str]] = {
 FILES_1_2: dict[str, tuple[Bend, str]] = {
     "roles are absent": (
         both(declared("roles", "absent"), without_file("roles.csv")),
-        "roles.csv: is required, but the manifest declares it absent",
+        "roles.csv is required, but the manifest declares it absent",
     ),
 }
 

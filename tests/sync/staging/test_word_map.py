@@ -100,7 +100,7 @@ def copy_clever(copy_export: object) -> Path:
 TOP = "file,column,word,means\n"
 BAD = {
     "no header": ("users,role,pupil,student\n", "the mapping of words, line 1: the header must be file,column,word"),
-    "no CSV": (TOP + 'users,role,"pupil\n', "the mapping of words: is no CSV"),
+    "no CSV": (TOP + 'users,role,"pupil\n', "the mapping of words is no CSV"),
     "an empty cell": (TOP + "users,role,pupil,\n", "line 2: must have 4 filled cells"),
     "no file": (TOP + "pupils,role,a,student\n", "line 2, column file: is no file of oneroster 1.1"),
     "no column": (TOP + "users,rolle,a,student\n", "line 2, column column: is no column of users.csv"),
