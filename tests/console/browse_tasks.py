@@ -270,6 +270,24 @@ def do_end_all_other_sessions(browser: Browser, order: Order) -> None:
     expect(own.locator("h1")).to_have_text("Log in")
 
 
+def do_send_a_form_of_an_ended_session(browser: Browser, order: Order) -> None:
+    """It comes back after the login as the form of its page, with what was typed, chosen and checked."""
+    page, other = order.log_in(browser), order.log_in(browser)
+    page.goto(f"{order.root}/vendors/new")
+    page.fill("#name", "Kept tutor")
+    page.fill("#email", "kept@vendors.example")
+    page.check("input[name=school] >> nth=1")
+    other.goto(f"{order.root}/account")
+    other.click("text=End all others")
+    page.click("button:has-text('Save, and show what to send')")
+    page.fill("#password", order.password)
+    page.click("main button")
+    expect(page.get_by_label("E-mail of the vendor")).to_have_value("kept@vendors.example")
+    expect(page.locator("input[name=school]:checked")).to_have_count(1)
+    page.click("button:has-text('Save, and show what to send')")
+    expect(page.locator("main")).to_contain_text("Kept tutor")
+
+
 def do_narrow_while_another_looks(browser: Browser, order: Order) -> None:
     """A vendor's view of a school ends with its grant, in the browser of another operator's session."""
     looking, changing = order.log_in(browser), order.log_in(browser)

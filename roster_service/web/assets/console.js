@@ -30,3 +30,30 @@ document.addEventListener("click", async (event) => {
 const showCopyButtons = () => document.querySelectorAll("[data-copy][hidden]").forEach((one) => (one.hidden = false));
 document.addEventListener("htmx:afterSwap", showCopyButtons);
 showCopyButtons();
+
+// The form of a session that had ended, as its page has it: with its labels, and what was typed and checked.
+const showKeptForm = async (plain) => {
+  const answer = await fetch(plain.dataset.screen);
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const path = plain.getAttribute("action");
+  const given = new FormData(plain);
+  const isRenewed = (name) => name === "csrf" || name === "once";
+  const isSame = (one) => isRenewed(one.name) || given.getAll(one.name).includes(one.value);
+  const own = [...page.querySelectorAll("main form[method=post]")].find((form) => {
+    const places = [form.getAttribute("action"), ...[...form.querySelectorAll("[formaction]")].map((one) => one.getAttribute("formaction"))];
+    return places.some((place) => place.split("?")[0] === path) && [...form.querySelectorAll("input[type=hidden]")].every(isSame);
+  });
+  if (!own) return;
+  for (const one of own.querySelectorAll("input:not([type=hidden], [type=file]), select, textarea")) {
+    const values = given.getAll(one.name);
+    if (one.type === "checkbox" || one.type === "radio") one.checked = values.includes(one.value);
+    else if (values.length) one.value = values[0];
+  }
+  own.querySelectorAll("details").forEach((one) => (one.open = true));
+  const title = own.closest("details")?.querySelector("summary").textContent;
+  if (title) document.querySelector("h1").textContent = title;
+  plain.replaceWith(own);
+};
+const kept = document.getElementById("kept");
+if (kept) showKeptForm(kept);
