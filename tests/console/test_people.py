@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import sqlalchemy as sa
 
+from roster_service.accounts.vendors import find_vendor
 from roster_service.change_log.actors import OperatorRole
+from roster_service.db.tables import users
 from tests.console.conftest import Browser, Console
 from tests.console.test_statements import read
 
@@ -59,6 +62,13 @@ def test_a_pupil_is_kept_from_one_vendor_and_comes_back(console: Console, browse
     assert "Kept from both, whatever is granted." in read(page)
     assert 'action="/console/people/return"' in page
     assert list_seeing() == ["springfield"]
+    with console.engine.connect() as connection:
+        row = connection.execute(sa.select(users.c.given_name, users.c.family_name).where(users.c.sourced_id == THIRD))
+        name = " ".join(row.one())
+        number = find_vendor(connection, email).id
+    assert f"1 person is kept from this vendor, whatever is granted: {name} ({THIRD})." in read(
+        browser.get(f"/vendors/{number}").text
+    )
     again = browser.send("/people/keep", person=THIRD, vendor=email)
     assert (again.status_code, f"is already kept from {email}" in read(again.text)) == (422, True)
     assert browser.send("/people/return", person=THIRD, vendor=email).status_code == 303

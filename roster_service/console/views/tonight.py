@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 from roster_service.auth.access_log.reports import read_usage
 from roster_service.change_log.actors import OperatorRole
@@ -230,7 +230,7 @@ def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
 
 
 def _sum_vendors(visit: Visit) -> VendorsToday:
-    rows = read_usage(visit.connection, None, datetime.now(UTC).date())
+    rows = read_usage(visit.connection, None, find_today(UTC))
 
     def count(*statuses: str) -> int:
         return sum(row.requests for row in rows if not statuses or row.status in statuses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.clients import Client
@@ -24,10 +24,12 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, read_grace, show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
-from roster_service.db.tables import REFUSED_DAYS, oauth_clients
+from roster_service.db.instants import find_today
+from roster_service.db.tables import REFUSED_DAYS, oauth_clients, users
 from roster_service.deliveries.accounts import Delivery, list_deliveries
 from roster_service.deliveries.presets import PRESETS as FILE_PRESETS
 from roster_service.errors import CommandError
+from roster_service.explore.references import read_labels
 from roster_service.explore.vendor_summary import VendorSummary, summarize_vendor
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
@@ -56,7 +58,7 @@ class VendorPage:
     `refused_days`, by cause; `withholdable`: the words of all fields that can be withheld, `default_withheld`:
     those of the default; `parts`: the words for each part of people; `received`: those that it gets, and `nothing`:
     why it gets none; `file_presets`: the words for what receivers of files take; `kept`: the people who are kept
-    from it."""
+    from it, and `kept_names`: by id, of those in the roster."""
 
     vendor: Vendor
     summary: VendorSummary
@@ -80,6 +82,7 @@ class VendorPage:
     presets: Mapping[str, str]
     versions: Sequence[str]
     kept: Sequence[KeptPerson]
+    kept_names: Mapping[str, str]
     origin: str
     file_presets: Mapping[str, str]
     deliveries: Sequence[Delivery]
@@ -92,8 +95,9 @@ def read_vendor(visit: Visit) -> VendorPage:
     credentials = [item for item in list_credentials(connection) if item.vendor == vendor.email]
     own = clients.list_clients(connection, oauth_clients.c.vendor_id == vendor.id)
     ids = {item.client_id for item in own}
+    kept = list_kept(connection, vendor_id=vendor.id)
     today: dict[str, int] = {}
-    for row in read_usage(connection, vendor.id, _find_today()):
+    for row in read_usage(connection, vendor.id, find_today(UTC)):
         today[row.status] = today.get(row.status, 0) + row.requests
     return VendorPage(
         vendor=vendor,
@@ -106,7 +110,7 @@ def read_vendor(visit: Visit) -> VendorPage:
         credentials={item.name: item for item in credentials},
         today=today,
         names={item.client_id: item.name for item in own},
-        refused=read_refused(connection, vendor.id, _find_today() - timedelta(days=REFUSED_DAYS - 1)),
+        refused=read_refused(connection, vendor.id, find_today(UTC) - timedelta(days=REFUSED_DAYS - 1)),
         refused_days=REFUSED_DAYS,
         flags=[flag.value for flag in PermissionFlag],
         withholdable=[field.value for field in WithheldField],
@@ -117,7 +121,8 @@ def read_vendor(visit: Visit) -> VendorPage:
         presets={name: preset.words for name, preset in PRESETS.items()},
         scopes={name.value: words for name, words in EXPLANATIONS.items()},
         versions=[version.prefix for version in VERSIONS],
-        kept=list_kept(connection, vendor_id=vendor.id),
+        kept=kept,
+        kept_names=read_labels(connection, users, (one.sourced_id for one in kept)),
         origin=visit.tools.service_url,
         file_presets={name: preset.words for name, preset in FILE_PRESETS.items()},
         deliveries=list_deliveries(connection, vendor=vendor.email),
@@ -136,10 +141,6 @@ def _list_limits(vendor: Vendor) -> Sequence[Limit]:
         Limit("rostering_burst", "OneRoster: requests in a burst", rostering.burst, rostering_burst),
         Limit("rostering_at_once", "OneRoster: requests at the same time", rostering.at_once, None),
     )
-
-
-def _find_today() -> date:
-    return datetime.now(UTC).date()
 
 
 def set_flags(sent: Submission) -> Outcome:
