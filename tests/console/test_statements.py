@@ -110,7 +110,7 @@ def test_disclosures_are_those_of_a_person_who_is_known(
     assert said in page
     assert ("birth dates, sex, race and ethnicity" in page) == said.startswith("Answers")
     # The log has the scopes of an answer, and not the fields that were withheld then.
-    for words in ("Parts of people that the scopes open", "none of the fields that were withheld from the vendor then"):
+    for words in ("the parts of people that they open", "none of the fields that were withheld from the vendor then"):
         assert (words in page) == said.startswith("Answers")
     (console.home / "secret_key").write_text(SECRET)
     url = console.engine.url.render_as_string(hide_password=False)
