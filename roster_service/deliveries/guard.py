@@ -10,6 +10,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from roster_service.db.instants import describe_day
 from roster_service.deliveries.accounts import FIRST
 from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feeds import list_feeds
@@ -55,7 +56,8 @@ def find_losses(new: Content, sent: Sequence[Content], percent: int, least: int)
         if not number and (not sent or sent[0].rows.get(file) != 0):
             yield f"{file}.csv has no row, after which a receiver deletes all"
     for old in sent:
-        yield from (f"{words}, since the file of {old.at:%Y-%m-%d}" for words in _compare(new, old, percent, least))
+        day = describe_day(old.at)
+        yield from (f"{words}, since the file of {day}" for words in _compare(new, old, percent, least))
 
 
 def _compare(new: Content, old: Content, percent: int, least: int) -> Iterator[str]:

@@ -122,7 +122,7 @@ DELIVERIES: Mapping[str, tuple[str | None, str | None, bool]] = {
     "first": ("waiting", "it is the first file of this delivery", False),
     "loss": (
         "waiting",
-        "338 of 677 users would vanish, since the file of 2026-11-20; 12 of 40 classes would vanish",
+        "338 of 677 users would vanish, since the file of 20 Nov 2026; 12 of 40 classes would vanish",
         True,
     ),
     "sent": ("sent", None, True),

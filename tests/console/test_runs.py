@@ -209,5 +209,5 @@ def test_an_interrupted_run_says_so(console: Console, browser: Browser, under_wa
     assert [run["run"] for run in read(browser, "/runs?outcome=running")["runs"]["rows"]] == [number]
     shown = read(browser, f"/runs/{dead}")
     assert (shown["run"]["outcome"], shown["is_live"]) == ("interrupted", False)
-    words = "<bdi>its process ended before the run; nothing was changed</bdi>. Load the export again."
+    words = "<bdi>Its process ended before the run; nothing was changed</bdi>. Load the export again."
     assert words in browser.get(f"/runs/{dead}").text
