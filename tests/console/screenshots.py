@@ -64,7 +64,7 @@ STATES: Mapping[str, State] = {
         1,
         (
             *("run", "run_rejected", "run_changes", "held", "feed", "feed_removal", "record", "findings"),
-            *("vendor", "districts", "grants", "look", "vendor_list"),
+            *("vendor", "districts", "grants", "look", "vendor_list", "erasure"),
         ),
     ),
     "sample": State((), ((make_sample, ExitCode.LOADED), (make_rejected, ExitCode.HELD)), 1, ()),
@@ -82,7 +82,7 @@ STATES: Mapping[str, State] = {
         (),
     ),
     # A state with the feeds of all its districts.
-    "many": State((), (), 1, ("held", "run_rejected"), feeds=200),
+    "many": State((), (), 1, ("held", "run_rejected", "run_changes"), feeds=200),
 }
 PASSWORD = "a long sentence to log in with"
 

@@ -29,9 +29,12 @@ from roster_service.console.day_charts import DayChart, find_first, make_chart, 
 from roster_service.console.list_pages import Paged, find_window, make_paged
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
+from roster_service.db.instants import find_today
+from roster_service.db.tables import orgs
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.known_people import KnownPerson, find_people
 from roster_service.explore.person import ShownParts, list_shown
+from roster_service.explore.references import read_labels
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
 
 # The days of the overview.
@@ -41,13 +44,15 @@ PRIVACY_DAYS = 30
 @dataclass(frozen=True)
 class Disclosures:
     """The access log, newest row first. `vendors`: to choose from; `parts`: by request id, the words of the parts of
-    people that the answer could have; `person`: whose records the answers had; `found`: the people to choose one of;
-    `problem`: why nobody was found; `unsearchable`: with a person, the rows that do not tell whether they have the
-    person; `missing`: why rows of ended workers may be missing, None if none are."""
+    people that the answer could have; `names`: of the districts in the roster, by id; `person`: whose records the
+    answers had; `found`: the people to choose one of; `problem`: why nobody was found; `unsearchable`: with a person,
+    the rows that do not tell whether they have the person; `missing`: why rows of ended workers may be missing, None if
+    none are."""
 
     vendors: Sequence[str]
     rows: Paged
     parts: Mapping[str, Sequence[str]]
+    names: Mapping[str, str]
     person: KnownPerson | None
     found: Sequence[KnownPerson]
     problem: str | None
@@ -164,6 +169,7 @@ def read_disclosures(visit: Visit) -> Disclosures:
         vendors=list(known),
         rows=make_paged(visit, rows),
         parts={row.request_id: [PARTS[name].words for name in list_shown_parts(row.path, row.scope)] for row in rows},
+        names=read_labels(connection, orgs, (district for row in rows for district in row.districts or ())),
         person=one,
         found=() if one else found,
         problem=problem,
@@ -174,7 +180,7 @@ def read_disclosures(visit: Visit) -> Disclosures:
 
 def read_usage_page(visit: Visit) -> Usage:
     """Reads the usage of the range that the query string wants, of all vendors or of one."""
-    return make_usage(visit, datetime.now(UTC).date())
+    return make_usage(visit, find_today(UTC))
 
 
 def make_usage(visit: Visit, last: date) -> Usage:
