@@ -112,6 +112,7 @@ def test_each_kind_of_last_run_is_named(console: Console, connection: sa.Connect
     page = read(connection, console)
     is_loaded = kind in ("done", "unchanged", "paused", "rejected")
     assert page.sentence.startswith(f"{int(is_loaded)} of 1 feed loaded")
+    assert (", but for rejected rows." in page.sentence) == (kind == "rejected")
     if LAST[kind].message is not None:
         assert f"1 needs you: {kind}, because {LAST[kind].message}." in page.sentence
 

@@ -161,7 +161,8 @@ def make_sentence(rows: Sequence[FeedRow], unsent: int) -> str:
     others = "".join(f", {number} {'is' if number == 1 else 'are'} {word}" for word, number in sorted(states.items()))
     needy = [row for row in rows if row.task is not None]
     partly = sum(row.is_loaded and row.feed.last_outcome == PARTIAL for row in rows)
-    but = f", {partly:,} of them but for rejected rows" if partly else ""
+    of_them = "" if partly == loaded else f" {partly:,} of them"
+    but = f",{of_them} but for rejected rows" if partly else ""
     text = f"{loaded:,} of {to_counted(len(rows), 'feed')} loaded{but}{others}."
     files = f" {to_counted(unsent, 'file')} {'was' if unsent == 1 else 'were'} not sent." if unsent else ""
     if not needy and files:
