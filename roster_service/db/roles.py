@@ -121,8 +121,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         f"SELECT ON {_join_names(_SHOWN)}, {tables.disclosures.name}",
         f"SELECT (key_id, public_jwk, created_at, retired_at) ON {tables.signing_keys.name}",
         f"INSERT, UPDATE, DELETE ON {_join_names(_ACCOUNTS)}",
-        # What it has logged stays; the name of an erased person is taken out of a reason.
-        f"INSERT, UPDATE (reason) ON {tables.changes.name}",
+        # What it has logged stays, but for the names of an erased person, in reasons and in rules of grants.
+        f"INSERT, UPDATE (reason, before, after) ON {tables.changes.name}",
         f"INSERT, UPDATE ON {tables.feeds.name}",
         f"UPDATE ON {_join_names((tables.sync_runs, tables.roster_state))}",
         # A person who is erased or hidden.

@@ -1878,6 +1878,10 @@ GRANT SELECT ON TABLE public.audit_people TO console_role;
 
 GRANT SELECT,INSERT ON TABLE public.changes TO console_role;
 
+GRANT UPDATE(before) ON TABLE public.changes TO console_role;
+
+GRANT UPDATE(after) ON TABLE public.changes TO console_role;
+
 GRANT UPDATE(reason) ON TABLE public.changes TO console_role;
 
 GRANT SELECT ON TABLE public.class_terms TO serving_role;
