@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from configparser import ConfigParser
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -363,14 +363,14 @@ def test_the_embedded_service_has_its_console_beside_it(tmp_path: Path, free_por
             assert b'name="password"' in page.read()
         with pytest.raises(HTTPError, match="404"):
             urlopen(f"http://127.0.0.1:{free_port}/console/login")
-        children = psutil.Process(process.pid).children()
-        [beside] = [child for child in children if "open_console" in " ".join(child.cmdline())]
-        [serving_vendors] = [child for child in children if "wsgi:app" in " ".join(child.cmdline())]
+        [beside] = list_children(process, "open_console")
+        [serving_vendors] = list_children(process, "wsgi:app")
         for worker in (serving_vendors, *serving_vendors.children()):
             assert not [name for name in worker.environ() if name in ("ROSTER_DATABASE_URL", "ROSTER_ROLE_PASSWORD")]
         beside.kill()
         assert answers_ready(free_port)
-        # A worker of the killed process listens a moment longer.
+        # A worker of the killed process listens and answers a moment longer.
+        wait_for(lambda: bool({*list_children(process, "open_console")} - {beside}))
         wait_for(lambda: answers_ready(free_port + 1))
         assert answers_ready(free_port)
         process.send_signal(signal.SIGINT)
@@ -378,6 +378,16 @@ def test_the_embedded_service_has_its_console_beside_it(tmp_path: Path, free_por
     assert process.returncode == 0
     assert not [port for port in (free_port, free_port + 1) if is_open(port)]
     assert not (tmp_path / "postgres" / "postmaster.pid").exists()
+
+
+def list_children(process: subprocess.Popen[str], name: str) -> list[psutil.Process]:
+    """The children of a process that have a text in their command line."""
+    found = []
+    for child in psutil.Process(process.pid).children():
+        # One that has just ended has none.
+        with suppress(psutil.Error):
+            found += [child] if name in " ".join(child.cmdline()) else []
+    return found
 
 
 def is_open(port: int) -> bool:
