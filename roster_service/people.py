@@ -177,15 +177,14 @@ def add_new_ids(
     kept: dict[str, list[KeptPerson]] = {}
     for person in list_kept(connection):
         kept.setdefault(hasher.name_id(person.sourced_id), []).append(person)
-    known = {reference: reference for reference in (*excluded, *kept)}
-    names = known | {people[0].sourced_id: reference for reference, people in kept.items()}
-    new_ids = {names.get(name, hasher.name_id(name)): new_id for name, new_id in named.items()}
-    if unknown := new_ids.keys() - known.keys():
+    known = excluded.keys() | kept.keys()
+    new_ids = {name if name in known else hasher.name_id(name): new_id for name, new_id in named.items()}
+    if unknown := new_ids.keys() - known:
         raise CommandError(
             f"nobody is erased, hidden or kept from a vendor as {', '.join(sorted(unknown))}; `roster person list` "
             "shows all"
         )
-    if not others_gone and (missing := known.keys() - new_ids.keys()):
+    if not others_gone and (missing := known - new_ids.keys()):
         said = sorted(kept[name][0].sourced_id if name in kept else name for name in missing)
         raise CommandError(f"nothing is said of {', '.join(said)}; name the new ids, or say `--others-gone`")
     for reference, new_id in new_ids.items():
