@@ -58,8 +58,7 @@ def lock_groups(connection: sa.Connection) -> None:
 def refresh_groups_of(connection: sa.Connection, feed_ids: Collection[int], stamp: datetime, *, noted: bool) -> None:
     """Makes the groups of these feeds right, as the transaction sees the roster, with the stamps and the departures of
     what has moved. `noted`: all that may have moved is among the candidates, and nothing else is looked at. Call it
-    before the vendors of the feeds are updated."""
-    lock_groups(connection)
+    before the vendors of the feeds are updated. The transaction has the lock of `lock_groups`."""
     other = sa.exists().where(orgs.c.sourced_id == vendor_grants.c.district_id, orgs.c.feed_id.not_in(feed_ids))
     _make_groups(connection, sa.and_(vendor_grants.c.staff.is_not(None), ~other), stamp, noted=noted)
 
