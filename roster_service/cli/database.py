@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -67,13 +69,19 @@ def db_restored(as_json: bool) -> None:
     show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
 
 
+@contextmanager
+def _open_snapshot() -> Iterator[sa.Connection]:
+    """Yields a connection whose statements read one state of the database: a load may commit between them."""
+    with open_connection() as connection:
+        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        yield connection
+
+
 @db.command("check")
 @as_json
 def db_check(as_json: bool) -> None:
     """Make visibility labels and what rules open anew, and compare. A wrong one ends with exit code 1."""
-    with open_connection() as connection:
-        # One state of the roster for all statements: a load may commit between them.
-        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+    with _open_snapshot() as connection:
         wrong, groups = find_wrong_labels(connection), find_wrong_groups(connection)
     if wrong:
         listed = "; ".join(f"{len(ids):,} of {table}, such as {ids[0]}" for table, ids in wrong.items())
@@ -92,8 +100,7 @@ def db_export_accounts(file: Path, as_json: bool) -> None:
 
     FILE has mode 0600, because it holds hashes of secrets.
     """
-    with open_connection() as connection:
-        connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+    with _open_snapshot() as connection:
         if file.exists():
             raise CommandError(f"{file} exists, and is not replaced")
         with open_private(file) as out:
