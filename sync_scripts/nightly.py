@@ -76,7 +76,7 @@ def _list_steps(sync: NightlySync) -> Mapping[str, Step]:
         "retention": lambda: {"deleted": _delete_expired(engine, settings)},
         "access log": lambda: {"folded": {"responses": fold_days(engine)}},
         "purge": lambda: {"purged": purge(engine, settings.retention_days, wait=sync.wait)},
-        "labels": lambda: _check_labels(engine),
+        "labels": lambda: _check_visibility(engine),
         "warm": lambda: {"warmed": _warm_up(engine, settings)},
         "quality": lambda: {"counted": {"feeds": store_counts(engine)}},
         # Last: what was not sent is tried again after pauses.
@@ -112,7 +112,7 @@ def _delete_expired(engine: sa.Engine, settings: Settings) -> dict[str, int]:
     return deleted
 
 
-def _check_labels(engine: sa.Engine) -> dict[str, Any]:
+def _check_visibility(engine: sa.Engine) -> dict[str, Any]:
     # One state of the roster for all statements: a load by hand may commit between them.
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         if wrong := find_wrong_labels(connection):

@@ -58,8 +58,8 @@ class Feed:
 @dataclass(frozen=True)
 class NightlySync:
     """What the loads of one nightly sync share. `notify`: for several threads, if `settings.sync_jobs` is more than 1.
-    `sleep`, `now`: as in `time`; `today`: the day of the pauses in a time
-    zone. `wait`: as in `load.Options`."""
+    `sleep`, `now`: as in `time`; `today`: the day of the pauses in a time zone. `wait`: as in
+    `load.Options`."""
 
     engine: sa.Engine
     settings: Settings

@@ -263,14 +263,20 @@ def test_an_export_with_the_ids_of_other_people_is_held(
         assert f"{OTHER_IDS}: {words}" in (report.message or "")
 
 
-def test_an_excluded_person_does_not_come_back_under_another_id(
-    engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROSTER_SECRET_KEY", "s" * 40)
+def load_with_other(engine: sa.Engine, springfield: Path, tmp_path: Path) -> Path:
+    """Loads an export, and returns another one in which the same people have other ids."""
     other = Path(shutil.copytree(springfield, tmp_path / "other"))
     add_students(0)(springfield)
     add_students(0, turn=3)(other)
     load(engine, "springfield", springfield)
+    return other
+
+
+def test_an_excluded_person_does_not_come_back_under_another_id(
+    engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROSTER_SECRET_KEY", "s" * 40)
+    other = load_with_other(engine, springfield, tmp_path)
     done = call("person", "erase", "new-3", "--yes", "--json")
     assert done.exit_code == 0, done.stderr
     reference = json.loads(done.stdout)["reference"]
@@ -296,10 +302,7 @@ def test_a_person_who_is_kept_from_a_vendor_stays_kept_under_another_id(
     engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROSTER_SECRET_KEY", "s" * 40)
-    other = Path(shutil.copytree(springfield, tmp_path / "other"))
-    add_students(0)(springfield)
-    add_students(0, turn=3)(other)
-    load(engine, "springfield", springfield)
+    other = load_with_other(engine, springfield, tmp_path)
     email = "reader@vendor.example"
     assert call("vendor", "add", email, "--name", "Reader").exit_code == 0
     assert call("person", "hide", "new-3", "--from", email, "--yes").exit_code == 0
