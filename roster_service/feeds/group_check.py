@@ -46,9 +46,9 @@ _WRONG = f"""
     ), present AS (
         SELECT pupils.user_id FROM pupils JOIN users u ON u.sourced_id = pupils.user_id WHERE u.status = 'active'
     ), related AS (
-        SELECT held.* FROM held WHERE :guardians AND held.role IN {_GUARDIANS} AND EXISTS (
-            SELECT FROM user_agents a JOIN present
-                ON (a.user_id, a.agent_id) IN ((present.user_id, held.user_id), (held.user_id, present.user_id))
+        SELECT held.* FROM held WHERE :guardians AND held.role IN {_GUARDIANS} AND held.user_id IN (
+            SELECT a.agent_id FROM user_agents a JOIN present ON present.user_id = a.user_id
+            UNION SELECT a.user_id FROM user_agents a JOIN present ON present.user_id = a.agent_id
         )
     ), wanted AS (
         SELECT 'classes' AS type, sourced_id, '' AS org_id, '' AS role FROM shared
