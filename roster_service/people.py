@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,12 +65,16 @@ from roster_service.feeds.sync_lock import Say, say_later, take_sync_lock
 from roster_service.feeds.undo import forget_copies
 from roster_service.roster.references import list_owners, list_references_to
 from roster_service.roster.stamps import make_next_stamp
+from roster_service.schemas.rule_words import replace_values
 from roster_service.settings import Settings
 
 _VERBS = {ExclusionKind.ERASED: Verb.PERSON_ERASE, ExclusionKind.HIDDEN: Verb.PERSON_HIDE}
 _ENDS = {ExclusionKind.ERASED: Verb.PERSON_LIFT, ExclusionKind.HIDDEN: Verb.PERSON_SHOW}
 # The characters of the shortest text that names nobody else.
 LEAST_NAMING = 5
+# The fields of a rule of students whose value is one person's, and what the change log has for an erased one.
+_IDENTIFYING = frozenset({"sourcedId", "username", "email", "identifier", "agents.sourcedId"})
+_ERASED = "(erased)"
 # Seconds between two looks at the transactions that are still open.
 _PAUSE = 0.1
 
@@ -120,15 +124,16 @@ def exclude_person(
         held: Sequence[str] = ()
         kept: Sequence[str] = ()
         feed_ids = list_feed_ids(connection) if person is None else [person.feed_id]
+        # Before the rows of vendors and the departures, as whoever keeps a person takes it.
+        lock_groups(connection)
         if kind is ExclusionKind.ERASED:
             # A short id or number is also the value of others, such as a grade.
             rare = _list_names(sourced_id, person, LEAST_NAMING)
             delete_person_values(connection, ids, rare)
-            # Before the rows of vendors, as whoever keeps a person takes it.
-            lock_groups(connection)
-            _require_no_rule(connection, rare)
+            ids_of_rules = _list_ids(sourced_id, person)
+            _require_no_rule(connection, ids_of_rules)
             forget_kept(connection, sourced_id)
-            _forget_logged(connection, naming, rare)
+            _forget_logged(connection, naming, ids_of_rules)
             held = _discard_held(connection, feed_ids, sourced_id)
             kept = forget_copies(connection, sync_runs.c.feed_id.in_(feed_ids))
         stamp = make_next_stamp(connection)
@@ -309,23 +314,50 @@ def _require_nameless(actor: Actor, naming: str) -> None:
         raise CommandError("the reason names the person, and the change log would keep it; give another reason")
 
 
-def _require_no_rule(connection: sa.Connection, naming: str) -> None:
-    rules = (vendor_grants.c.students, vendor_grants.c.classes)
-    named = sa.or_(*(rule.regexp_match(naming, flags="i") for rule in rules))
-    found = sa.select(vendors.c.email).where(vendors.c.id == vendor_grants.c.vendor_id, named)
-    if emails := connection.scalars(found.distinct().order_by(vendors.c.email)).all():
-        raise CommandError(f"the rules of {', '.join(emails)} name the person; grant with other ones first")
+def _require_no_rule(connection: sa.Connection, ids: Collection[str]) -> None:
+    rules = sa.select(vendors.c.email, vendor_grants.c.students).where(
+        vendors.c.id == vendor_grants.c.vendor_id, vendor_grants.c.students.is_not(None)
+    )
+    found = {
+        email for email, rule in connection.execute(rules) if replace_values(rule, _IDENTIFYING, ids, _ERASED) != rule
+    }
+    if found:
+        raise CommandError(f"the rules of {', '.join(sorted(found))} name the person; grant with other ones first")
 
 
-def _forget_logged(connection: sa.Connection, naming: str, rare: str) -> None:
-    """Takes a person out of the change log: the reasons that name the person, and the names in rules of grants."""
+def _forget_logged(connection: sa.Connection, naming: str, ids: Collection[str]) -> None:
+    """Takes a person out of the change log: the reasons that name the person, and the values in rules of grants."""
     named = changes.c.reason.regexp_match(naming, flags="i")
     connection.execute(sa.update(changes).where(named).values(reason=None))
-    for values in (changes.c.before, changes.c.after):
-        text = sa.cast(values, sa.Text)
-        with_rule = sa.and_(changes.c.kind == "vendor", text.regexp_match(rare, flags="i"))
-        erased = sa.cast(sa.func.regexp_replace(text, rare, "(erased)", "gi"), values.type)
-        connection.execute(sa.update(changes).where(with_rule).values({values: erased}))
+    values = (changes.c.before, changes.c.after)
+    has_rule = sa.or_(*(sa.cast(value, sa.Text).contains('"students"') for value in values))
+    rows = sa.select(changes.c.id, *values).where(changes.c.kind == "vendor", has_rule)
+    for number, *states in connection.execute(rows).all():
+        erased = [_erase_grants(state, ids) for state in states]
+        if erased != states:
+            own = sa.update(changes).where(changes.c.id == number)
+            connection.execute(own.values(dict(zip(values, erased, strict=True))))
+
+
+def _erase_grants(state: State, ids: Collection[str]) -> State:
+    """Returns the state of a vendor with the ids taken out of the rules of students in its grants, and out of the words
+    for them."""
+    if state is None or "grants" not in state:
+        return state
+
+    def erase(part: Any) -> Any:
+        if not isinstance(part, dict) or not part.get("students"):
+            return part
+        rule = replace_values(part["students"], _IDENTIFYING, ids, _ERASED)
+        return part | {"students": rule, "only": part["only"].replace(part["students"], rule)}
+
+    return {**state, "grants": [[erase(part) for part in grant] for grant in state["grants"]]}
+
+
+def _list_ids(sourced_id: str, person: Any) -> frozenset[str]:
+    """The values by which the rule of a grant can name a person. `person`: as for `_list_names`."""
+    others = () if person is None else (person.username, person.email, person.identifier)
+    return frozenset(value.casefold() for value in (sourced_id, *others) if value)
 
 
 def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:

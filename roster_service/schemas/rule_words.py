@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
-from oneroster_filter import Clause, F, Operator, Or, all_of, clauses, parse, to_text
+from oneroster_filter import Clause, F, Operator, Or, all_of, any_of, clauses, fold_tree, parse, to_text
+from oneroster_filter.nodes import Expr
 
 # The field and the operator of a clause.
 _Key = tuple[str, object]
@@ -43,6 +45,28 @@ def make_filter(parts: Mapping[str, str]) -> str | None:
     """Returns the filter of which `read_parts` returns these values; None for no values."""
     made = [F(field).contains(value) for field, value in parts.items() if value]
     return to_text(all_of(*made)) if made else None
+
+
+def replace_values(filter_: str, fields: Collection[str], values: Collection[str], other: str) -> str:
+    """Returns a filter with another text in place of the values, or of the items of lists, that these fields are
+    compared with; the filter as it is if it has none of them. `values`: in case folding."""
+
+    def replace_one(clause: Clause) -> Expr:
+        items = [clause.value] if clause.value.casefold() in values else clause.value.split(",")
+        left = [other if item.strip().casefold() in values else item for item in items]
+        return replace(clause, value=",".join(left)) if clause.subject in fields and left != items else clause
+
+    made = parse(filter_)
+    found = fold_tree(made, replace_one, _join_all, _join_any)
+    return filter_ if found == made else to_text(found)
+
+
+def _join_all(parts: Sequence[Expr]) -> Expr:
+    return all_of(*parts)
+
+
+def _join_any(parts: Sequence[Expr]) -> Expr:
+    return any_of(*parts)
 
 
 def name_grades(codes: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import operators, vendor_rights, vendors
+from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db import tables
 from roster_service.errors import CommandError, SettingError
@@ -277,23 +280,69 @@ def test_the_change_log_names_an_erased_person_by_a_hash(engine: sa.Engine, spri
     assert "Brien" not in str(rows)
 
 
-def test_a_rule_that_names_the_person_ends_before_and_leaves_the_log(engine: sa.Engine, springfield: Path) -> None:
+RULED = "ruled@vendor.example"
+NUMBERED = "UPDATE users SET identifier = '20000', username = 'false', email = 'o''brien@example.org'"
+
+
+@pytest.fixture
+def grant_students(engine: sa.Engine, springfield: Path) -> Callable[[str], None]:
+    """Grants a vendor the students that a filter matches. All have the identifiers of NUMBERED."""
     load_first(engine, "feed", springfield)
-    rules = Rules(f"sourcedId!='{ID}' AND grades~'03'", None, Staff.NONE, guardians=False)
     with engine.begin() as connection:
-        vendors.add_vendor(connection, TESTER, "ruled@vendor.example", "ruled")
-        vendor_rights.grant(connection, TESTER, "ruled@vendor.example", "spr-district", (), rules=rules)
+        connection.execute(sa.text(NUMBERED))
+        vendors.add_vendor(connection, TESTER, RULED, "ruled")
+
+    def grant(students: str) -> None:
+        rules = Rules(students, None, Staff.NONE, guardians=False)
+        with engine.begin() as connection:
+            vendor_rights.grant(connection, TESTER, RULED, "spr-district", (), rules=rules, even_nothing=True)
+
+    return grant
+
+
+def read_logged(engine: sa.Engine) -> list[Any]:
+    """What the change log has of vendors, oldest first."""
+    of_vendor = sa.select(tables.changes.c.before, tables.changes.c.after).where(tables.changes.c.kind == "vendor")
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(of_vendor.order_by(tables.changes.c.id))]
+
+
+@pytest.mark.parametrize(
+    ("students", "left"),
+    [
+        (f"sourcedId!='{ID}' AND grades~'03'", "sourcedId!='(erased)' AND grades~'03'"),
+        ("identifier='20000'", "identifier='(erased)'"),
+        ("email='O''Brien@example.org'", "email='(erased)'"),
+        (f"sourcedId~'spr-student-2,{ID}'", "sourcedId~'spr-student-2,(erased)'"),
+        ("username='false' OR grades~'03'", "username='(erased)' OR grades~'03'"),
+    ],
+)
+def test_a_rule_that_names_the_person_ends_before_and_leaves_the_log(
+    engine: sa.Engine, grant_students: Callable[[str], None], students: str, left: str
+) -> None:
+    grant_students(students)
     with pytest.raises(CommandError, match=r"rules of ruled@vendor\.example name the person"):
         exclude(engine, ID)
     with engine.begin() as connection:
-        vendor_rights.revoke(connection, TESTER, "ruled@vendor.example", "spr-district")
-        of_vendor = sa.select(tables.changes).where(tables.changes.c.kind == "vendor")
-        assert ID in str(connection.execute(of_vendor).all())
+        vendor_rights.revoke(connection, TESTER, RULED, "spr-district")
+    before = read_logged(engine)
+    assert json.dumps(students)[1:-1] in json.dumps(before)
     assert exclude(engine, ID)
-    with engine.connect() as connection:
-        logged = str(connection.execute(of_vendor).all())
-    assert ID not in logged
-    assert "sourcedId!='(erased)' AND grades~'03'" in logged
+    expected = json.loads(json.dumps(before).replace(json.dumps(students)[1:-1], json.dumps(left)[1:-1]))
+    assert [list(pair) for pair in read_logged(engine)] == expected
+
+
+@pytest.mark.parametrize("students", ["sourcedId!='spr-20000'", "grades~'20000'", "familyName='false'"])
+def test_a_rule_that_names_another_one_or_nobody_stays(
+    engine: sa.Engine, grant_students: Callable[[str], None], students: str
+) -> None:
+    """Numbers and words of the log that are an identifier, too, stay."""
+    grant_students(students)
+    with engine.begin() as connection:
+        vendors.change_allowance(connection, TESTER, RULED, Allowance(None, None, 20000), ROSTERING_DEFAULTS)
+    before = read_logged(engine)
+    assert exclude(engine, ID)
+    assert read_logged(engine) == before
 
 
 @pytest.mark.parametrize(
