@@ -44,12 +44,16 @@ const showKeptForm = async (plain) => {
     const places = [form.getAttribute("action"), ...[...form.querySelectorAll("[formaction]")].map((one) => one.getAttribute("formaction"))];
     return places.some((place) => place.split("?")[0] === path) && [...form.querySelectorAll("input[type=hidden]")].every(isSame);
   });
-  if (!own) return;
+  // What has no place there would be lost.
+  if (!own || [...given.keys()].some((name) => !isRenewed(name) && !own.elements.namedItem(name))) return;
   for (const one of own.querySelectorAll("input:not([type=hidden], [type=file]), select, textarea")) {
     const values = given.getAll(one.name);
     if (one.type === "checkbox" || one.type === "radio") one.checked = values.includes(one.value);
     else if (values.length) one.value = values[0];
   }
+  // A form that was sent before counts once; and what is said of the present state is not of this form.
+  if (given.has("once")) own.querySelectorAll("[name=once]").forEach((one) => (one.value = given.get("once")));
+  own.querySelectorAll("[aria-live]").forEach((one) => one.remove());
   own.querySelectorAll("details").forEach((one) => (one.open = true));
   const title = own.closest("details")?.querySelector("summary").textContent;
   if (title) document.querySelector("h1").textContent = title;
