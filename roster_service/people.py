@@ -176,7 +176,7 @@ def add_new_ids(
 ) -> None:
     """Keeps excluded people out, and kept ones from their vendors, under their new ids too. `named`: the new ids by the
     former ids or references; `others_gone`: all others are in no export. Raises CommandError for a person who is
-    neither, and for one of whom nothing is said."""
+    neither, for one of whom nothing is said, and if the reason of the actor has one of the ids."""
     hasher = IdHasher(settings.read_secret_key())
     excluded = {item.reference: item for item in list_exclusions(connection)}
     kept: dict[str, list[KeptPerson]] = {}
@@ -192,6 +192,8 @@ def add_new_ids(
     if not others_gone and (missing := known - new_ids.keys()):
         said = sorted(kept[name][0].sourced_id if name in kept else name for name in missing)
         raise CommandError(f"nothing is said of {', '.join(said)}; name the new ids, or say `--others-gone`")
+    for sourced_id in (*named, *new_ids.values()):
+        _require_nameless(actor, _list_names(sourced_id, None))
     for reference, new_id in new_ids.items():
         if reference in excluded:
             kind = excluded[reference].kind

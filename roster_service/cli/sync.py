@@ -35,7 +35,7 @@ from roster_service.feeds.rejected_rows import (
     read_rejected_rows,
 )
 from roster_service.feeds.run_history import Run, RunDetails, find_run, list_runs
-from roster_service.feeds.runs import approve_run, discard_run
+from roster_service.feeds.runs import approve_run, discard_run, find_held
 from roster_service.feeds.undo import undo_run
 from roster_service.people import add_new_ids
 
@@ -71,6 +71,7 @@ def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: b
     it is held again, as a new run."""
     if named or others_gone:
         with open_change() as (connection, actor):
+            find_held(connection, run)
             add_new_ids(connection, actor, dict(map(_split_pair, named)), read_settings(), others_gone=others_gone)
     with open_connection() as connection:
         done = approve_run(connection, find_actor(), run, as_json=as_json, has_named=bool(named or others_gone))

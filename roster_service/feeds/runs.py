@@ -141,7 +141,7 @@ def _name_approval(home: Path, run: int) -> Path:
 def _prepare_approval(connection: sa.Connection, actor: Actor, run: int, *, has_named: bool) -> Sequence[str]:
     """The script that applies a held run, and its arguments."""
     require_role(connection, actor, Verb.SYNC_APPROVE.least_role, Verb.SYNC_APPROVE)
-    held = _find_held(connection, run)
+    held = find_held(connection, run)
     if not has_named and OTHER_IDS in (held.message or "") and (count := _count_named(connection)):
         people = "1 person is" if count == 1 else f"{count:,} people are"
         raise CommandError(
@@ -161,7 +161,7 @@ def _count_named(connection: sa.Connection) -> int:
 def discard_run(connection: sa.Connection, actor: Actor, run: int) -> tuple[str, list[str]]:
     """Discards a held run. Returns the name of its feed, and the paths of its kept exports, which the caller deletes
     after the commit (`drop_export`). Raises CommandError for a run that is not held."""
-    held = _find_held(connection, run)
+    held = find_held(connection, run)
     subject = Subject.of_run(run, held.name)
     with recorded(connection, actor, Verb.SYNC_DISCARD, subject, lambda: read_outcome(connection, run)):
         own = sync_runs.c.id == run
@@ -178,7 +178,8 @@ def _find(connection: sa.Connection, run: int) -> sa.Row[Any, Any, Any, Any, Any
     return found
 
 
-def _find_held(connection: sa.Connection, run: int) -> sa.Row[Any, Any, Any, Any, Any, Any]:
+def find_held(connection: sa.Connection, run: int) -> sa.Row[Any, Any, Any, Any, Any, Any]:
+    """Returns the row of a held run. Raises CommandError for another one."""
     found = _find(connection, run)
     if found.outcome != HELD:
         raise CommandError(f"the run {run} is not held; it is {found.outcome}")

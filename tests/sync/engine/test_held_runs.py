@@ -310,6 +310,11 @@ def test_a_person_who_is_kept_from_a_vendor_stays_kept_under_another_id(
     report = load(engine, "springfield", other, options=Options(settings))
     refused = call("sync", "approve", report.run)
     assert (refused.exit_code, "1 person is erased, hidden or kept from a vendor" in refused.stderr) == (1, True)
+    # Of no held run, and with a reason that names the person: nobody is kept before the run is approved.
+    for run, reason in (((report.run or 0) + 9, "a new SIS"), (report.run, "new-3 has a new id")):
+        assert call("sync", "approve", run, "--excluded", "new-3=new-0", "--reason", reason).exit_code == 1
+    with engine.connect() as connection:
+        assert [person.sourced_id for person in list_kept(connection)] == ["new-3"]
     done = call("sync", "approve", report.run, "--excluded", "new-3=new-0")
     assert done.exit_code == 0, done.stderr
     with engine.connect() as connection:
