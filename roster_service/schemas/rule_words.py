@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from oneroster_filter import Clause, F, Operator, Or, all_of, any_of, clauses, fold_tree, parse, to_text
-from oneroster_filter.nodes import Expr
+from oneroster_filter.typing import Expr
 
 # The field and the operator of a clause.
 _Key = tuple[str, object]
