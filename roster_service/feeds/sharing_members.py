@@ -7,7 +7,8 @@
   school than a granted one never;
 - an enrollment: its school is granted, its class is shared, and its user is, other than as a guardian.
 
-Each of them is found anew, or only the candidates: what a transaction changes, and what may follow from that.
+Each of them is found anew, or only the candidates: what a transaction changes, and what may follow from that. A
+statement finds them for all grants, but for the filters of students and classes, which have one each.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -35,6 +36,7 @@ from roster_service.db.tables import (
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 Rows = sa.Select[Any] | sa.CompoundSelect[Any]
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,10 @@ def describe_table(name: str, *texts: str, numbers: Iterable[str] = ()) -> sa.Ta
     )
 
 
-# What each grant opens, by its number; 0 where there is no grant yet.
+# What each grant opens, by its number.
 WANTED = describe_table("wanted_members", "type", "sourced_id", "org_id", "role", numbers=["grant_id"])
+# The orgs that each grant lies in.
+GRANTED = describe_table("granted_orgs", "org_id", numbers=["grant_id"])
 # The records that may come into a group or leave it; with a `context`, those by which others do, and which stay.
 CANDIDATES = describe_table("candidate_members", "type", "sourced_id", "context")
 _CONTEXT = "context"
@@ -82,85 +86,88 @@ def analyze(connection: sa.Connection, made: sa.TableClause) -> None:
     connection.exec_driver_sql(f"ANALYZE pg_temp.{made.name}")
 
 
-def _index(connection: sa.Connection, made: sa.TableClause, *names: str) -> None:
-    connection.exec_driver_sql(f"CREATE INDEX ON pg_temp.{made.name} ({', '.join(names)})")
-
-
-# --- the records that an extent opens -------------------------------------------------------------------------------
-
-
-def list_granted(extent: Extent) -> sa.Select[str]:
-    """Selects the ids of the orgs that an extent lies in."""
-    own = orgs.c.sourced_id == extent.school_id if extent.school_id else orgs.c.district_id == extent.district_id
-    return sa.select(orgs.c.sourced_id).where(own)
+# --- the records that extents open ----------------------------------------------------------------------------------
 
 
 def find_members(connection: sa.Connection, extents: Mapping[int, Extent], *, noted: bool) -> None:
-    """Makes the table WANTED of the records that the extents open, each under its number. `noted`: of the candidates
-    alone."""
+    """Makes the tables WANTED, of the records that the extents open, and GRANTED, each under the number of the extent.
+    `noted`: of the candidates alone."""
     _find(connection, extents, [*_OPENED, _select_enrollments], noted=noted)
 
 
-def find_wanted(connection: sa.Connection, extent: Extent) -> None:
-    """Makes the table WANTED of the classes, the courses and the users that an extent opens."""
-    _find(connection, {0: extent}, _OPENED, noted=False)
+def find_wanted(connection: sa.Connection, extents: Mapping[int, Extent]) -> None:
+    """Makes the tables WANTED, of the classes, the courses and the users that the extents open, and GRANTED."""
+    _find(connection, extents, _OPENED, noted=False)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """The look for the records of an extent, among all or among the candidates."""
+    """The look for the records of all extents, among all or among the candidates. What a stage has found is in
+    WANTED."""
 
-    number: int
-    extent: Extent
+    extents: Mapping[int, Extent]
     noted: bool
+
+    def group_by(self, part: Callable[[Extent], _Part]) -> Mapping[_Part, Collection[int]]:
+        """The numbers of the extents that have a part in common."""
+        numbers: dict[_Part, list[int]] = {}
+        for number, extent in self.extents.items():
+            numbers.setdefault(part(extent), []).append(number)
+        return numbers
 
     def among(self, table: sa.Table, column: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
         """The condition that a column has the id of a record that is looked for."""
         return column.in_(_select_candidates(table)) if self.noted else sa.true()
 
-    def found(self, table: sa.Table, *roles: str) -> sa.Select[str]:
-        """Selects the ids of the records of a table that were found; with `roles`, as one of these."""
-        conditions = [WANTED.c.role.in_(roles)] if roles else []
-        rows = sa.select(WANTED.c.sourced_id).where(WANTED.c.grant_id == self.number, WANTED.c.type == table.name)
-        return rows.where(*conditions)
-
-    @property
-    def granted(self) -> sa.Select[str]:
-        """The ids of the orgs that the extent lies in."""
-        return list_granted(self.extent)
-
-    def select(self, table: sa.Table) -> sa.Select[Any]:
+    def select(self, table: sa.Table, number: sa.ColumnElement[int]) -> sa.Select[Any]:
         """Selects the records of a table, as rows of WANTED."""
         kind = sa.literal(table.name, CText).label("type")
-        rows = sa.select(sa.literal(self.number, sa.Integer).label("grant_id"), kind, table.c.sourced_id)
-        return rows.where(self.among(table, table.c.sourced_id))
+        return sa.select(number.label("grant_id"), kind, table.c.sourced_id).where(
+            self.among(table, table.c.sourced_id)
+        )
 
-    def select_roles(self) -> sa.Select[Any]:
-        """Selects the roles at granted orgs, as rows of WANTED. As one of several roles of a kind at an org, a role is
-        there once."""
+    def select_roles(self, numbers: Collection[int]) -> sa.Select[Any]:
+        """Selects the roles at the orgs of these extents, as rows of WANTED. As one of several roles of a kind at an
+        org, a role is there once."""
         kind = sa.literal(users.name, CText).label("type")
         role = (user_roles.c.user_id.label("sourced_id"), user_roles.c.org_id, user_roles.c.role)
-        rows = sa.select(sa.literal(self.number, sa.Integer).label("grant_id"), kind, *role).distinct()
-        return rows.where(user_roles.c.org_id.in_(self.granted), self.among(users, user_roles.c.user_id))
+        return (
+            sa.select(GRANTED.c.grant_id, kind, *role)
+            .distinct()
+            .where(
+                GRANTED.c.org_id == user_roles.c.org_id,
+                GRANTED.c.grant_id.in_(numbers),
+                self.among(users, user_roles.c.user_id),
+            )
+        )
 
 
 def _find(
     connection: sa.Connection,
     extents: Mapping[int, Extent],
-    stages: Iterable[Callable[[_Look], Rows | None]],
+    stages: Iterable[Callable[[_Look], Iterable[Rows]]],
     *,
     noted: bool,
 ) -> None:
+    _find_granted(connection, extents)
     make_temporary(connection, WANTED)
-    _index(connection, WANTED, "grant_id", "type", "sourced_id")
     if noted:
         _keep_context(connection, extents)
+    look = _Look({number: extent for number, extent in extents.items() if extent.staff is not None}, noted)
     for select in stages:
-        for number, extent in extents.items():
-            if (rows := select(_Look(number, extent, noted))) is not None:
-                names = [column.name for column in rows.selected_columns]
-                connection.execute(WANTED.insert().from_select(names, rows))
+        for rows in select(look):
+            names = [column.name for column in rows.selected_columns]
+            connection.execute(WANTED.insert().from_select(names, rows))
         analyze(connection, WANTED)
+
+
+def _find_granted(connection: sa.Connection, extents: Mapping[int, Extent]) -> None:
+    make_temporary(connection, GRANTED)
+    for number, extent in extents.items():
+        own = orgs.c.sourced_id == extent.school_id if extent.school_id else orgs.c.district_id == extent.district_id
+        rows = sa.select(sa.literal(number, sa.Integer), orgs.c.sourced_id).where(own)
+        connection.execute(GRANTED.insert().from_select(["grant_id", "org_id"], rows))
+    analyze(connection, GRANTED)
 
 
 def _keep_context(connection: sa.Connection, grant_ids: Collection[int]) -> None:
@@ -179,89 +186,125 @@ def _keep_context(connection: sa.Connection, grant_ids: Collection[int]) -> None
     connection.execute(WANTED.insert().from_select([column.name for column in WANTED.c], rows))
 
 
-def _select_classes(look: _Look) -> Rows:
+def _select_classes(look: _Look) -> Iterable[Rows]:
     # The schemas take half a second to import, which a sync without such grants spares.
     from roster_service.schemas.sharing_rules import select_classes
 
-    return look.select(classes).where(classes.c.school_id.in_(look.granted), select_classes(look.extent.classes))
+    for filter_, numbers in look.group_by(lambda extent: extent.classes).items():
+        yield look.select(classes, GRANTED.c.grant_id).where(
+            GRANTED.c.org_id == classes.c.school_id, GRANTED.c.grant_id.in_(numbers), select_classes(filter_)
+        )
 
 
-def _select_courses(look: _Look) -> Rows:
-    offered = sa.select(classes.c.course_id).where(
-        classes.c.sourced_id.in_(look.found(classes)), classes.c.status == "active"
-    )
-    return look.select(courses).where(courses.c.sourced_id.in_(offered))
+def _select_courses(look: _Look) -> Iterable[Rows]:
+    shared = _found(classes)
+    offered = sa.select(shared.c.grant_id, classes.c.course_id).distinct()
+    offered = offered.where(classes.c.sourced_id == shared.c.sourced_id, classes.c.status == "active")
+    found = offered.subquery()
+    yield look.select(courses, found.c.grant_id).where(courses.c.sourced_id == found.c.course_id)
 
 
-def _select_students(look: _Look) -> Rows:
+def _select_students(look: _Look) -> Iterable[Rows]:
     from roster_service.schemas.sharing_rules import select_students
 
-    matching = sa.select(users.c.sourced_id).where(
-        select_students(look.extent.students), look.among(users, users.c.sourced_id)
-    )
-    rows = look.select_roles().where(user_roles.c.role == "student", user_roles.c.user_id.in_(matching))
-    if look.extent.classes is None:
-        return rows
-    enrolled = sa.select(enrollments.c.user_id).where(
-        enrollments.c.class_id.in_(look.found(classes)),
-        enrollments.c.status == "active",
-        enrollments.c.role == "student",
-        enrollments.c.school_id.in_(look.granted),
-    )
-    return rows.where(user_roles.c.user_id.in_(enrolled))
+    by_rules = look.group_by(lambda extent: (extent.students, extent.classes is not None))
+    for (filter_, has_classes), numbers in by_rules.items():
+        matching = sa.select(users.c.sourced_id).where(select_students(filter_), look.among(users, users.c.sourced_id))
+        rows = look.select_roles(numbers).where(user_roles.c.role == "student", user_roles.c.user_id.in_(matching))
+        enrolled = _select_enrolled(look, numbers, "student")
+        is_enrolled = sa.tuple_(GRANTED.c.grant_id, user_roles.c.user_id).in_(
+            sa.select(enrolled.c.grant_id, enrolled.c.user_id)
+        )
+        yield rows.where(is_enrolled) if has_classes else rows
 
 
-def _select_staff(look: _Look) -> Rows | None:
+def _select_staff(look: _Look) -> Iterable[Rows]:
     from roster_service.schemas.sharing_rules import Staff
 
-    staff = look.select_roles().where(user_roles.c.role.not_in(("student", *GUARDIAN_ROLES)))
-    if look.extent.staff == Staff.ALL:
-        return staff
-    if look.extent.staff == Staff.NONE:
-        return None
-    # At the school of the class alone.
-    teaching, taught = enrollments.alias(), classes.alias()
-    return staff.where(
-        sa.exists().where(
-            teaching.c.user_id == user_roles.c.user_id,
-            teaching.c.role == "teacher",
-            teaching.c.status == "active",
-            teaching.c.school_id.in_(look.granted),
-            taught.c.sourced_id == teaching.c.class_id,
-            taught.c.school_id == user_roles.c.org_id,
-            taught.c.sourced_id.in_(look.found(classes)),
+    by_staff = look.group_by(lambda extent: extent.staff)
+    is_staff = user_roles.c.role.not_in(("student", *GUARDIAN_ROLES))
+    if numbers := by_staff.get(Staff.ALL):
+        yield look.select_roles(numbers).where(is_staff)
+    if numbers := by_staff.get(Staff.CLASSES):
+        # At the school of the class alone.
+        teaching = _select_enrolled(look, numbers, "teacher")
+        yield look.select_roles(numbers).where(
+            is_staff,
+            sa.tuple_(GRANTED.c.grant_id, user_roles.c.user_id, user_roles.c.org_id).in_(
+                sa.select(teaching.c.grant_id, teaching.c.user_id, teaching.c.class_school_id)
+            ),
         )
-    )
 
 
-def _select_guardians(look: _Look) -> Rows | None:
-    if not look.extent.guardians:
-        return None
+def _select_guardians(look: _Look) -> Iterable[Rows]:
     # Of active students: the purge of one, which has no stamp, ends no membership.
-    present = sa.select(users.c.sourced_id).where(
-        users.c.sourced_id.in_(look.found(users, "student")), users.c.status == "active"
+    student = _found(users)
+    present = (
+        sa.select(student.c.grant_id, student.c.sourced_id)
+        .distinct()
+        .where(student.c.role == "student", users.c.sourced_id == student.c.sourced_id, users.c.status == "active")
+        .cte("present")
     )
-    guardians = look.select_roles().where(user_roles.c.role.in_(GUARDIAN_ROLES))
-    return guardians.where(user_roles.c.user_id.in_(_select_agents(present)))
+    named, naming = user_agents.alias(), user_agents.alias()
+    related = sa.union(
+        sa.select(present.c.grant_id, named.c.agent_id).where(named.c.user_id == present.c.sourced_id),
+        sa.select(present.c.grant_id, naming.c.user_id).where(naming.c.agent_id == present.c.sourced_id),
+    )
+    if numbers := look.group_by(lambda extent: extent.guardians).get(True):
+        yield look.select_roles(numbers).where(
+            user_roles.c.role.in_(GUARDIAN_ROLES), sa.tuple_(GRANTED.c.grant_id, user_roles.c.user_id).in_(related)
+        )
 
 
-def _select_enrollments(look: _Look) -> Rows:
-    person = look.found(users).where(WANTED.c.role.not_in(GUARDIAN_ROLES))
-    return look.select(enrollments).where(
-        enrollments.c.school_id.in_(look.granted),
-        enrollments.c.class_id.in_(look.found(classes)),
-        enrollments.c.user_id.in_(person),
+def _select_enrollments(look: _Look) -> Iterable[Rows]:
+    found = _found(users)
+    person = sa.select(found.c.grant_id, found.c.sourced_id).distinct().where(found.c.role.not_in(GUARDIAN_ROLES))
+    # Joined, because the planner takes `IN` for a condition that leaves one row of a grant.
+    shared, present = _found(classes), person.subquery()
+    yield look.select(enrollments, shared.c.grant_id).where(
+        enrollments.c.class_id == shared.c.sourced_id,
+        GRANTED.c.grant_id == shared.c.grant_id,
+        GRANTED.c.org_id == enrollments.c.school_id,
+        present.c.grant_id == shared.c.grant_id,
+        present.c.sourced_id == enrollments.c.user_id,
     )
 
 
 # Each may read what those before it have found.
-_OPENED: tuple[Callable[[_Look], Rows | None], ...] = (
+_OPENED: tuple[Callable[[_Look], Iterable[Rows]], ...] = (
     _select_classes,
     _select_courses,
     _select_students,
     _select_staff,
     _select_guardians,
 )
+
+
+def _found(table: sa.Table) -> sa.Subquery:
+    """The records of a table that the stages before have found."""
+    columns = (WANTED.c.grant_id, WANTED.c.sourced_id, WANTED.c.role)
+    return sa.select(*columns).where(WANTED.c.type == table.name).subquery()
+
+
+def _select_enrolled(look: _Look, numbers: Collection[int], role: str) -> sa.Subquery:
+    """The users with an active enrollment of a role in a class that was found, at an org that is granted, with the
+    school of the class."""
+    shared = _found(classes)
+    columns = (shared.c.grant_id, enrollments.c.user_id, classes.c.school_id.label("class_school_id"))
+    return (
+        sa.select(*columns)
+        .where(
+            shared.c.grant_id.in_(numbers),
+            enrollments.c.class_id == shared.c.sourced_id,
+            look.among(users, enrollments.c.user_id),
+            enrollments.c.role == role,
+            enrollments.c.status == "active",
+            GRANTED.c.grant_id == shared.c.grant_id,
+            GRANTED.c.org_id == enrollments.c.school_id,
+            classes.c.sourced_id == shared.c.sourced_id,
+        )
+        .subquery()
+    )
 
 
 def _select_agents(user_ids: sa.Select[str]) -> sa.CompoundSelect[Any]:
@@ -298,7 +341,7 @@ def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows])
         return False
     if connection.scalar(sa.select(sa.func.to_regclass(f"pg_temp.{CANDIDATES.name}"))) is None:
         make_temporary(connection, CANDIDATES)
-        _index(connection, CANDIDATES, "type", "sourced_id")
+        connection.exec_driver_sql(f"CREATE INDEX ON pg_temp.{CANDIDATES.name} (type, sourced_id)")
     for table, ids in changed.items():
         _add(connection, table, ids)
     of = {table: _select_candidates(table) for table in MEMBERS}

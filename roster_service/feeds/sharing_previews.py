@@ -5,7 +5,8 @@ It reads the rules as groups are made, and makes none. Records that are deleted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,28 +14,24 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import CText, classes, orgs, user_roles, users
 from roster_service.feeds.sharing_members import (
+    GRANTED,
     WANTED,
     Extent,
     describe_table,
     find_wanted,
-    list_granted,
     make_temporary,
 )
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 KINDS = ("students", "classes", "staff", "guardians")
 EXAMPLES = 5
-_NOW, _THEN = "now", "then"
-
-
-_SEEN = describe_table("seen_members", "side", "kind", "sourced_id", "org_id")
-# The first and the last side on which a record is seen: `now` comes before `then`.
-_MARKED = describe_table("marked_members", "kind", "sourced_id", "org_id", "first", "last")
+# Each record, and whether it is open on either side of the change: 1 or 0.
+_MARKED = describe_table("marked_members", "kind", "sourced_id", "org_id", numbers=["before", "after"])
 _IS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
-    "now": lambda marked: marked.first == _NOW,
-    "then": lambda marked: marked.last == _THEN,
-    "come": lambda marked: marked.first == _THEN,
-    "go": lambda marked: marked.last == _NOW,
+    "now": lambda marked: marked.before == 1,
+    "then": lambda marked: marked.after == 1,
+    "come": lambda marked: marked.before < marked.after,
+    "go": lambda marked: marked.before > marked.after,
 }
 
 
@@ -74,14 +71,18 @@ class Preview:
 def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iterable[Extent]) -> Preview:
     """Counts what `then` opens beside `now`. It makes temporary tables, so the transaction is not read-only; the caller
     ends it. Raises CommandError for a filter that means nothing."""
-    make_temporary(connection, _SEEN)
-    wanted = {_NOW: [*now], _THEN: [*then]}
-    for extent in dict.fromkeys([*wanted[_NOW], *wanted[_THEN]]):
-        _add(connection, [side for side, extents in wanted.items() if extent in extents], extent)
+    sides = {"before": [*now], "after": [*then]}
+    extents = dict(enumerate(dict.fromkeys(itertools.chain(*sides.values()))))
+    find_wanted(connection, extents)
     make_temporary(connection, _MARKED)
-    keys = (_SEEN.c.kind, _SEEN.c.sourced_id, _SEEN.c.org_id)
-    marked = sa.select(*keys, sa.func.min(_SEEN.c.side), sa.func.max(_SEEN.c.side)).group_by(*keys)
-    connection.execute(_MARKED.insert().from_select([column.name for column in _MARKED.c], marked))
+    seen = _select_seen([number for number, extent in extents.items() if extent.staff is None])
+    keys = (seen.c.kind, seen.c.sourced_id, seen.c.org_id)
+    is_in = (
+        sa.case((seen.c.grant_id.in_([number for number, extent in extents.items() if extent in side]), 1), else_=0)
+        for side in sides.values()
+    )
+    marked = sa.select(*map(sa.func.max, is_in), *keys).group_by(*keys)
+    connection.execute(_MARKED.insert().from_select([*sides, *(key.name for key in keys)], marked))
     by_school: dict[str, list[Counted]] = {}
     for row in _count(connection, sa.select(_MARKED).subquery(), "org_id"):
         by_school.setdefault(row.org_id, []).append(_read(row))
@@ -89,9 +90,9 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
     schools = connection.execute(named.order_by(orgs.c.name, orgs.c.sourced_id)).all()
     # A person may have roles at several schools.
     person = (_MARKED.c.kind, _MARKED.c.sourced_id)
-    sides = (sa.func.min(_MARKED.c.first).label("first"), sa.func.max(_MARKED.c.last).label("last"))
+    flags = (sa.func.max(_MARKED.c[side]).label(side) for side in sides)
     found = {
-        row.kind: _read(row) for row in _count(connection, sa.select(*person, *sides).group_by(*person).subquery())
+        row.kind: _read(row) for row in _count(connection, sa.select(*person, *flags).group_by(*person).subquery())
     }
     return Preview(
         [found.get(kind, Counted(kind, 0, 0, 0, 0)) for kind in KINDS],
@@ -103,33 +104,34 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
     )
 
 
-def _add(connection: sa.Connection, sides: Sequence[str], extent: Extent) -> None:
-    """Adds what an extent opens to the table of what is seen on these sides."""
-    if extent.staff is None:
-        granted = list_granted(extent)
-        roles = sa.select(user_roles.c.user_id, user_roles.c.org_id, user_roles.c.role)
-        roles = roles.where(user_roles.c.org_id.in_(granted))
-        shared = classes.c.school_id.in_(granted)
-    else:
-        find_wanted(connection, extent)
-        roles = sa.select(WANTED.c.sourced_id.label("user_id"), WANTED.c.org_id, WANTED.c.role)
-        roles = roles.where(WANTED.c.type == users.name)
-        shared = classes.c.sourced_id.in_(sa.select(WANTED.c.sourced_id).where(WANTED.c.type == classes.name))
-    held = roles.subquery()
-    kind = sa.case(
-        (held.c.role == "student", "students"), (held.c.role.in_(GUARDIAN_ROLES), "guardians"), else_="staff"
-    )
-    # Few users are not active.
-    gone = sa.select(users.c.sourced_id).where(users.c.status != "active")
-    found = sa.union_all(
-        sa.select(kind, held.c.user_id, held.c.org_id).where(held.c.user_id.not_in(gone)),
-        sa.select(sa.literal("classes", CText), classes.c.sourced_id, classes.c.school_id).where(
-            shared, classes.c.status == "active"
+def _select_seen(whole: Collection[int]) -> sa.Subquery:
+    """Selects what extents open, with the number of the extent. `whole`: the extents without rules."""
+    at = GRANTED.c.grant_id.in_(whole)
+    held = sa.union_all(
+        sa.select(GRANTED.c.grant_id, user_roles.c.user_id, user_roles.c.org_id, user_roles.c.role).where(
+            at, user_roles.c.org_id == GRANTED.c.org_id
+        ),
+        sa.select(WANTED.c.grant_id, WANTED.c.sourced_id, WANTED.c.org_id, WANTED.c.role).where(
+            WANTED.c.type == users.name
         ),
     ).subquery()
-    for side in sides:
-        rows = sa.select(sa.literal(side, CText), *found.c)
-        connection.execute(_SEEN.insert().from_select([column.name for column in _SEEN.c], rows))
+    shared = sa.union_all(
+        sa.select(GRANTED.c.grant_id, classes.c.sourced_id).where(at, classes.c.school_id == GRANTED.c.org_id),
+        sa.select(WANTED.c.grant_id, WANTED.c.sourced_id).where(WANTED.c.type == classes.name),
+    ).subquery()
+    kind = sa.case(
+        (held.c.role == "student", "students"), (held.c.role.in_(GUARDIAN_ROLES), "guardians"), else_="staff"
+    ).label("kind")
+    # Few users are not active.
+    gone = sa.select(users.c.sourced_id).where(users.c.status != "active")
+    return sa.union_all(
+        sa.select(held.c.grant_id, kind, held.c.user_id.label("sourced_id"), held.c.org_id).where(
+            held.c.user_id.not_in(gone)
+        ),
+        sa.select(shared.c.grant_id, sa.literal("classes", CText), shared.c.sourced_id, classes.c.school_id).where(
+            classes.c.sourced_id == shared.c.sourced_id, classes.c.status == "active"
+        ),
+    ).subquery()
 
 
 def _count(connection: sa.Connection, marked: sa.Subquery, *by: str) -> Sequence[Any]:
