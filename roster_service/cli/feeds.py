@@ -290,7 +290,7 @@ def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -
     with open_connection() as connection:
         report = remove_feed(connection, find_actor(), name, now=now, dry_run=dry_run)
     with open_connection() as connection:
-        remains = "" if dry_run else describe_remains(connection, name, read_settings().retention_days)
+        remains = "" if dry_run else describe_remains(connection, name, read_settings())
     click.echo(json.dumps(report, ensure_ascii=False) if as_json else _describe_removal(report, remains))
 
 

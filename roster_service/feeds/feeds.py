@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, date, timedelta, tzinfo
+from datetime import date, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, find_rejected_percent
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
 from roster_service.feeds.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted, try_sync_lock
+from roster_service.settings import Settings
 
 # Each format has a script `sync_scripts.load_NAME`. A test compares this list with the formats there.
 FORMATS = ("oneroster", "clever", "sds")
@@ -179,8 +180,8 @@ def find_listed(connection: sa.Connection, name: str, zone: tzinfo | None) -> Fe
     return found
 
 
-def describe_remains(connection: sa.Connection, name: str, retention_days: int) -> str:
-    """Returns what vendors still get of a removed feed, and until when, in words. `retention_days`: of the settings."""
+def describe_remains(connection: sa.Connection, name: str, settings: Settings) -> str:
+    """Returns what vendors still get of a removed feed, and until when, in words."""
     own = sa.select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
     parts = (
         sa.select(sa.func.count().label("count"), sa.func.max(table.c.date_last_modified).label("at")).where(
@@ -192,7 +193,7 @@ def describe_remains(connection: sa.Connection, name: str, retention_days: int) 
     count, at = connection.execute(sa.select(sa.func.sum(both.c.count), sa.func.max(both.c.at))).one()
     if not count:
         return "it has no records, and no vendor gets anything of it"
-    last = describe_day(at.astimezone(UTC) + timedelta(days=retention_days))
+    last = describe_day((at + timedelta(days=settings.retention_days)).astimezone(settings.time_zone))
     records = "its 1 record" if count == 1 else f"its {count:,} records"
     return (
         f"vendors still get {records} as `tobedeleted`, with all fields that they got before, until the purge of the "

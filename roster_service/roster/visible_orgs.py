@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 
 import sqlalchemy as sa
@@ -63,13 +63,13 @@ class FeedGrant:
     district: str
     deleted_at: datetime
 
-    def describe_end(self, retention_days: int | None) -> str:
+    def describe_end(self, retention_days: int | None, zone: tzinfo | None) -> str:
         """Returns what ends, and when. `retention_days`: after which the purge deletes the district; None: it goes at
-        once."""
+        once; `zone`: of the day that it names."""
         words = f"{self.email} may no longer see {self.district} ({self.district_id})"
         if retention_days is None:
             return words
-        last = describe_day(self.deleted_at.astimezone(UTC) + timedelta(days=retention_days))
+        last = describe_day((self.deleted_at + timedelta(days=retention_days)).astimezone(zone))
         return f"{words} once the purge deletes it, in the first night after {last}"
 
 

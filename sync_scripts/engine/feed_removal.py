@@ -114,7 +114,7 @@ def _compare(
         counts={TYPES[difference.table.name]: difference.counts for difference in differences},
         seconds={},
         purged=_count_records(connection, feed.id) if at_once else {},
-        notices=tuple(grant.describe_end(retention_days) for grant in grants),
+        notices=tuple(grant.describe_end(retention_days, settings.time_zone) for grant in grants),
     )
     return report, differences, grants
 

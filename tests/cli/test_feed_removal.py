@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import sqlalchemy as sa
@@ -17,7 +18,8 @@ from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli import main
 from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, EXPORT, FEED
-from roster_service.db.instants import describe_day
+from roster_service.db.instants import describe_day, find_today
+from roster_service.roster.visible_orgs import FeedGrant
 from roster_service.schemas.versions import V1P2
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
@@ -88,13 +90,20 @@ def test_a_feed_is_removed_only_after_a_confirmation(
     assert [it["state"] for it in json.loads(listed.stdout)] == (left if is_removed else ["added"])
 
 
+def test_the_last_day_of_a_grant_is_that_of_the_district() -> None:
+    marked = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
+    grant = FeedGrant(1, OTHER, "spr-district", "Springfield", marked)
+    assert grant.describe_end(7, ZoneInfo("America/Chicago")).endswith("in the first night after 26 Nov 2026")
+    assert grant.describe_end(7, UTC).endswith("in the first night after 27 Nov 2026")
+
+
 def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
     """A later district with the same id, of any feed, is opened by an operator."""
     load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     roster("vendor", "add", OTHER, "--name", "Reading")
     answer("vendor", "grant", OTHER, "--district", "17-0042")
     words = f"{OTHER} may no longer see Springfield Unified School District (spr-district)"
-    last = datetime.now(UTC).date() + timedelta(days=Settings().retention_days)
+    last = find_today(Settings().time_zone) + timedelta(days=Settings().retention_days)
     purged = f"{words} once the purge deletes it, in the first night after {describe_day(last)}"
     # Until the purge, the vendor reads the tombstones.
     removals = [

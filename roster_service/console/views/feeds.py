@@ -124,16 +124,16 @@ def read_removal(visit: Visit) -> RemovalPage:
     """Reads what the removal of a feed deletes."""
     feed = _find_feed(visit.connection, visit)
     good = list_latest_runs(visit.connection, 1, is_good=True).get(feed.name, ())
-    days = visit.settings.retention_days
+    days, zone = visit.settings.retention_days, visit.settings.time_zone
     number = find_listed_feed(visit.connection, feed.name).id
-    grants = [grant.describe_end(days) for grant in list_feed_grants(visit.connection, number)]
+    grants = [grant.describe_end(days, zone) for grant in list_feed_grants(visit.connection, number)]
     return RemovalPage(feed, good[-1] if good else None, days, _describe_remains(visit, feed), grants)
 
 
 def _describe_remains(visit: Visit, feed: Feed) -> str | None:
     if feed.state != FeedState.REMOVED:
         return None
-    return feeds.describe_remains(visit.connection, feed.name, visit.settings.retention_days)
+    return feeds.describe_remains(visit.connection, feed.name, visit.settings)
 
 
 def preview_given_path(sent: Submission) -> Outcome:
