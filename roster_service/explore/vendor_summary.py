@@ -13,12 +13,12 @@ from roster_service.accounts.districts import ACTIVE, SCHOOL
 from roster_service.accounts.parts import explain_nothing, list_received
 from roster_service.accounts.vendors import Vendor
 from roster_service.auth.access_log.reports import read_refused
-from roster_service.db.tables import orgs, users, visible_orgs
-from roster_service.roster.visibility import VENDOR, ContentRights, Opened, Viewer, record_is_open
+from roster_service.auth.scopes import make_content_rights
+from roster_service.db.tables import orgs, users, vendors, visible_orgs
+from roster_service.roster.visibility import VENDOR, Opened, record_is_open
 
 # The parts whose lack a person asks for first.
 _ASKED_FOR = {"names": "names", "email": "e-mail", "guardians": "guardians", "birthDate": "birth dates"}
-_RIGHTS = ContentRights(viewer=Viewer.RULED_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ def summarize_vendor(connection: sa.Connection, vendor: Vendor) -> VendorSummary
         orgs.c.type == SCHOOL,
         orgs.c.status == ACTIVE,
     )
-    is_pupil = record_is_open(users, _RIGHTS, Opened.STUDENT)
+    has_rules = connection.scalar(sa.select(vendors.c.has_rules).where(vendors.c.id == vendor.id))
+    rights = make_content_rights(frozenset(), frozenset(), has_rules=bool(has_rules))
+    is_pupil = record_is_open(users, rights, Opened.STUDENT)
     pupils = sa.select(sa.func.count()).select_from(users).where(users.c.status == ACTIVE, is_pupil)
     received = list_received(connection)[vendor.email]
     used = [item.used_at for item in list_credentials(connection) if item.vendor == vendor.email and item.used_at]
