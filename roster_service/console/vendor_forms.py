@@ -18,7 +18,8 @@ from roster_service.schemas.versions import VERSIONS
 class Card:
     """Credentials, which are shown once: `client_id` and `client_secret`, or `api_key` and `password`. `origin`: the
     address of the service, and `is_public`: whether a setting says it; `tried`: the scope of the example call, and
-    `paths`: the root of the paths that it opens; `roots`: by version of the scopes, the root of its paths."""
+    `paths`: the root of the paths that it opens; `roots`: by version of the scopes, the root of its paths;
+    `has_ended_others`: whether every earlier secret has ended for it."""
 
     vendor: Vendor
     origin: str
@@ -32,6 +33,7 @@ class Card:
     scopes: Sequence[str] = ()
     api_key: str | None = None
     password: str | None = None
+    has_ended_others: bool = False
 
 
 def find_vendor(sent: Submission) -> Vendor:
@@ -47,7 +49,7 @@ def read_grace(sent: Submission) -> timedelta:
     return timedelta(hours=int(given))
 
 
-def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials) -> Shown:
+def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials, *, has_ended_others: bool) -> Shown:
     # Of the newest version.
     version, tried = next(
         (version, scope)
@@ -70,6 +72,7 @@ def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials) -> 
         client_id=made.client_id,
         client_secret=made.client_secret,
         scopes=made.scopes,
+        has_ended_others=has_ended_others,
     )
     return Shown("card", f"Credentials of {vendor.name}", card)
 

@@ -68,7 +68,7 @@ class Report:
 
     def to_row(self) -> dict[str, Any]:
         """The columns of sync_runs for this report."""
-        left_out = f"loaded but for {self.rejected:,} {'row' if self.rejected == 1 else 'rows'}"
+        rejected = f"{self.rejected:,} {'row was' if self.rejected == 1 else 'rows were'} rejected"
         return {
             "format": self.format,
             "source": self.source,
@@ -80,7 +80,7 @@ class Report:
                 for name, count in self.counts.items()
             },
             "seconds": dict(self.seconds),
-            "message": f"{left_out}: {self.findings.summarize()}" if self.is_partial else self.message,
+            "message": f"{rejected}: {self.findings.summarize()}" if self.is_partial else self.message,
             "rejected": self.rejected,
             "notices": list(self.notices),
             "files": [dataclasses.asdict(file) for file in self.files],

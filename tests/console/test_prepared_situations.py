@@ -189,10 +189,10 @@ SITUATIONS: Mapping[str, Situation] = {
     "first-held": Situation(hold_first, "held", "1 of 15 rows of users.csv are rejected", lacks=FIRST[:1]),
     "by-hand": Situation(hold_first_by_hand, "held", "1 of 15 rows of users.csv are rejected", False, lacks=FIRST),
     "approved": Situation(
-        approve_with_rejected_rows, "partial", "loaded but for 3 rows: users.csv, column enabledUser", False
+        approve_with_rejected_rows, "partial", "3 rows were rejected: users.csv, column enabledUser", False
     ),
     "rejected": Situation(
-        reject_rows, "partial", "loaded but for 3 rows: users.csv, column enabledUser: 1 row, in line 6"
+        reject_rows, "partial", "3 rows were rejected: users.csv, column enabledUser: 1 row, in line 6"
     ),
     "stale": Situation(deliver_the_same, "stale", "the export has been the same for 6 days"),
     "missing": Situation(deliver_none, "missing", "there is no export at ", lacks=LOADED),

@@ -28,7 +28,7 @@ def test_a_run_is_taken_back_on_its_page(console: Console, browser: Browser, exp
     console.client.call("v1p2", "/users/spr-student-1", vendor="springfield")
     console.vendors.extensions["roster_access_log"].flush()
     page = browser.get(f"/runs/{runs[1]}").text
-    assert (f"Load the export of run {runs[0]} again" in page, "<bdi>springfield</bdi>" in page) == (True, True)
+    assert (f"Undo: load the export of run {runs[0]} again" in page, "<bdi>springfield</bdi>" in page) == (True, True)
     assert f"No undo: run {runs[1]} has changed the roster of the feed since." in browser.get(f"/runs/{runs[0]}").text
     viewer = console.log_in(OperatorRole.VIEWER)
     assert "Load the export" not in viewer.get(f"/runs/{runs[1]}").text
@@ -43,7 +43,7 @@ def test_a_run_is_taken_back_on_its_page(console: Console, browser: Browser, exp
         assert (f"Run {undoing}</a> does it" in page, "every 2s" in page, "/undo" in page) == (True, True, False)
         assert "This run was taken back" not in page
     # Its process has ended, and changed nothing.
-    assert f"Load the export of run {runs[0]} again" in browser.get(f"/runs/{runs[1]}").text
+    assert f"Undo: load the export of run {runs[0]} again" in browser.get(f"/runs/{runs[1]}").text
     assert browser.send(f"/runs/{runs[1]}/undo", reason="wrong names").status_code == 303
     assert "This run was taken back by" in browser.get(f"/runs/{runs[1]}").text
     answer = console.client.call("v1p2", "/users/spr-student-1", vendor="springfield")

@@ -193,6 +193,9 @@ def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> Non
     assert f'name="client" value="{client_id}"' in opened
     assert "Its secret leaked" not in console.log_in(OperatorRole.VIEWER).get(f"/find?q={client_id}").text
     shown = browser.send(f"/vendors/{number}/secret", client=client_id, grace="0", reason="leaked")
+    ended = "Every earlier secret of the client has ended, with all its tokens."
+    assert ended in shown.text
+    assert ended not in browser.send(f"/vendors/{number}/secret", client=client_id, grace="24", reason="yearly").text
     [new] = set(re.findall(r"secret-[\w-]{43}", shown.text))
     assert (ask_token(console, client_id, secret), ask_token(console, client_id, new)) == (401, 200)
 

@@ -23,7 +23,7 @@ def add_client(sent: Submission) -> Outcome:
     with sent.change() as connection:
         vendor = find_vendor(sent)
         made = clients.add_client(connection, sent.actor, vendor.email, name, _read_scopes(sent))
-    return show_secret(sent, vendor, made)
+    return show_secret(sent, vendor, made, has_ended_others=False)
 
 
 def set_scopes(sent: Submission) -> Outcome:
@@ -41,8 +41,9 @@ def rotate_secret(sent: Submission) -> Outcome:
     with sent.change() as connection:
         client = find_client(sent)
         key = sent.settings.read_secret_key() if client.oauth1 else None
-        made = clients.rotate_secret(connection, sent.actor, client.client_id, read_grace(sent), secret_key=key)
-    return show_secret(sent, find_vendor(sent), made)
+        grace = read_grace(sent)
+        made = clients.rotate_secret(connection, sent.actor, client.client_id, grace, secret_key=key)
+    return show_secret(sent, find_vendor(sent), made, has_ended_others=not grace)
 
 
 def end_old_secret(sent: Submission) -> Outcome:

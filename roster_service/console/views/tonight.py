@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 
-from roster_service.auth.access_log.reports import read_usage
+from roster_service.auth.access_log.reports import read_refused, read_usage
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
@@ -85,7 +85,8 @@ class Rest:
 
 @dataclass(frozen=True)
 class VendorsToday:
-    """The requests of all vendors today, in UTC. `refused`: answered 4xx, limits included; `failed`: answered 5xx."""
+    """The requests of all vendors today, in UTC. `requests`: with a valid token or key, `failed` of which were answered
+    5xx; `refused`: all requests that were refused, for whatever cause, of unknown callers, too."""
 
     vendors: int
     requests: int
@@ -231,12 +232,14 @@ def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
 
 
 def _sum_vendors(visit: Visit) -> VendorsToday:
-    rows = read_usage(visit.connection, None, find_today(UTC))
-
-    def count(*statuses: str) -> int:
-        return sum(row.requests for row in rows if not statuses or row.status in statuses)
-
-    return VendorsToday(len({row.vendor for row in rows}), count(), count("4xx"), count("5xx"))
+    today = find_today(UTC)
+    rows = read_usage(visit.connection, None, today)
+    return VendorsToday(
+        vendors=len({row.vendor for row in rows}),
+        requests=sum(row.requests for row in rows),
+        refused=sum(row.requests for row in read_refused(visit.connection, None, today)),
+        failed=sum(row.requests for row in rows if row.status == "5xx"),
+    )
 
 
 SCREENS = (Screen("tonight", "", "Tonight", OperatorRole.OBSERVER, read_tonight, lambda it: it.rows, "Tonight"),)

@@ -330,7 +330,7 @@ def test_rejected_rows_are_announced_above_a_share(
     set_age(springfield, LONG_AGO - 3600)
     assert runs.run() == [ExitCode.PARTIAL]
     assert runs.kinds == kinds
-    words = "loaded but for 3 rows: users.csv, column enabledUser: 1 row, in line 6: must be true or false"
+    words = "3 rows were rejected: users.csv, column enabledUser: 1 row, in line 6: must be true or false"
     [(outcome, message)] = runs.stored
     assert (outcome, (message or "").startswith(words)) == ("partial", True)
 
