@@ -40,7 +40,7 @@ def number(console: Console) -> int:
 def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert f"{NAME} for all@vendors.example: The first file waits for an operator" in owner.get("").text
+    assert f"“{NAME}” for all@vendors.example: The first file waits for an operator" in owner.get("").text
     assert "1 file was not sent." in owner.get("").text
     shown = owner.get(f"/vendors/{number}").text
     assert "Approve this file and send it" in shown

@@ -236,4 +236,4 @@ def test_the_first_page_does_not_call_rejected_rows_in_order(
     load(console.engine, "springfield", export, options=Options(settings))
     text = browser.get("").text
     assert "Nothing needs you" not in text
-    assert "1 of them but for rejected rows. 1 needs you: springfield, because " in text
+    assert "1 of them but for rejected rows. 1 feed needs you: springfield, because " in text

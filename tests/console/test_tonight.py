@@ -85,7 +85,7 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
     said = re.match(r"(\d+) of (\d+) feeds? loaded", page.sentence)
     assert said is not None
     assert (int(said[1]), int(said[2])) == (loaded, count)
-    asked = re.search(r"(\d+) needs? you: ([^,]+), because", page.sentence)
+    asked = re.search(r"(\d+) feeds? needs? you: ([^,]+), because", page.sentence)
     assert (int(asked[1]) if asked else 0) == len(needy)
     assert asked is None or asked[2] in needy
     assert page.is_good == (not needy)
@@ -114,7 +114,7 @@ def test_each_kind_of_last_run_is_named(console: Console, connection: sa.Connect
     assert page.sentence.startswith(f"{int(is_loaded)} of 1 feed loaded")
     assert (", but for rejected rows." in page.sentence) == (kind == "rejected")
     if LAST[kind].message is not None:
-        assert f"1 needs you: {kind}, because {LAST[kind].message}." in page.sentence
+        assert f"1 feed needs you: {kind}, because {LAST[kind].message}." in page.sentence
 
 
 def test_a_change_is_that_of_the_type_that_changed_most(console: Console, connection: sa.Connection) -> None:

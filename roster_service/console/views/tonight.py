@@ -173,7 +173,8 @@ def make_sentence(rows: Sequence[FeedRow], unsent: int) -> str:
     named = [f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy[:NAMED]]
     if len(needy) > NAMED:
         named.append(f"and {len(needy) - NAMED:,} more")
-    return f"{text} {len(needy):,} {'needs' if len(needy) == 1 else 'need'} you: {'; '.join(named)}.{files}"
+    need = f"{to_counted(len(needy), 'feed')} {'needs' if len(needy) == 1 else 'need'} you"
+    return f"{text} {need}: {'; '.join(named)}.{files}"
 
 
 def _make_row(
@@ -219,9 +220,8 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
             remedy = (
                 "preview the file, and approve it" if delivery.state == WAITING else "it is tried again when it is due"
             )
-            yield Task(
-                f"{delivery.name} for {delivery.vendor}: {delivery.sentence}", remedy, f"/vendors/{delivery.vendor_id}"
-            )
+            text = f"“{delivery.name}” for {delivery.vendor}: {delivery.sentence}"
+            yield Task(text, remedy, f"/vendors/{delivery.vendor_id}")
 
 
 def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
