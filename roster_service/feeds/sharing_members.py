@@ -211,11 +211,11 @@ def _select_students(look: _Look) -> Iterable[Rows]:
     for (filter_, has_classes), numbers in by_rules.items():
         matching = sa.select(users.c.sourced_id).where(select_students(filter_), look.among(users, users.c.sourced_id))
         rows = look.select_roles(numbers).where(user_roles.c.role == "student", user_roles.c.user_id.in_(matching))
-        enrolled = _select_enrolled(look, numbers, "student")
-        is_enrolled = sa.tuple_(GRANTED.c.grant_id, user_roles.c.user_id).in_(
-            sa.select(enrolled.c.grant_id, enrolled.c.user_id)
-        )
-        yield rows.where(is_enrolled) if has_classes else rows
+        if has_classes:
+            enrolled = _select_enrolled(look, numbers, "student")
+            own = sa.select(enrolled.c.grant_id, enrolled.c.user_id)
+            rows = rows.where(sa.tuple_(GRANTED.c.grant_id, user_roles.c.user_id).in_(own))
+        yield rows
 
 
 def _select_staff(look: _Look) -> Iterable[Rows]:
@@ -245,14 +245,10 @@ def _select_guardians(look: _Look) -> Iterable[Rows]:
         .where(student.c.role == "student", users.c.sourced_id == student.c.sourced_id, users.c.status == "active")
         .cte("present")
     )
-    named, naming = user_agents.alias(), user_agents.alias()
-    related = sa.union(
-        sa.select(present.c.grant_id, named.c.agent_id).where(named.c.user_id == present.c.sourced_id),
-        sa.select(present.c.grant_id, naming.c.user_id).where(naming.c.agent_id == present.c.sourced_id),
-    )
     if numbers := look.group_by(lambda extent: extent.guardians).get(True):
         yield look.select_roles(numbers).where(
-            user_roles.c.role.in_(GUARDIAN_ROLES), sa.tuple_(GRANTED.c.grant_id, user_roles.c.user_id).in_(related)
+            user_roles.c.role.in_(GUARDIAN_ROLES),
+            sa.tuple_(GRANTED.c.grant_id, user_roles.c.user_id).in_(_select_agents(present)),
         )
 
 
@@ -307,12 +303,14 @@ def _select_enrolled(look: _Look, numbers: Collection[int], role: str) -> sa.Sub
     )
 
 
-def _select_agents(user_ids: sa.Select[str]) -> sa.CompoundSelect[Any]:
-    """Selects the ids of the users whom these users name as agents, or who name them."""
+def _select_agents(people: sa.FromClause) -> sa.CompoundSelect[Any]:
+    """Selects the ids of the users whom these users name as agents, or who name them, after the other columns of
+    `people`. `people`: has the column `sourced_id`."""
+    key, others = people.c.sourced_id, [column for column in people.c if column.name != "sourced_id"]
     named, naming = user_agents.alias(), user_agents.alias()
     return sa.union(
-        sa.select(named.c.agent_id).where(named.c.user_id.in_(user_ids)),
-        sa.select(naming.c.user_id).where(naming.c.agent_id.in_(user_ids)),
+        sa.select(*others, named.c.agent_id).where(named.c.user_id == key),
+        sa.select(*others, naming.c.user_id).where(naming.c.agent_id == key),
     )
 
 
@@ -355,7 +353,7 @@ def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows])
         ),
     )
     _add(connection, courses, sa.select(classes.c.course_id).where(classes.c.sourced_id.in_(of[classes])))
-    _add(connection, users, _select_agents(of[users]))
+    _add(connection, users, _select_agents(of[users].subquery()))
     own = sa.select(enrollments.c.sourced_id)
     _add(
         connection,
@@ -363,7 +361,7 @@ def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows])
         sa.union(own.where(enrollments.c.class_id.in_(of[classes])), own.where(enrollments.c.user_id.in_(of[users]))),
     )
     # A guardian stays by another student, a student and a course by another class.
-    _add(connection, users, _select_agents(of[users]), _CONTEXT)
+    _add(connection, users, _select_agents(of[users].subquery()), _CONTEXT)
     taken = sa.select(enrollments.c.class_id).where(enrollments.c.user_id.in_(of[users]))
     offered = sa.select(classes.c.sourced_id).where(classes.c.course_id.in_(of[courses]))
     _add(connection, classes, sa.union(taken, offered), _CONTEXT)

@@ -25,7 +25,7 @@ from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 KINDS = ("students", "classes", "staff", "guardians")
 EXAMPLES = 5
-# Each record, and whether it is open on either side of the change: 1 or 0.
+# Each record, and whether it is open on either side of the change, 1 or 0. `then` is a word of SQL.
 _MARKED = describe_table("marked_members", "kind", "sourced_id", "org_id", numbers=["before", "after"])
 _IS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     "now": lambda marked: marked.before == 1,
