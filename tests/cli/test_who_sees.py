@@ -136,7 +136,9 @@ def test_a_person_is_named_as_in_other_commands(answer: Answer, roster: Roster, 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        pytest.param(("--person", "spr-student-3"), "the vendor has no grant of a school or district", id="person"),
+        pytest.param(
+            ("--person", "spr-student-3"), "the vendor has no grant of a school or district of the person", id="person"
+        ),
         pytest.param(("--school", "shv-north"), "no grant of the vendor opens it", id="school"),
         pytest.param(("--person", "spr-student-1", "--part", "birthDate"), "it does not get birth dates", id="part"),
     ],
