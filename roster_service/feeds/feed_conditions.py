@@ -10,7 +10,7 @@ from datetime import timedelta
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed
 from roster_service.feeds.held_runs import APPROVED, HELD
-from roster_service.feeds.run_outcomes import OUTCOMES, PARTIAL, Colour
+from roster_service.feeds.run_outcomes import OUTCOMES, Colour, needs_person
 from roster_service.feeds.runs import read_approval
 from roster_service.settings import Settings
 
@@ -71,7 +71,7 @@ def _describe_held(feed: Feed, run: int, settings: Settings) -> Condition:
 def _describe_latest(feed: Feed, word: str, settings: Settings) -> Iterator[Condition]:
     """What the latest run says, and the time since the last good one."""
     outcome, seconds = OUTCOMES[word], feed.age_seconds
-    needs = outcome.colour == Colour.BAD or (word == PARTIAL and feed.rejected_percent > settings.rejected_percent)
+    needs = needs_person(word, feed.rejected_percent, settings.rejected_percent)
     yield Condition(word, outcome.colour, outcome.explain(feed.message), outcome.remedy, feed.latest_run, needs)
     if needs or feed.is_running:
         return

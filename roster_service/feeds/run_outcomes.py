@@ -131,3 +131,9 @@ LOADED_OUTCOMES = tuple(outcome.word for outcome in OUTCOMES.values() if outcome
 def find_rejected_percent(files: Iterable[Mapping[str, Any]]) -> float:
     """Returns the largest share of the rows of a file that a run rejected, in percent. `files`: of the run."""
     return max((100 * (file["rejected"] or 0) / file["rows"] for file in files if file["rows"]), default=0.0)
+
+
+def needs_person(word: str, rejected_percent: float, most: int) -> bool:
+    """Returns whether a person must act on a run with this outcome. `rejected_percent`: of `find_rejected_percent`;
+    `most`: the share that is no task yet, of the settings."""
+    return OUTCOMES[word].colour == Colour.BAD or (word == PARTIAL and rejected_percent > most)

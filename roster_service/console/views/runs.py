@@ -32,7 +32,7 @@ from roster_service.feeds.run_history import (
     list_good_runs_before,
     list_run_page,
 )
-from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, OUTCOMES
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, OUTCOMES, find_rejected_percent, needs_person
 from roster_service.feeds.runs import Decision, is_being_applied, read_decision
 from roster_service.feeds.scripts import Background
 from roster_service.feeds.sync_lock import RUNNING, find_step
@@ -106,7 +106,7 @@ class RunPage:
     """A run. `steps`: all of them, with their seconds; `now`: those of the run that applies it, or takes it back, while
     that is under way, and `by`: its number; `before`: the number of the last good run before it; `compared`:
     with that run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are
-    stored; `missing`: why the others are not; `decision`: on a held run;
+    stored; `missing`: why the others are not; `needs`: whether a person must act on it; `decision`: on a held run;
     `undo`: what taking it back would do, None for a run that changed nothing; `undone_by`: the run that has done so;
     `undoing`: the undo that was started last; `is_live`: whether the page changes by itself."""
 
@@ -119,6 +119,7 @@ class RunPage:
     shrunk: Sequence[str]
     stored: int
     missing: str
+    needs: bool
     decision: Decision
     undo: Undo | None
     undone_by: int | None
@@ -198,6 +199,11 @@ def read_run(visit: Visit) -> RunPage:
         list(explain_shrunk(run.files, good)),
         stored,
         explain_missing(run.rejected, stored),
+        needs_person(
+            run.outcome,
+            find_rejected_percent(map(dataclasses.asdict, run.files)),
+            visit.settings.rejected_percent,
+        ),
         decision,
         read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
         find_undone_by(connection, number),
