@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 
@@ -21,6 +21,12 @@ def describe_instant(instant: datetime | str, zone: tzinfo | None) -> str:
 def describe_day(day: date) -> str:
     """Returns a day as people read it: `25 Nov 2026`."""
     return f"{day.day} {day:%b %Y}"
+
+
+def describe_purge(marked: datetime, retention_days: int, zone: tzinfo | None) -> str:
+    """Returns when the purge deletes what was marked as deleted at an instant: a purge that runs at once, or the first
+    one of the night after."""
+    return f"on {describe_day((marked + timedelta(days=retention_days)).astimezone(zone))} or in the night after it"
 
 
 def find_now(zone: tzinfo | None) -> datetime:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import date, timedelta, tzinfo
+from datetime import date, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.instants import describe_day, find_today
+from roster_service.db.instants import describe_purge, find_today
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import (
@@ -193,11 +193,11 @@ def describe_remains(connection: sa.Connection, name: str, settings: Settings) -
     count, at = connection.execute(sa.select(sa.func.sum(both.c.count), sa.func.max(both.c.at))).one()
     if not count:
         return "it has no records, and no vendor gets anything of it"
-    last = describe_day((at + timedelta(days=settings.retention_days)).astimezone(settings.time_zone))
+    when = describe_purge(at, settings.retention_days, settings.time_zone)
     records = "its 1 record" if count == 1 else f"its {count:,} records"
     return (
-        f"vendors still get {records} as `tobedeleted`, with all fields that they got before, until the purge of the "
-        f"first night after {last}; to delete them now: `roster feed remove {name} --now`, or the page of the feed"
+        f"vendors still get {records} as `tobedeleted`, with all fields that they got before, until the purge "
+        f"deletes them, {when}; to delete them now: `roster feed remove {name} --now`, or the page of the feed"
     )
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from functools import partial
 
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.instants import describe_day
+from roster_service.db.instants import describe_purge
 from roster_service.db.tables import CTexts, orgs, vendor_grants, vendors, visible_orgs
 
 
@@ -69,8 +69,7 @@ class FeedGrant:
         words = f"{self.email} may no longer see {self.district} ({self.district_id})"
         if retention_days is None:
             return words
-        last = describe_day((self.deleted_at + timedelta(days=retention_days)).astimezone(zone))
-        return f"{words} once the purge deletes it, in the first night after {last}"
+        return f"{words} once the purge deletes it, {describe_purge(self.deleted_at, retention_days, zone)}"
 
 
 def list_feed_grants(connection: sa.Connection, feed_id: int) -> list[FeedGrant]:

@@ -42,7 +42,7 @@ def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: 
     removed = roster("feed", "remove", "springfield", "--yes").stdout
     assert "records are marked as deleted" in removed
     assert "vendors still get its " in removed
-    assert "as `tobedeleted`, with all fields that they got before, until the purge of the first night after" in removed
+    assert "as `tobedeleted`, with all fields that they got before, until the purge deletes them, on " in removed
     assert answer("feed", "list")[0]["state"] == "removed"
     assert "removed" in roster("feed", "list").stdout
     assert answer("district", "list") == []
@@ -93,8 +93,10 @@ def test_a_feed_is_removed_only_after_a_confirmation(
 def test_the_last_day_of_a_grant_is_that_of_the_district() -> None:
     marked = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
     grant = FeedGrant(1, OTHER, "spr-district", "Springfield", marked)
-    assert grant.describe_end(7, ZoneInfo("America/Chicago")).endswith("in the first night after 26 Nov 2026")
-    assert grant.describe_end(7, UTC).endswith("in the first night after 27 Nov 2026")
+    assert grant.describe_end(7, ZoneInfo("America/Chicago")).endswith(
+        "purge deletes it, on 26 Nov 2026 or in the night after it"
+    )
+    assert grant.describe_end(7, UTC).endswith("purge deletes it, on 27 Nov 2026 or in the night after it")
 
 
 def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
@@ -104,7 +106,7 @@ def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: R
     answer("vendor", "grant", OTHER, "--district", "17-0042")
     words = f"{OTHER} may no longer see Springfield Unified School District (spr-district)"
     last = find_today(Settings().time_zone) + timedelta(days=Settings().retention_days)
-    purged = f"{words} once the purge deletes it, in the first night after {describe_day(last)}"
+    purged = f"{words} once the purge deletes it, on {describe_day(last)} or in the night after it"
     # Until the purge, the vendor reads the tombstones.
     removals = [
         (("--now", "--dry-run"), words, 1),
