@@ -352,7 +352,7 @@ def _explain_hidden(
     if granted:
         return "the person is a guardian, and the client lacks guardians.readonly"
     named = sorted({f"{place.role} at {place.name}" for place in places})
-    return f"the vendor has no grant of a school or district of the person: {', '.join(named)}"
+    return f"the vendor has no grant where the person is: {', '.join(named)}"
 
 
 def _name(granted: Sequence[_Place], rules: str) -> str:

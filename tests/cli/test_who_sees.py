@@ -136,9 +136,7 @@ def test_a_person_is_named_as_in_other_commands(answer: Answer, roster: Roster, 
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        pytest.param(
-            ("--person", "spr-student-3"), "the vendor has no grant of a school or district of the person", id="person"
-        ),
+        pytest.param(("--person", "spr-student-3"), "the vendor has no grant where the person is", id="person"),
         pytest.param(("--school", "shv-north"), "no grant of the vendor opens it", id="school"),
         pytest.param(("--person", "spr-student-1", "--part", "birthDate"), "it does not get birth dates", id="part"),
     ],
@@ -230,9 +228,7 @@ def test_a_vendor_that_uses_the_vendor_interface_alone_has_a_view(answer: Answer
 @pytest.mark.parametrize(
     ("email", "sourced_id", "why"),
     [
-        pytest.param(
-            NARROW, "spr-student-3", "no grant of a school or district of the person: student at ", id="another school"
-        ),
+        pytest.param(NARROW, "spr-student-3", "no grant where the person is: student at ", id="another school"),
         pytest.param(NARROW, "spr-guardian-1", "lacks guardians.readonly", id="a guardian"),
         pytest.param(NARROW, "shv-north", "no grant of the vendor opens it", id="another org"),
         pytest.param(CLOSED, "spr-student-1", "the vendor is disabled", id="a disabled vendor"),

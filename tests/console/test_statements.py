@@ -77,7 +77,7 @@ def test_the_table_of_schools_names_the_vendors_that_get_a_part(browser: Browser
 @pytest.mark.parametrize(
     ("email", "said"),
     [
-        pytest.param(OPEN, "the vendor has no grant of a school or district of the person", id="another district"),
+        pytest.param(OPEN, "the vendor has no grant where the person is", id="another district"),
         pytest.param(CLOSED, "the vendor is disabled", id="disabled"),
         pytest.param(SCOPED, "birth dates, sex, race and ethnicity", id="birth dates by a scope"),
     ],
