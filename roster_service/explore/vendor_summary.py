@@ -12,7 +12,7 @@ from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.districts import ACTIVE, SCHOOL
 from roster_service.accounts.parts import explain_nothing, list_received
 from roster_service.accounts.vendors import Vendor
-from roster_service.auth.access_log.reports import read_refused
+from roster_service.auth.access_log.reports import count_refused
 from roster_service.auth.scopes import make_content_rights
 from roster_service.db.tables import orgs, users, vendors, visible_orgs
 from roster_service.roster.visibility import VENDOR, Opened, record_is_open
@@ -57,5 +57,5 @@ def summarize_vendor(connection: sa.Connection, vendor: Vendor) -> VendorSummary
         lacks=[words for name, words in _ASKED_FOR.items() if name not in received] if received else [],
         nothing=None if received else explain_nothing(vendor),
         used=max(used, default=None),
-        refused=sum(row.requests for row in read_refused(connection, vendor.id, today)),
+        refused=count_refused(connection, vendor.id, today),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from roster_service.auth.access_log.causes import find_cause
 from roster_service.auth.access_log.writer import KEPT_ADDRESSES
 from roster_service.change_log.changes import order_rows
+from roster_service.db.instants import begin_day
 from roster_service.db.tables import (
     HASH_BYTES,
     NOBODY,
@@ -142,6 +143,15 @@ def sum_usage(connection: sa.Connection, since: date) -> list[UsageSum]:
 LATEST_HOURS = 24
 
 
+def count_refused(connection: sa.Connection, vendor_id: int | None, since: date) -> int:
+    """Returns the number of refused requests. `vendor_id`, `since`: as for `read_refused`."""
+    counters = refused_requests.c
+    counted = sa.select(sa.func.sum(counters.requests)).where(counters.hour >= begin_day(since, UTC))
+    if vendor_id is not None:
+        counted = counted.where(counters.vendor_id == vendor_id)
+    return int(connection.scalar(counted) or 0)
+
+
 def read_refused(
     connection: sa.Connection, vendor_id: int | None, since: date | None, request_id: str | None = None
 ) -> list[RefusedRow]:
@@ -177,7 +187,7 @@ def read_refused(
     if vendor_id is not None:
         rows = rows.where(counters.vendor_id == vendor_id)
     if since is not None:
-        rows = rows.where(counters.hour >= datetime.combine(since, time(), UTC))
+        rows = rows.where(counters.hour >= begin_day(since, UTC))
     if request_id is not None:
         rows = rows.where((counters.first_request_id == request_id) | (counters.last_request_id == request_id))
     return [

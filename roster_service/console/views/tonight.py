@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 
-from roster_service.auth.access_log.reports import read_refused, read_usage
+from roster_service.auth.access_log.reports import count_refused, read_usage
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
@@ -237,7 +237,7 @@ def _sum_vendors(visit: Visit) -> VendorsToday:
     return VendorsToday(
         vendors=len({row.vendor for row in rows}),
         requests=sum(row.requests for row in rows),
-        refused=sum(row.requests for row in read_refused(visit.connection, None, today)),
+        refused=count_refused(visit.connection, None, today),
         failed=sum(row.requests for row in rows if row.status == "5xx"),
     )
 
