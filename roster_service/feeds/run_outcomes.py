@@ -134,6 +134,6 @@ def find_rejected_percent(files: Iterable[Mapping[str, Any]]) -> float:
 
 
 def needs_person(word: str, rejected_percent: float, most: int) -> bool:
-    """Returns whether a person must act on a run with this outcome. `rejected_percent`: of `find_rejected_percent`;
-    `most`: the share that is no task yet, of the settings."""
+    """Returns whether a person must act on a run with this outcome, as long as it is the latest of its feed.
+    `rejected_percent`: of `find_rejected_percent`; `most`: the share that is no task yet, of the settings."""
     return OUTCOMES[word].colour == Colour.BAD or (word == PARTIAL and rejected_percent > most)

@@ -20,7 +20,7 @@ from roster_service.db.instants import find_today
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import FeedState, Pause, make_pause
-from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_percent
+from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_percent, needs_person
 from roster_service.feeds.sync_lock import LockedError, try_sync_lock
 from roster_service.settings import Settings
 from sync_scripts.applying.writes import TABLES, make_missing_indexes
@@ -177,8 +177,8 @@ def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
     report = load(sync.engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
     code, ended = choose_exit_code(report), report.to_json()
     sync.notify({**ended, "exit": code})
-    is_worse = not report.is_partial or find_rejected_percent(ended["files"]) > sync.settings.rejected_percent
-    outcome = ended["outcome"] if is_worse else DONE
+    needs = needs_person(ended["outcome"], find_rejected_percent(ended["files"]), sync.settings.rejected_percent)
+    outcome = DONE if report.is_partial and not needs else ended["outcome"]
     _announce_change(sync, feed, outcome, ended["message"])
     return code
 

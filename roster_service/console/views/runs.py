@@ -106,7 +106,8 @@ class RunPage:
     """A run. `steps`: all of them, with their seconds; `now`: those of the run that applies it, or takes it back, while
     that is under way, and `by`: its number; `before`: the number of the last good run before it; `compared`:
     with that run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are
-    stored; `missing`: why the others are not; `needs`: whether a person must act on it; `decision`: on a held run;
+    stored; `missing`: why the others are not; `needs`: whether a person must act on it, or had to before a later run;
+    `decision`: on a held run;
     `undo`: what taking it back would do, None for a run that changed nothing; `undone_by`: the run that has done so;
     `undoing`: the undo that was started last; `is_live`: whether the page changes by itself."""
 
