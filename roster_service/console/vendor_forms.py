@@ -19,7 +19,7 @@ class Card:
     """Credentials, which are shown once: `client_id` and `client_secret`, or `api_key` and `password`. `origin`: the
     address of the service, and `is_public`: whether a setting says it; `tried`: the scope of the example call, and
     `paths`: the root of the paths that it opens; `roots`: by version of the scopes, the root of its paths;
-    `has_ended_others`: whether every earlier secret has ended for it."""
+    `has_ended_others`: whether every earlier secret or key has ended for it."""
 
     vendor: Vendor
     origin: str
@@ -49,7 +49,9 @@ def read_grace(sent: Submission) -> timedelta:
     return timedelta(hours=int(given))
 
 
-def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials, *, has_ended_others: bool) -> Shown:
+def show_secret(
+    sent: Submission, vendor: Vendor, made: clients.Credentials, *, has_ended_others: bool = False
+) -> Shown:
     # Of the newest version.
     version, tried = next(
         (version, scope)
@@ -77,7 +79,23 @@ def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials, *, 
     return Shown("card", f"Credentials of {vendor.name}", card)
 
 
-def show_key(sent: Submission, vendor: Vendor, title: str, api_key: str, password: str | None) -> Shown:
+def show_key(
+    sent: Submission,
+    vendor: Vendor,
+    title: str,
+    api_key: str,
+    password: str | None,
+    *,
+    has_ended_others: bool = False,
+) -> Shown:
     is_public = sent.settings.public_url is not None
-    card = Card(vendor, sent.tools.service_url, is_public, TOKEN_PATH, api_key=api_key, password=password)
+    card = Card(
+        vendor,
+        sent.tools.service_url,
+        is_public,
+        TOKEN_PATH,
+        api_key=api_key,
+        password=password,
+        has_ended_others=has_ended_others,
+    )
     return Shown("card", title, card)

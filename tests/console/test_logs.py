@@ -152,7 +152,11 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     assert 'href="#refused">2 refused today</a> (UTC)' in page
     assert "2 refused today (UTC).\nThe last one, at " in page
     refused = "3 requests were refused; wrong secrets and unknown callers count, too."
-    assert f"No vendor has sent a request with a valid token or key today (UTC). {refused}" in owner.get("").text
+    first = owner.get("").text
+    assert f"No vendor has sent a request with a valid token or key today (UTC). {refused}" in first
+    usage = owner.get("/disclosures/usage").text
+    assert "No vendor has sent a request with a valid token or key in these days." in usage
+    assert 'href="/console/disclosures/usage#refused">Usage by vendor' in first
     assert "from 127.0.0.1: the secret or password of tests was wrong or missing. Make a new secret" in page
     request_id = re.search('id" title="([^"]+)">', page.partition('id="refused"')[2])
     assert request_id is not None

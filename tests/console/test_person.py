@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,15 @@ def test_a_person_who_left_is_known_by_the_log_alone(console: Console) -> None:
         assert "both@vendors.example was shown names, usernames and grades" in page
         assert "What each vendor sees" not in page
         assert ("Hide" in page) == (role is OperatorRole.OWNER)
+
+
+def test_without_vendors_no_sentence_leads_to_a_table(make_console: Callable[..., Console]) -> None:
+    console = make_console()
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM vendors"))
+    page = read(console.log_in().get(f"/records/{PUPIL}").text)
+    assert ("There is no vendor yet" in page, "No rejected row that is stored names" in page) == (True, True)
+    assert "in the table" not in page
 
 
 def test_the_page_says_why_a_person_is_missing(console: Console, browser: Browser, export: Path) -> None:

@@ -17,6 +17,7 @@ from roster_service.accounts.secret_links import LINK_PATH, use_link
 from roster_service.auth.credentials.secrets import hash_secret
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import changes, oauth_clients
+from tests.actors import TESTER
 from tests.console.conftest import Browser, Console
 from tests.console.test_statements import read
 
@@ -198,6 +199,15 @@ def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> Non
     assert ended not in browser.send(f"/vendors/{number}/secret", client=client_id, grace="24", reason="yearly").text
     [new] = set(re.findall(r"secret-[\w-]{43}", shown.text))
     assert (ask_token(console, client_id, secret), ask_token(console, client_id, new)) == (401, 200)
+
+
+def test_leaked_keys_end_at_once(console: Console, browser: Browser) -> None:
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "keys@wizard.example", "Keys")
+        number = vendors.find_vendor(connection, "keys@wizard.example").id
+    ended = "Every earlier key of the vendor has ended, with all its tokens."
+    said = {grace: ended in browser.send(f"/vendors/{number}/key", grace=grace).text for grace in ("24", "0")}
+    assert said == {"24": False, "0": True}
 
 
 def test_a_viewer_makes_no_vendor(console: Console) -> None:

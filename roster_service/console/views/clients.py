@@ -23,7 +23,7 @@ def add_client(sent: Submission) -> Outcome:
     with sent.change() as connection:
         vendor = find_vendor(sent)
         made = clients.add_client(connection, sent.actor, vendor.email, name, _read_scopes(sent))
-    return show_secret(sent, vendor, made, has_ended_others=False)
+    return show_secret(sent, vendor, made)
 
 
 def set_scopes(sent: Submission) -> Outcome:

@@ -201,8 +201,10 @@ def rotate_key(sent: Submission) -> Outcome:
     """Gives a vendor a new API key, and shows it."""
     with sent.change() as connection:
         vendor = find_vendor(sent)
-        made = vendors.replace_key(connection, sent.actor, vendor.email, read_grace(sent))
-    return show_key(sent, vendor, f"A new API key of {vendor.name}", made.api_key, None)
+        grace = read_grace(sent)
+        made = vendors.replace_key(connection, sent.actor, vendor.email, grace)
+    title = f"A new API key of {vendor.name}"
+    return show_key(sent, vendor, title, made.api_key, None, has_ended_others=not grace)
 
 
 SCREENS = (Screen("vendor", "/vendors/<int:vendor>", "Vendor", OperatorRole.VIEWER, read_vendor, None, None),)
