@@ -225,8 +225,13 @@ def test_a_new_key_goes_on_with_the_old_token(served: Served, client: VendorClie
     assert client.students(renewed, token, BODY).status == 200
 
 
-def test_a_retired_signing_key_ends_its_tokens_at_once(served: Served, client: VendorClient, account: Account) -> None:
+def test_a_retired_signing_key_ends_its_tokens_at_once(
+    served: Served, client: VendorClient, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the new key's tokens are good at once, however short ago the service read the keys."""
+    monkeypatch.setattr(KeyRing, "pause", 3600.0)
     token = client.token(account)
+    assert client.students(account, token, BODY).status == 200
     with served.engine.begin() as connection:
         kept = add_signing_key(connection, SECRET_KEY)
         connection.execute(sa.text("UPDATE signing_keys SET retired_at = now() WHERE key_id <> :kept"), {"kept": kept})

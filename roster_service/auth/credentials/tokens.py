@@ -160,7 +160,7 @@ def read_access_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
 
 def _find_key(unverified: Any, keys: KeyRing) -> RSAKey:
     key_id = unverified.headers().get("kid")
-    key = keys.find_public(key_id) if isinstance(key_id, str) else None
+    key = keys.find_public(key_id, is_live=False) if isinstance(key_id, str) else None
     if key is None:
         raise ValueError("no such key")
     return key
@@ -275,7 +275,8 @@ def require_permission_token(token: str, holder: KeyHolder, keys: KeyRing, *, is
 def _find_live_key(unverified: Any, holder: KeyHolder, keys: KeyRing) -> RSAKey:
     key_id = unverified.headers().get("kid")
     # The cache of the key ring may hold retired keys; the ids of the valid ones were read with the holder.
-    key = keys.find_public(key_id) if isinstance(key_id, str) and key_id in holder.live_keys else None
+    is_live = isinstance(key_id, str) and key_id in holder.live_keys
+    key = keys.find_public(key_id, is_live=True) if is_live else None
     if key is None:
         raise ValueError("no such key")
     return key
