@@ -55,7 +55,10 @@ def test_an_old_token_counts_until_its_key_is_retired_in_every_worker(
         assert read_ids(worker) == {old_key, new_key}
     # Both have the old key in mind by now.
     with first.engine.begin() as connection:
-        connection.execute(sa.text("UPDATE signing_keys SET retired_at = now() WHERE key_id = :key"), {"key": old_key})
+        connection.execute(
+            sa.text("UPDATE signing_keys SET retired_at = now() - interval '1 second' WHERE key_id = :key"),
+            {"key": old_key},
+        )
     for worker in workers:
         assert [ask(worker.client, version, token) for token in (old_token, new_token)] == [401, 200]
         assert read_ids(worker) == {new_key}

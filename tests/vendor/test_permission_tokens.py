@@ -234,7 +234,10 @@ def test_a_retired_signing_key_ends_its_tokens_at_once(
     assert client.students(account, token, BODY).status == 200
     with served.engine.begin() as connection:
         kept = add_signing_key(connection, SECRET_KEY)
-        connection.execute(sa.text("UPDATE signing_keys SET retired_at = now() WHERE key_id <> :kept"), {"kept": kept})
+        connection.execute(
+            sa.text("UPDATE signing_keys SET retired_at = now() - interval '1 second' WHERE key_id <> :kept"),
+            {"kept": kept},
+        )
     assert client.students(account, token, BODY).outcome == (401, "invalid-token")
     assert client.students(account, client.token(account), BODY).status == 200
 

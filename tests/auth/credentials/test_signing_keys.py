@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 import sqlalchemy as sa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateNumbers, generate_private_key
@@ -78,7 +80,11 @@ def test_a_retired_key_neither_signs_nor_verifies(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         old = add_signing_key(connection, SECRET)
         add_signing_key(connection, SECRET)
-        connection.execute(signing_keys.update().where(signing_keys.c.key_id == old).values(retired_at=sa.func.now()))
+        connection.execute(
+            signing_keys.update()
+            .where(signing_keys.c.key_id == old)
+            .values(retired_at=sa.func.now() - timedelta(seconds=1))
+        )
     ring = KeyRing(engine, SECRET)
     assert ring.find_public(old, is_live=False) is None
     assert old not in ring.read_public()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ def test_a_remembered_token_ends_with_its_key(desk: Desk, engine: sa.Engine) -> 
     token = desk.sign()
     desk.reader.read(token)
     with engine.begin() as connection:
-        connection.execute(signing_keys.update().values(retired_at=sa.func.now()))
+        connection.execute(signing_keys.update().values(retired_at=sa.func.now() - timedelta(seconds=1)))
     desk.ring.read_public()
     with pytest.raises(RefusedRequestError):
         desk.reader.read(token)
