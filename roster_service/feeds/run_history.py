@@ -186,6 +186,15 @@ def list_good_runs_before(connection: sa.Connection, run: int, count: int) -> Se
     return [_make_finished(row) for row in connection.execute(good.order_by(sync_runs.c.id.desc()).limit(count))]
 
 
+def find_good_run_after(connection: sa.Connection, run: int) -> int | None:
+    """Returns the latest run of the feed of `run` after it after which the roster was that of the export; None: none
+    was."""
+    own = sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
+    good = sa.select(sa.func.max(sync_runs.c.id)).where(sync_runs.c.feed_id == own, sync_runs.c.id > run, *_GOOD)
+    found: int | None = connection.scalar(good)
+    return found
+
+
 def explain_shrunk(files: Sequence[ReadFile], good: Sequence[FinishedRun]) -> Iterator[str]:
     """Yields a sentence for each file of an export that has a fifth less rows than before, or that is not there any
     more. `files`: of the run; `good`: the good runs before it, the latest first; one that did not read a file found it

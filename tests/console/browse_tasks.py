@@ -242,7 +242,7 @@ def add_vendor(page: Page, order: Order, name: str) -> None:
     page.fill("#email", f"{name}@vendors.example")
     page.check("input[value=students]")
     page.click("text=Save, and show what to send")
-    page.click("text=To the vendor")
+    page.click("a:has-text('To the vendor')")
 
 
 def do_upload(browser: Browser, order: Order) -> None:

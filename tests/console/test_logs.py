@@ -129,8 +129,8 @@ def test_settings_are_shown_without_secrets(owner: Browser) -> None:
     assert is_default == sorted(is_default)
     lights = {it["name"]: it["word"] for it in owner.get("/system.json").json["lights"]}
     asking = [name.lower() for name, word in lights.items() if word == "look"]
-    assert f"{len(asking)} of {len(lights)} lights" in page
-    assert f"for a look: {', '.join(asking)}." in page
+    things = "1 thing needs" if len(asking) == 1 else f"{len(asking)} things need"
+    assert f"{things} a look: {', '.join(asking)}." in page
     assert lights["Address"] == "look"
 
 

@@ -210,4 +210,13 @@ def test_an_interrupted_run_says_so(console: Console, browser: Browser, under_wa
     shown = read(browser, f"/runs/{dead}")
     assert (shown["run"]["outcome"], shown["is_live"]) == ("interrupted", False)
     words = "<bdi>Its process ended before the run; nothing was changed</bdi>. Load the export again."
-    assert words in browser.get(f"/runs/{dead}").text
+    page = browser.get(f"/runs/{dead}").text
+    assert words in page
+    assert 'class="lead needs"' in page
+    with console.engine.begin() as connection:
+        ended = {"started_at": sa.func.now(), "outcome": "done", "counts": {"users": {"added": 1}}, "seconds": {}}
+        good = sa.insert(sync_runs).values(feed_id=feed_id, format="x", source="x", **ended)
+        later = connection.scalar(good.returning(sync_runs.c.id))
+    page = " ".join(re.sub("<[^>]*>", "", browser.get(f"/runs/{dead}").text).split())
+    assert f"nothing was changed. It is over: run {later} has loaded an export of the feed since." in page
+    assert "Load the export again" not in page

@@ -61,7 +61,10 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     email = "reader@wizard.example"
-    _, link = add(browser, email)
+    letter, link = add(browser, email)
+    assert (
+        re.search(r"It sees [^.]*Shelbyville[^.]*, without e-mail addresses, birth dates\.", read(letter)) is not None
+    )
     with console.engine.connect() as connection:
         vendor = vendors.find_vendor(connection, email)
     assert {(it.district_id, it.school_id) for it in vendor.grants} == {

@@ -28,6 +28,7 @@ from roster_service.feeds.run_history import (
     RunDetails,
     count_live,
     explain_shrunk,
+    find_good_run_after,
     find_run,
     list_good_runs_before,
     list_run_page,
@@ -106,10 +107,10 @@ class RunPage:
     """A run. `steps`: all of them, with their seconds; `now`: those of the run that applies it, or takes it back, while
     that is under way, and `by`: its number; `before`: the number of the last good run before it; `compared`:
     with that run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are
-    stored; `missing`: why the others are not; `needs`: whether a person must act on it, or had to before a later run;
-    `decision`: on a held run;
-    `undo`: what taking it back would do, None for a run that changed nothing; `undone_by`: the run that has done so;
-    `undoing`: the undo that was started last; `is_live`: whether the page changes by itself."""
+    stored; `missing`: why the others are not; `later`: the latest good run of the feed after this one; `needs`: whether
+    a person must act on it, or had to before that run; `decision`: on a held run; `undo`: what taking it back would
+    do, None for a run that changed nothing; `undone_by`: the run that has done so; `undoing`: the undo that was started
+    last; `is_live`: whether the page changes by itself."""
 
     run: RunDetails
     steps: Sequence[Progress]
@@ -120,6 +121,7 @@ class RunPage:
     shrunk: Sequence[str]
     stored: int
     missing: str
+    later: int | None
     needs: bool
     decision: Decision
     undo: Undo | None
@@ -200,6 +202,7 @@ def read_run(visit: Visit) -> RunPage:
         list(explain_shrunk(run.files, good)),
         stored,
         explain_missing(run.rejected, stored),
+        find_good_run_after(connection, number),
         needs_person(
             run.outcome,
             find_rejected_percent(map(dataclasses.asdict, run.files)),

@@ -21,6 +21,7 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.rule_forms import RuleForm, Values, make_rule_form, read_preview, read_rules
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, show_key
+from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.views.clients import find_client
 from roster_service.console.visit import Again, Outcome, Shown, Submission, Visit
 from roster_service.errors import CommandError
@@ -68,7 +69,8 @@ class Wizard:
 @dataclass(frozen=True)
 class Letter:
     """What to send to a vendor. `link`: with which it makes the secret itself, within `days`; `is_public`: whether a
-    setting says the address of the service; `held`: as in `Wizard`, if nothing is granted yet."""
+    setting says the address of the service; `districts`: what the vendor may see; `withheld`: the words for the parts
+    of people that it does not get; `held`: as in `Wizard`, if nothing is granted yet."""
 
     vendor: Vendor
     client: str
@@ -77,6 +79,8 @@ class Letter:
     days: int
     origin: str
     is_public: bool
+    districts: Sequence[DistrictAccess]
+    withheld: Sequence[str]
     held: Sequence[tuple[str, int]]
 
 
@@ -173,6 +177,7 @@ def _show_letter(
     token = make_link(connection, sent.actor, client_id)
     listed = vendor or vendors.find_vendor(connection, clients.find_listed_client(connection, client_id).vendor)
     origin = sent.tools.service_url
+    withheld = read_withheld_default(connection) if listed.own_withheld is None else listed.own_withheld
     letter = Letter(
         vendor=listed,
         client=name,
@@ -181,6 +186,8 @@ def _show_letter(
         days=DAYS,
         origin=origin,
         is_public=sent.settings.public_url is not None,
+        districts=list_district_access(connection, listed),
+        withheld=[part.words for part in PARTS.values() if part.fields and set(withheld).issuperset(part.fields)],
         held=[] if listed.grants else list_held_first_loads(connection, sent.settings.time_zone),
     )
     return Shown("letter", f"What to send to {listed.name}", letter)
