@@ -17,6 +17,7 @@ from roster_service.accounts.vendors import end_vendor_grants, invalidate_tokens
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import (
+    CText,
     CTexts,
     classes,
     enrollments,
@@ -26,9 +27,9 @@ from roster_service.db.tables import (
     users,
     vendor_grants,
     vendors,
+    visibility_labels,
 )
 from roster_service.errors import CommandError
-from roster_service.roster.visibility import has_row
 from roster_service.roster.vocabulary import GRADES
 
 DISTRICT, SCHOOL, ACTIVE, STUDENT = "district", "school", "active", "student"
@@ -140,23 +141,30 @@ def count_schools(connection: sa.Connection) -> dict[str, int]:
 
 def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple[str, str, int]]:
     """Lists the active schools of a district by name: sourcedId, name, number of active students with a role there."""
-    students = sa.select(user_roles.c.org_id, sa.func.count(sa.distinct(user_roles.c.user_id)).label("students"))
-    students = students.where(*_are_students(district_id)).group_by(user_roles.c.org_id)
-    found = students.subquery()
+    labels = _select_student_labels(district_id, None).subquery()
+    numbers = (
+        sa.select(labels.c.student_orgs, sa.func.count().label("students"))
+        .join(users, users.c.label_id == labels.c.id)
+        .where(users.c.status == ACTIVE)
+        .group_by(labels.c.id, labels.c.student_orgs)
+        .subquery()
+    )
+    org_id = sa.func.unnest(numbers.c.student_orgs, type_=CText).label("org_id")
+    at_orgs = sa.select(org_id, numbers.c.students).subquery()
+    found = sa.select(at_orgs.c.org_id, sa.func.sum(at_orgs.c.students).label("students"))
+    by_org = found.group_by(at_orgs.c.org_id).subquery()
     rows = (
-        sa.select(orgs.c.sourced_id, orgs.c.name, sa.func.coalesce(found.c.students, 0))
-        .outerjoin(found, found.c.org_id == orgs.c.sourced_id)
+        sa.select(orgs.c.sourced_id, orgs.c.name, sa.func.coalesce(by_org.c.students, 0))
+        .outerjoin(by_org, by_org.c.org_id == orgs.c.sourced_id)
         .where(orgs.c.type == SCHOOL, orgs.c.district_id == district_id, orgs.c.status == ACTIVE)
         .order_by(orgs.c.name, orgs.c.sourced_id)
     )
-    return [(key, name, number) for key, name, number in connection.execute(rows)]
+    return [(key, name, int(number)) for key, name, number in connection.execute(rows)]
 
 
 def count_students(connection: sa.Connection, district_id: str, schools: Sequence[str] | None) -> int:
     """Returns the number of active students with a role at these schools of a district, or at any org of it (None)."""
-    counted = sa.select(sa.func.count(sa.distinct(user_roles.c.user_id))).where(*_are_students(district_id))
-    if schools is not None:
-        counted = counted.where(user_roles.c.org_id == sa.any_(sa.literal(list(schools), CTexts)))
+    counted = sa.select(sa.func.count()).select_from(users).where(*_are_students(district_id, schools))
     return connection.scalar(counted) or 0
 
 
@@ -165,9 +173,7 @@ def list_grades(connection: sa.Connection, district_id: str | None, schools: Seq
     of all users without a district. The codes of CEDS are in their order, before other texts."""
     lists = sa.select(users.c.grades).where(users.c.status == ACTIVE).distinct()
     if district_id is not None:
-        at_schools = [user_roles.c.org_id.in_(schools)] if schools else []
-        held = sa.select(user_roles.c.user_id).where(*_are_students(district_id), *at_schools)
-        lists = lists.where(users.c.sourced_id.in_(held))
+        lists = lists.where(*_are_students(district_id, schools or None))
     codes = {code for found in connection.scalars(lists) for code in found or ()}
     order = {code: number for number, code in enumerate(GRADES.words)}
     return sorted(codes, key=lambda code: (order.get(code, len(order)), code))
@@ -187,15 +193,22 @@ def list_subjects(connection: sa.Connection, district_id: str | None, schools: S
     return sorted(connection.scalars(found))
 
 
-def _are_students(district_id: str) -> tuple[sa.ColumnElement[bool], ...]:
-    """The conditions that a row of `user_roles` is that of an active student at an org of a district."""
-    org, person = orgs.alias(), users.alias()
-    # As an array: the index on (org_id, role, user_id) then has all that is asked. And few users are not active.
-    own = sa.func.array(
-        sa.select(org.c.sourced_id).where(org.c.district_id == district_id).scalar_subquery(), type_=CTexts
+def _select_student_labels(district_id: str, schools: Sequence[str] | None) -> sa.Select[Any]:
+    """Selects the labels of the users who are students at one of these schools of a district, or at any org of it
+    (None). Thousands of students have the same label, which names the orgs of their roles."""
+    own = sa.select(orgs.c.sourced_id).where(orgs.c.district_id == district_id)
+    if schools is not None:
+        own = own.where(orgs.c.sourced_id.in_(schools))
+    at = sa.func.array(own.scalar_subquery(), type_=CTexts)
+    return sa.select(visibility_labels.c.id, visibility_labels.c.student_orgs).where(
+        visibility_labels.c.student_orgs.bool_op("&&")(at)
     )
-    is_gone = has_row(person, person.c.sourced_id == user_roles.c.user_id, person.c.status != ACTIVE)
-    return user_roles.c.org_id == sa.any_(own), user_roles.c.role == STUDENT, ~is_gone
+
+
+def _are_students(district_id: str, schools: Sequence[str] | None) -> tuple[sa.ColumnElement[bool], ...]:
+    """The conditions that a user is an active student at one of these schools of a district, or at any org of it."""
+    labels = _select_student_labels(district_id, schools)
+    return users.c.status == ACTIVE, users.c.label_id.in_(labels.with_only_columns(visibility_labels.c.id))
 
 
 def _count(
