@@ -7,17 +7,17 @@ different ids; they have its identifier in common.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.accounts.vendors import end_vendor_grants, invalidate_tokens
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import (
-    CText,
     CTexts,
     classes,
     enrollments,
@@ -126,7 +126,7 @@ def list_named_districts(connection: sa.Connection) -> list[DistrictName]:
     def describe(row: Any) -> str:
         if names[row.name] == 1:
             return str(row.name)
-        students = count_students(connection, row.sourced_id, None)
+        students = read_students(connection, row.sourced_id).count_at(None)
         return f"{row.name} ({row.identifier or row.sourced_id}, feed {row.feed}, {students:,} students)"
 
     return [DistrictName(row.sourced_id, describe(row), schools.get(row.sourced_id, 0)) for row in found]
@@ -139,44 +139,72 @@ def count_schools(connection: sa.Connection) -> dict[str, int]:
     return schools
 
 
-def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple[str, str, int]]:
-    """Lists the active schools of a district by name: sourcedId, name, number of active students with a role there."""
-    labels = _select_student_labels(district_id, None).subquery()
-    numbers = (
-        sa.select(labels.c.student_orgs, sa.func.count().label("students"))
-        .join(users, users.c.label_id == labels.c.id)
-        .where(users.c.status == ACTIVE)
-        .group_by(labels.c.id, labels.c.student_orgs)
+@dataclass(frozen=True)
+class Students:
+    """The active students of a district. `alike`: (orgs at which they are students, grades, how many they are); an org
+    may lie in another district of the feed."""
+
+    alike: Sequence[tuple[Sequence[str], Sequence[str], int]]
+
+    def count_at(self, schools: Sequence[str] | None) -> int:
+        """Returns how many have a role at one of these schools, or at any org of the district (None)."""
+        return sum(number for _, number in self._choose(schools))
+
+    def count_by_org(self) -> Counter[str]:
+        """Returns how many have a role at each org."""
+        found: Counter[str] = Counter()
+        for held, _, number in self.alike:
+            found.update(dict.fromkeys(held, number))
+        return found
+
+    def list_grades(self, schools: Sequence[str] | None) -> list[str]:
+        """Lists the grades of those with a role at one of these schools, or at any org of the district (None)."""
+        return sort_grades(code for grades, _ in self._choose(schools) for code in grades)
+
+    def _choose(self, schools: Sequence[str] | None) -> Iterator[tuple[Sequence[str], int]]:
+        for held, grades, number in self.alike:
+            if schools is None or not set(schools).isdisjoint(held):
+                yield grades, number
+
+
+def read_students(connection: sa.Connection, district_id: str) -> Students:
+    """Reads the active students of a district."""
+    own = sa.select(orgs.c.sourced_id).where(orgs.c.district_id == district_id)
+    # Thousands of students have the same label, which names the orgs of their roles.
+    labels = sa.select(visibility_labels.c.id).where(
+        visibility_labels.c.student_orgs.bool_op("&&")(sa.func.array(own.scalar_subquery(), type_=CTexts))
+    )
+    # As an array: a join would look each student up.
+    is_student = users.c.label_id == sa.any_(sa.func.array(labels.scalar_subquery(), type_=ARRAY(sa.Integer)))
+    counted = (
+        sa.select(users.c.label_id, users.c.grades, sa.func.count().label("students"))
+        .where(users.c.status == ACTIVE, is_student)
+        .group_by(users.c.label_id, users.c.grades)
         .subquery()
     )
-    org_id = sa.func.unnest(numbers.c.student_orgs, type_=CText).label("org_id")
-    at_orgs = sa.select(org_id, numbers.c.students).subquery()
-    found = sa.select(at_orgs.c.org_id, sa.func.sum(at_orgs.c.students).label("students"))
-    by_org = found.group_by(at_orgs.c.org_id).subquery()
-    rows = (
-        sa.select(orgs.c.sourced_id, orgs.c.name, sa.func.coalesce(by_org.c.students, 0))
-        .outerjoin(by_org, by_org.c.org_id == orgs.c.sourced_id)
-        .where(orgs.c.type == SCHOOL, orgs.c.district_id == district_id, orgs.c.status == ACTIVE)
-        .order_by(orgs.c.name, orgs.c.sourced_id)
+    rows = sa.select(visibility_labels.c.student_orgs, counted.c.grades, counted.c.students).join(
+        counted, counted.c.label_id == visibility_labels.c.id
     )
-    return [(key, name, int(number)) for key, name, number in connection.execute(rows)]
+    return Students([(held, grades or (), number) for held, grades, number in connection.execute(rows)])
 
 
-def count_students(connection: sa.Connection, district_id: str, schools: Sequence[str] | None) -> int:
-    """Returns the number of active students with a role at these schools of a district, or at any org of it (None)."""
-    counted = sa.select(sa.func.count()).select_from(users).where(*_are_students(district_id, schools))
-    return connection.scalar(counted) or 0
+def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple[str, str]]:
+    """Lists the active schools of a district by name: sourcedId, name."""
+    own = (orgs.c.type == SCHOOL, orgs.c.district_id == district_id, orgs.c.status == ACTIVE)
+    rows = sa.select(orgs.c.sourced_id, orgs.c.name).where(*own).order_by(orgs.c.name, orgs.c.sourced_id)
+    return [(key, name) for key, name in connection.execute(rows)]
 
 
-def list_grades(connection: sa.Connection, district_id: str | None, schools: Sequence[str]) -> list[str]:
-    """Lists the grades of the active students with a role at these schools of a district, or at any org of it (none);
-    of all users without a district. The codes of CEDS are in their order, before other texts."""
+def list_all_grades(connection: sa.Connection) -> list[str]:
+    """Lists the grades of all active users."""
     lists = sa.select(users.c.grades).where(users.c.status == ACTIVE).distinct()
-    if district_id is not None:
-        lists = lists.where(*_are_students(district_id, schools or None))
-    codes = {code for found in connection.scalars(lists) for code in found or ()}
+    return sort_grades(code for found in connection.scalars(lists) for code in found or ())
+
+
+def sort_grades(codes: Iterable[str]) -> list[str]:
+    """Returns the grades, each once: the codes of CEDS in their order, before other texts."""
     order = {code: number for number, code in enumerate(GRADES.words)}
-    return sorted(codes, key=lambda code: (order.get(code, len(order)), code))
+    return sorted(set(codes), key=lambda code: (order.get(code, len(order)), code))
 
 
 def list_subjects(connection: sa.Connection, district_id: str | None, schools: Sequence[str], most: int) -> list[str]:
@@ -191,24 +219,6 @@ def list_subjects(connection: sa.Connection, district_id: str | None, schools: S
     named = sa.select(subject.label("name")).where(*own).subquery()
     found = sa.select(named.c.name).group_by(named.c.name).order_by(sa.func.count().desc(), named.c.name).limit(most)
     return sorted(connection.scalars(found))
-
-
-def _select_student_labels(district_id: str, schools: Sequence[str] | None) -> sa.Select[Any]:
-    """Selects the labels of the users who are students at one of these schools of a district, or at any org of it
-    (None). Thousands of students have the same label, which names the orgs of their roles."""
-    own = sa.select(orgs.c.sourced_id).where(orgs.c.district_id == district_id)
-    if schools is not None:
-        own = own.where(orgs.c.sourced_id.in_(schools))
-    at = sa.func.array(own.scalar_subquery(), type_=CTexts)
-    return sa.select(visibility_labels.c.id, visibility_labels.c.student_orgs).where(
-        visibility_labels.c.student_orgs.bool_op("&&")(at)
-    )
-
-
-def _are_students(district_id: str, schools: Sequence[str] | None) -> tuple[sa.ColumnElement[bool], ...]:
-    """The conditions that a user is an active student at one of these schools of a district, or at any org of it."""
-    labels = _select_student_labels(district_id, schools)
-    return users.c.status == ACTIVE, users.c.label_id.in_(labels.with_only_columns(visibility_labels.c.id))
 
 
 def _count(

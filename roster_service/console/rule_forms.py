@@ -8,7 +8,7 @@ from typing import Protocol
 
 import sqlalchemy as sa
 
-from roster_service.accounts.districts import list_grades, list_subjects
+from roster_service.accounts.districts import list_subjects
 from roster_service.accounts.vendor_rights import preview_grants
 from roster_service.accounts.vendors import Grant
 from roster_service.console.visit import Tools
@@ -77,10 +77,15 @@ def _choose(given: Values, name: str, parts: Mapping[str, str]) -> str | None:
 
 
 def make_rule_form(
-    connection: sa.Connection, given: Values, present: Rules | None, district_id: str | None, schools: Sequence[str]
+    connection: sa.Connection,
+    given: Values,
+    present: Rules | None,
+    known: Sequence[str],
+    district_id: str | None,
+    schools: Sequence[str],
 ) -> RuleForm:
     """Returns the form: with the values that are given, else those of the present rules. The boxes are of the grades
-    and subjects of these schools of a district, as `list_grades` takes them, and of what is checked."""
+    `known`, of the subjects of these schools of a district, as `list_subjects` takes them, and of what is checked."""
     if given.get("staff") is None:
         rules = present or EVERYTHING
         of_students, of_classes = read_parts(rules.students), read_parts(rules.classes)
@@ -100,7 +105,6 @@ def make_rule_form(
         students, shared = given.get("students") or "", given.get("classes") or ""
         staff, guardians = given.get("staff") or "", given.get("guardians") == "yes"
     narrows = bool(grades or subjects or title or students or shared or staff != Staff.ALL or not guardians)
-    known = list_grades(connection, district_id, schools)
     taught = list_subjects(connection, district_id, schools, MOST_SUBJECTS)
     return RuleForm(
         _make_boxes(known, grades, lambda code: name_grades([code])),

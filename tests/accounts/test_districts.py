@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts.districts import count_students, list_grades, list_school_names
+from roster_service.accounts.districts import list_all_grades, list_school_names, read_students
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.postgres.loaded import EXPORTS, load_districts
@@ -50,18 +50,22 @@ def test_students_and_grades_are_what_plain_sql_counts(changed: sa.Engine) -> No
             return list(connection.scalars(sa.text(STUDENTS.format(what=what)), values))
 
         for district in ("spr-district", "shv-district"):
-            schools = list_school_names(connection, district)
-            names = [school for school, _, _ in schools]
-            assert names
-            assert [number for _, _, number in schools] == [
-                *chain.from_iterable(ask("count(DISTINCT u.sourced_id)", (name,)) for name in names)
+            students = read_students(connection, district)
+            schools = [school for school, _ in list_school_names(connection, district)]
+            assert schools
+            assert [[students.count_by_org()[school]] for school in schools] == [
+                ask("count(DISTINCT u.sourced_id)", (school,)) for school in schools
             ]
-            for size in range(len(names) + 1):
-                for at in combinations(names, size):
-                    assert [count_students(connection, district, at)] == ask("count(DISTINCT u.sourced_id)", at), at
-                    grades = ask("DISTINCT unnest(u.grades)", at or None)
-                    assert sorted(list_grades(connection, district, at)) == sorted(map(str, grades)), at
-            assert [count_students(connection, district, None)] == ask("count(DISTINCT u.sourced_id)", None)
-        assert list_grades(connection, "spr-district", ())[-1] == "enriched"
+            for size in range(len(schools) + 1):
+                for at in combinations(schools, size):
+                    assert [students.count_at(at)] == ask("count(DISTINCT u.sourced_id)", at), at
+                    assert sorted(students.list_grades(at)) == sorted(map(str, ask("DISTINCT unnest(u.grades)", at))), (
+                        at
+                    )
+            assert [students.count_at(None)] == ask("count(DISTINCT u.sourced_id)", None)
+            assert sorted(students.list_grades(None)) == sorted(map(str, ask("DISTINCT unnest(u.grades)", None)))
+        assert read_students(connection, "spr-district").list_grades(None)[-1] == "enriched"
+        every = sa.text("SELECT DISTINCT unnest(grades) FROM users WHERE status = 'active'")
+        assert sorted(list_all_grades(connection)) == sorted(connection.scalars(every))
         left = sa.text("SELECT status FROM users WHERE sourced_id = 'spr-student-5'")
         assert connection.scalar(left) == "tobedeleted"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roster_service.accounts import vendor_rights
-from roster_service.accounts.districts import count_students, list_named_districts, list_school_names
+from roster_service.accounts.districts import list_named_districts, list_school_names, read_students
 from roster_service.accounts.vendors import Grant, Vendor, find_vendor_by_id
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
@@ -105,11 +105,17 @@ def read_choice(visit: Visit) -> Choice:
         chosen = {school_id for school_id in present if school_id}
     else:
         chosen = {*visit.lists("school")}
-    schools = [School(*row, checked=row[0] in chosen) for row in list_school_names(connection, district_id)]
+    of_district = read_students(connection, district_id)
+    numbers = of_district.count_by_org()
+    schools = [
+        School(sourced_id, name, numbers[sourced_id], checked=sourced_id in chosen)
+        for sourced_id, name in list_school_names(connection, district_id)
+    ]
     names = {district.sourcedId: district.words for district in list_named_districts(connection)}
     checked = [school.sourced_id for school in schools if school.checked] if extent == SOME else []
     places: list[str | None] = [None] if extent == WHOLE else [*checked]
-    form = make_rule_form(connection, visit, ruled[0] if ruled else None, district_id, checked)
+    grades = of_district.list_grades(checked or None)
+    form = make_rule_form(connection, visit, ruled[0] if ruled else None, grades, district_id, checked)
     rules, preview = ruled[0] if ruled else None, None
     problem = _CONTRADICTION if extent != SOME and chosen else None
     try:
@@ -124,8 +130,7 @@ def read_choice(visit: Visit) -> Choice:
     else:
         before = None if None in present else [school_id for school_id in present if school_id is not None]
         after = None if extent == WHOLE else checked
-        students = count_students(connection, district_id, after)
-        now = students if before == after else count_students(connection, district_id, before)
+        students, now = of_district.count_at(after), of_district.count_at(before)
     return Choice(
         vendor=vendor,
         district_id=district_id,

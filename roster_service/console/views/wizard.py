@@ -10,7 +10,13 @@ from datetime import tzinfo
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.accounts.districts import DistrictName, list_named_districts, list_school_names
+from roster_service.accounts.districts import (
+    DistrictName,
+    list_all_grades,
+    list_named_districts,
+    list_school_names,
+    read_students,
+)
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.secret_links import DAYS, LINK_PATH, make_link
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
@@ -101,7 +107,7 @@ def read_wizard(visit: Visit) -> Wizard:
             problem = str(error)
     return Wizard(
         districts=[
-            DistrictSchools(district, list_school_names(connection, district.sourcedId) if is_short else ())
+            DistrictSchools(district, _count_at_schools(connection, district.sourcedId) if is_short else ())
             for district in named
         ],
         held=list_held_first_loads(connection, visit.settings.time_zone),
@@ -111,11 +117,16 @@ def read_wizard(visit: Visit) -> Wizard:
         withheld=withheld,
         chosen={name: visit.lists(name) for name in ("flag", "district", "school")}
         | {"withhold": withheld if visit.get("staff") is None else visit.lists("withhold")},
-        rules=make_rule_form(connection, visit, None, None, ()),
+        rules=make_rule_form(connection, visit, None, list_all_grades(connection), None, ()),
         only=None if rules is None else rules.describe(),
         preview=preview,
         problem=problem,
     )
+
+
+def _count_at_schools(connection: sa.Connection, district_id: str) -> list[tuple[str, str, int]]:
+    numbers = read_students(connection, district_id).count_by_org()
+    return [(key, name, numbers[key]) for key, name in list_school_names(connection, district_id)]
 
 
 def list_held_first_loads(connection: sa.Connection, zone: tzinfo | None) -> list[tuple[str, int]]:
