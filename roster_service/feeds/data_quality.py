@@ -65,7 +65,8 @@ def read_findings(
         raise CommandError(f"there is no feed {feed}")
     if not ids:
         return []
-    found = sa.union_all(*(check.find(key) for key in ids.values())).subquery("found")
+    # By itself: for a few rows in order, PostgreSQL would look each record up until it has them, which may be never.
+    found = sa.union_all(*(check.find(key) for key in ids.values())).cte("found").prefix_with("MATERIALIZED")
     org = tables.orgs.alias()
     rows = (
         sa.select(found, feeds.c.name.label("feed"), org.c.name.label("school_name"))

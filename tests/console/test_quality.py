@@ -19,6 +19,7 @@ from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts
 from roster_service.feeds.data_quality import KEPT, NO_SCHOOL, read_findings, read_quality, store_counts
 from roster_service.feeds.quality_checks import CHECKS
 from roster_service.feeds.run_history import TYPES
+from roster_service.roster.labels import label_unlabelled
 from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT, TEXTS, add_people
 from tests.console.test_statements import read
@@ -26,7 +27,6 @@ from tests.console.test_statements import read
 EVERYTHING = (0, 10**6)
 # What a sync would not leave behind, and what an export may have.
 BREAKAGES = (
-    "DELETE FROM user_roles WHERE user_id IN ('spr-student-2', 'shv-student-4')",
     "UPDATE enrollments SET status = 'tobedeleted' WHERE class_id = 'spr-class-math3-a' AND role = 'teacher'",
     "UPDATE enrollments SET status = 'tobedeleted' WHERE class_id = 'shv-class-bio-n' AND role = 'student'",
     "UPDATE enrollments SET status = 'tobedeleted' WHERE user_id = 'spr-student-3'",
@@ -46,12 +46,21 @@ BREAKAGES = (
 Key = tuple[str, str]
 
 
+def take_roles(connection: sa.Connection, *people: str) -> None:
+    """Takes the roles of people away, as a sync does: their labels follow."""
+    roles, users = tables.user_roles, tables.users
+    connection.execute(sa.delete(roles).where(roles.c.user_id.in_(people)))
+    connection.execute(sa.update(users).where(users.c.sourced_id.in_(people)).values(label_id=None))
+    label_unlabelled(connection)
+
+
 @pytest.fixture(scope="module")
 def browser(console: Console) -> Browser:
     """A viewer, for a roster with something for each check."""
     with console.engine.begin() as connection:
         for change in BREAKAGES:
             connection.execute(sa.text(change))
+        take_roles(connection, "spr-student-2", "shv-student-4")
     return console.log_in(OperatorRole.VIEWER)
 
 
@@ -162,7 +171,7 @@ def test_counts_are_stored_once_for_each_revision_and_make_a_trend(console: Cons
     first = count_roles(console.engine)
     # A later run takes the last role of a person away.
     with console.engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM user_roles WHERE user_id = 'spr-teacher-1'"))
+        take_roles(connection, "spr-teacher-1")
     assert count_roles(console.engine) == first, "the stored counts are of the revision"
     for _ in range(KEPT + 1):
         move_on(console.engine)
