@@ -215,7 +215,7 @@ def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: R
         return Cell(Seeing.SEES, f"{words}: by {', '.join(by)}" if len(seen) > 1 else f"by {', '.join(by)}")
     if all(is_withheld(PARTS[part], vendor) for part in COLUMNS[column]):
         return Cell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
-    return Cell(Seeing.CLOSED, "no valid client or key that sees the person has the scope or the flag for it")
+    return Cell(Seeing.CLOSED, "no valid client or key has the scope or the flag for it")
 
 
 def _find_absent(connection: sa.Connection, sourced_id: str) -> Mapping[str, str]:
