@@ -66,6 +66,15 @@ def test_a_vendor_is_added_and_its_credentials_work_once_shown(console: Console,
     assert key[0] not in str(row)
 
 
+def test_the_list_says_how_many_vendors_call(console: Console, owner: Browser) -> None:
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "silent@vendors.example", "Silent")
+        used = "EXISTS (SELECT FROM last_uses WHERE vendor_id = vendors.id)"
+        counted = sa.text(f"SELECT count(*), count(*) FILTER (WHERE NOT {used}) FROM vendors")
+        number, silent = connection.execute(counted).one()
+    assert f"{number} vendors; {silent} ha" in owner.get("/vendors").text
+
+
 def test_a_client_is_added_and_its_secret_gets_a_token(console: Console, owner: Browser) -> None:
     number = add_vendor(console, "client")
     shown = owner.send(

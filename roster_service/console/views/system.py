@@ -90,7 +90,11 @@ def read_system(visit: Visit) -> System:
                 "lists of ids that vendors are paging through; the service removes the oldest",
             ),
             Fact("Revision of the roster", f"{state.revision:,}", "grows with each sync that changes the roster"),
-            Fact("Roster as of", describe_instant(state.as_of, settings.time_zone), "the last change that vendors see"),
+            Fact(
+                "Roster as of",
+                describe_instant(state.as_of, settings.time_zone) if state.revision else "never loaded",
+                "the last change that vendors see" if state.revision else None,
+            ),
         ],
         withheld=read_withheld_default(connection),
         withholdable=[field.value for field in WithheldField],

@@ -33,9 +33,12 @@ class VendorRow:
 
 @dataclass(frozen=True)
 class VendorList:
-    """The vendors, a page of them."""
+    """The vendors, a page of them. `count`: of all; `silent`: of those that have sent no request; `disabled`."""
 
     vendors: Paged
+    count: int
+    silent: int
+    disabled: int
 
 
 def read_vendors(visit: Visit) -> VendorList:
@@ -60,7 +63,12 @@ def read_vendors(visit: Visit) -> VendorList:
         )
         for vendor in vendors.list_vendors(connection)
     ]
-    return VendorList(cut_page(visit, rows))
+    return VendorList(
+        vendors=cut_page(visit, rows),
+        count=len(rows),
+        silent=sum(row.used is None for row in rows),
+        disabled=sum(not row.enabled for row in rows),
+    )
 
 
 SCREENS = (
