@@ -86,6 +86,17 @@ def to_effect(counts: Mapping[str, Mapping[str, int]]) -> str:
     return f"{verb} {noun}{', ' if rest else ''}{rest}"
 
 
+def to_made(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Returns what a run did: `4 records added, 1 changed`. `counts`: of the run, by type."""
+    words = {"added": "added", "changed": "changed", "tombstoned": "marked as deleted", "revived": "revived"}
+    sums = {word: sum(of_type.get(kind, 0) for of_type in counts.values()) for kind, word in words.items()}
+    done = [(number, word) for word, number in sums.items() if number]
+    if not done:
+        return "no record changed"
+    (number, word), *rest = done
+    return ", ".join([f"{to_counted(number, 'record')} {word}", *(f"{number:,} {word}" for number, word in rest)])
+
+
 def to_query(values: Mapping[str, Any]) -> str:
     """Returns values as a query string, without those that are None."""
     return urlencode({name: value for name, value in values.items() if value is not None})
@@ -153,6 +164,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "bytes": to_bytes,
     "number": to_number,
     "effect": to_effect,
+    "made": to_made,
     "query": to_query,
     "segment": to_segment,
     "shape": to_shape,

@@ -46,6 +46,7 @@ class Delivery:
 
     name: str
     vendor: str
+    vendor_name: str
     vendor_id: int
     client_id: str
     preset: str
@@ -178,6 +179,7 @@ def list_deliveries(
     rows = sa.select(
         deliveries,
         vendors.c.email.label("vendor"),
+        vendors.c.name.label("vendor_name"),
         *(latest.c.state, latest.c.message, latest.c.digest, latest.c.file_name, latest.c.started_at.label("at")),
         sent_at.scalar_subquery().label("sent_at"),
     ).select_from(deliveries.join(vendors).outerjoin(latest, sa.true()))

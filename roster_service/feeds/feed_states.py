@@ -106,7 +106,8 @@ class Pause:
 
     def describe(self) -> str:
         """Returns the days and the reason."""
-        return f"from {describe_day(self.first)} to {describe_day(self.last)}: {self.reason}"
+        first, last = describe_day(self.first), describe_day(self.last)
+        return f"{f'on {first}' if first == last else f'from {first} to {last}'}: {self.reason}"
 
     def announce(self, day: date) -> str | None:
         """Returns what to say on a day: on the day before the pause, and on its last day."""

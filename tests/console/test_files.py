@@ -11,6 +11,7 @@ from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from tests.console.conftest import Browser, Console
+from tests.console.test_statements import read
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.deliveries.checker import check
 from tests.deliveries.dropbox import DropBox
@@ -40,8 +41,9 @@ def number(console: Console) -> int:
 def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert f"“{NAME}” for all@vendors.example: The first file waits for an operator" in owner.get("").text
-    assert "1 file was not sent." in owner.get("").text
+    page = read(owner.get("").text)
+    assert f"all: {NAME} waiting The first file waits for an operator" in page
+    assert "1 file waits for your approval." in page
     shown = owner.get(f"/vendors/{number}").text
     assert "Approve this file and send it" in shown
     assert HOSTILE not in shown

@@ -151,7 +151,7 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     assert "2 of its requests in 30 days" in page
     assert 'href="#refused">2 refused today</a> (UTC)' in page
     assert "2 refused today (UTC).\nThe last one, at " in page
-    refused = "3 requests were refused; wrong secrets and unknown callers count, too."
+    refused = "With wrong secrets and unknown callers, 3 requests were refused."
     first = owner.get("").text
     assert f"No vendor has sent a request with a valid token or key today (UTC). {refused}" in first
     usage = owner.get("/disclosures/usage").text

@@ -236,7 +236,7 @@ def test_the_first_page_does_not_call_rejected_rows_in_order(
     load(console.engine, "springfield", export, options=Options(settings))
     text = browser.get("").text
     assert "Nothing needs you" not in text
-    assert "1 of them but for rejected rows. 1 feed needs you: springfield, because 4 rows were rejected: users" in text
+    assert "1 of them with rejected rows. 1 feed needs you: springfield, because 4 rows were rejected: users" in text
     with console.engine.begin() as connection:
         last = sa.select(sync_runs.c.id, sync_runs.c.files).order_by(sync_runs.c.id.desc()).limit(1)
         run, files = connection.execute(last).one()
@@ -245,5 +245,5 @@ def test_the_first_page_does_not_call_rejected_rows_in_order(
     with console.engine.begin() as connection:
         few = sa.update(sync_runs).where(sync_runs.c.id == run).values(files=[file | {"rows": 1000} for file in files])
         connection.execute(few)
-    assert "1 of them but for rejected rows. No decision waits for you." in browser.get("").text
+    assert "1 of them with rejected rows. No decision waits for you." in browser.get("").text
     assert '<p class="lead fine">' in browser.get(f"/runs/{run}").text

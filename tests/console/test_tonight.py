@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import sqlalchemy as sa
 
-from roster_service.console.views.tonight import MOST_FEEDS, MOST_IN_NEED, Tonight, read_tonight
+from roster_service.console.views.tonight import MOST_FEEDS, MOST_IN_NEED, NAMED, Tonight, read_tonight
 from roster_service.db.tables import vendor_grants, vendors
 from roster_service.settings import Settings
 from tests.console.conftest import Console
@@ -81,13 +81,19 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
     zone = ZONES[seed % len(ZONES)]
     page, rows = read(connection, console, zone), connection.execute(sa.text(STATES), {"zone": zone}).all()
     needy = {row.name for row in rows if needs(row, Settings().rejected_percent)}
-    loaded = sum(row.outcome in ("done", "partial", "unchanged") for row in rows)
+    loaded = sum(row.outcome in ("done", "partial", "unchanged") and not row.is_paused for row in rows)
     said = re.match(r"(\d+) of (\d+) feeds? loaded", page.sentence)
     assert said is not None
     assert (int(said[1]), int(said[2])) == (loaded, count)
-    asked = re.search(r"(\d+) feeds? needs? you: ([^,]+), because", page.sentence)
+    asked = re.search(r"(\d+) feeds? needs? you: ([^.]+)", page.sentence)
     assert (int(asked[1]) if asked else 0) == len(needy)
-    assert asked is None or asked[2] in needy
+    if asked is not None and len(needy) > NAMED:
+        words = Counter(row.outcome or "not loaded" for row in rows if row.name in needy)
+        said_words = {word: int(number) for number, word in re.findall(r"(\d+) ([^,]+)", asked[2])}
+        assert said_words.keys() - words.keys() <= {"never loaded", "not loaded"}, page.sentence
+        assert sum(said_words.values()) == len(needy)
+    elif asked is not None:
+        assert asked[2].partition(", because ")[0] in needy
     assert page.is_good == (not needy)
     shown = {row.feed.name: row for row in page.rows}
     assert {name for name, row in shown.items() if row.task is not None} <= needy
@@ -110,9 +116,10 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
 def test_each_kind_of_last_run_is_named(console: Console, connection: sa.Connection, kind: str) -> None:
     add_feed(connection, kind, LAST[kind], ["done", "done"] if LAST[kind].outcome else [], 677, random.Random(1))
     page = read(connection, console)
-    is_loaded = kind in ("done", "unchanged", "paused", "rejected")
+    is_loaded = kind in ("done", "unchanged", "rejected")
     assert page.sentence.startswith(f"{int(is_loaded)} of 1 feed loaded")
-    assert (", but for rejected rows." in page.sentence) == (kind == "rejected")
+    assert (", with rejected rows." in page.sentence) == (kind == "rejected")
+    assert (", 1 is paused." in page.sentence) == (kind == "paused")
     if LAST[kind].message is not None:
         assert f"1 feed needs you: {kind}, because {LAST[kind].message}." in page.sentence
 

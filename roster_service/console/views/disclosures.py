@@ -76,11 +76,13 @@ class KeptFields:
 @dataclass(frozen=True)
 class Privacy:
     """The overview. `shown`: what the access log says since `days` days, by vendor and parts; `kept`: by vendor;
-    `erased`, `hidden`: numbers of people, None for an operator who may not know them; `missing`: why rows of ended
+    `names`: of the vendors, by e-mail; `erased`, `hidden`: numbers of people, None for an operator who may not know
+    them; `missing`: why rows of ended
     workers may be missing, None if none are."""
 
     days: int
     shown: Sequence[ShownParts]
+    names: Mapping[str, str]
     kept: Sequence[KeptFields]
     erased: int | None
     hidden: int | None
@@ -115,12 +117,13 @@ def read_privacy(visit: Visit) -> Privacy:
     """Reads the overview of the last `PRIVACY_DAYS` days."""
     missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
     connection, since = visit.connection, datetime.now(UTC) - timedelta(days=PRIVACY_DAYS)
-    received = list_received(connection)
+    received, listed = list_received(connection), list_vendors(connection)
     counts = Counter(exclusion.kind for exclusion in list_exclusions(connection))
     may_know = visit.may(Verb.PERSON_HIDE)
     return Privacy(
         days=PRIVACY_DAYS,
         shown=list_shown(connection, AccessLogFilter(since=since)),
+        names={vendor.email: vendor.name for vendor in listed},
         kept=[
             KeptFields(
                 vendor.name,
@@ -130,7 +133,7 @@ def read_privacy(visit: Visit) -> Privacy:
                 "birthDate" in received[vendor.email],
                 received[vendor.email].get("birthDate", ()),
             )
-            for vendor in list_vendors(connection)
+            for vendor in listed
         ],
         erased=counts[ExclusionKind.ERASED] if may_know else None,
         hidden=counts[ExclusionKind.HIDDEN] if may_know else None,

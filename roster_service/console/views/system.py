@@ -49,12 +49,14 @@ class Fact:
 
 @dataclass(frozen=True)
 class Light:
-    """A part of the health of the service. `colour`: of its badge, whose `word` says the same; `meaning`: in words."""
+    """A part of the health of the service. `colour`: of its badge, whose `word` says the same; `meaning`: in words;
+    `path`: where a person acts, below `/console`; None: outside the console."""
 
     name: str
     colour: Colour
     word: str
     meaning: str
+    path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,13 +118,20 @@ def _list_lights(visit: Visit, channels: Sequence[str] | None, orderings: int) -
     share = 100 * orderings / (settings.ordering_megabytes * 10**6)
     public = settings.public_url
     return (
-        _light("Feeds", not needing, f"{len(needing)} of {len(feeds)} need a person: {', '.join(needing[:5])}")
+        _light("Feeds", not needing, f"{len(needing)} of {len(feeds)} need a person: {', '.join(needing[:5])}", "/")
         if feeds
         else Light("Feeds", Colour.QUIET, "none", "no feed is set up yet"),
         Light("Announcements", Colour.QUIET, "not known", "no nightly sync has run yet")
         if channels is None
-        else _light("Announcements", bool(channels), "the last nightly sync announced nothing, to nobody"),
-        _light("Credentials", not ending, f"{len(ending)} end within {ENDS_SOON} days: {', '.join(ending[:5])}"),
+        else _light(
+            "Announcements",
+            bool(channels),
+            "the last nightly sync announced nothing, to nobody",
+            "/system#announcements",
+        ),
+        _light(
+            "Credentials", not ending, f"{len(ending)} end within {ENDS_SOON} days: {', '.join(ending[:5])}", "/vendors"
+        ),
         _light(
             "Address", public is not None, "ROSTER_PUBLIC_URL is not set: vendors are told an address of this machine"
         ),
@@ -130,8 +139,8 @@ def _list_lights(visit: Visit, channels: Sequence[str] | None, orderings: int) -
     )
 
 
-def _light(name: str, is_good: bool, trouble: str) -> Light:
-    return Light(name, Colour.GOOD, "good", GOOD[name]) if is_good else Light(name, Colour.WARN, "look", trouble)
+def _light(name: str, is_good: bool, trouble: str, path: str | None = None) -> Light:
+    return Light(name, Colour.GOOD, "good", GOOD[name]) if is_good else Light(name, Colour.WARN, "look", trouble, path)
 
 
 def _to_megabytes(size: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 
@@ -13,7 +13,7 @@ from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
-from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
+from roster_service.deliveries.accounts import FAILED, WAITING, Delivery, list_deliveries
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
@@ -34,10 +34,14 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Task:
-    """A thing that a person must do. `remedy`: how; `path`: of the page for it, below `/console`."""
+    """A thing that a person must do. `subject`: what it is about; `word`, `colour`: its state; `path`: of the page for
+    it, below `/console`."""
 
+    subject: str
+    word: str
+    colour: Colour
     text: str
-    remedy: str | None
+    remedy: str
     path: str
 
 
@@ -85,12 +89,13 @@ class Rest:
 
 @dataclass(frozen=True)
 class VendorsToday:
-    """The requests of all vendors today, in UTC. `requests`: with a valid token or key, `failed` of which were answered
-    5xx; `refused`: all requests that were refused, for whatever cause, of unknown callers, too."""
+    """The requests of all vendors today, in UTC. `requests`: with a valid token or key, `wrong` of which were answered
+    4xx and `failed` 5xx; `refused`: all requests that were refused, for whatever cause, of unknown callers, too."""
 
     vendors: int
     requests: int
     refused: int
+    wrong: int
     failed: int
 
 
@@ -137,7 +142,7 @@ def read_tonight(visit: Visit) -> Tonight:
     shown = rows if len(rows) <= MOST_FEEDS else needy[:MOST_IN_NEED]
     deliveries = list(_list_delivery_tasks(list_deliveries(connection)))
     return Tonight(
-        sentence=make_sentence(rows, len(deliveries)),
+        sentence=make_sentence(rows, Counter(task.word for task in deliveries)),
         is_good=not needy and not deliveries,
         deliveries=deliveries,
         empty_rules=list(_list_empty_rules(list_empty_rules(connection))),
@@ -152,29 +157,42 @@ def read_tonight(visit: Visit) -> Tonight:
     )
 
 
-def make_sentence(rows: Sequence[FeedRow], unsent: int) -> str:
-    """Returns the state of all feeds, and of files for vendors, in up to three sentences. `rows`: of all feeds, those
-    in need first; `unsent`: how many files were not sent."""
+def make_sentence(rows: Sequence[FeedRow], files: Mapping[str, int]) -> str:
+    """Returns the state of all feeds, and of files for vendors, in up to four sentences. `rows`: of all feeds, those
+    in need first; `files`: how many were not sent, by state."""
     if not rows:
         return "There is no feed yet."
-    loaded = sum(row.is_loaded for row in rows)
-    states = Counter(row.conditions[0].word for row in rows if not row.is_loaded and row.task is None)
+    # Nothing is loaded during a pause.
+    loaded_rows = [row for row in rows if row.is_loaded and not row.feed.is_paused]
+    loaded = len(loaded_rows)
+    states = Counter(row.conditions[0].word for row in rows if row not in loaded_rows and row.task is None)
     others = "".join(f", {number} {'is' if number == 1 else 'are'} {word}" for word, number in sorted(states.items()))
     needy = [row for row in rows if row.task is not None]
-    partly = sum(row.is_loaded and row.feed.last_outcome == PARTIAL for row in rows)
+    partly = sum(row.feed.last_outcome == PARTIAL for row in loaded_rows)
     of_them = "" if partly == loaded else f" {partly:,} of them"
-    but = f",{of_them} but for rejected rows" if partly else ""
+    but = f",{of_them} with rejected rows" if partly else ""
     text = f"{loaded:,} of {to_counted(len(rows), 'feed')} loaded{but}{others}."
-    files = f" {to_counted(unsent, 'file')} {'was' if unsent == 1 else 'were'} not sent." if unsent else ""
-    if not needy and files:
-        return text + files
+    unsent = "".join(_describe_files(files))
+    if not needy and unsent:
+        return text + unsent
     if not needy:
         return f"{text} {'No decision waits for you' if partly or others else 'Nothing needs you'}."
-    named = [f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy[:NAMED]]
+    named = [f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy]
     if len(needy) > NAMED:
-        named.append(f"and {len(needy) - NAMED:,} more")
+        named = [
+            f"{number:,} {word}" for word, number in Counter(row.conditions[0].word for row in needy).most_common()
+        ]
     need = f"{to_counted(len(needy), 'feed')} {'needs' if len(needy) == 1 else 'need'} you"
-    return f"{text} {need}: {'; '.join(named)}.{files}"
+    return f"{text} {need}: {(', ' if len(needy) > NAMED else '; ').join(named)}.{unsent}"
+
+
+def _describe_files(files: Mapping[str, int]) -> Iterator[str]:
+    """Yields a sentence for the files that wait, and one for those that failed."""
+    waiting, failed = (files.get(state, 0) for state in (WAITING, FAILED))
+    if waiting:
+        yield f" {to_counted(waiting, 'file')} {'waits' if waiting == 1 else 'wait'} for your approval."
+    if failed:
+        yield f" {to_counted(failed, 'file')} {'was' if failed == 1 else 'were'} not sent."
 
 
 def _make_row(
@@ -220,15 +238,17 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
             remedy = (
                 "preview the file, and approve it" if delivery.state == WAITING else "it is tried again when it is due"
             )
-            text = f"“{delivery.name}” for {delivery.vendor}: {delivery.sentence}"
-            yield Task(text, remedy, f"/vendors/{delivery.vendor_id}")
+            colour = Colour.WARN if delivery.state == WAITING else Colour.BAD
+            subject, path = f"{delivery.vendor_name}: {delivery.name}", f"/vendors/{delivery.vendor_id}#files"
+            yield Task(subject, delivery.word, colour, delivery.sentence, remedy, path)
 
 
 def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
     """Yields what to look at for each rule that opens nothing."""
     for rule in found:
-        text = f"{rule.vendor}: no {rule.kind} of {rule.place} has {rule.filter} now, so this rule opens nothing"
-        yield Task(text, "change the rule, if its course or subject has another name", f"/vendors/{rule.vendor_id}")
+        text = f"no {rule.kind} of {rule.place} has {rule.filter} now, so this rule opens nothing"
+        remedy = "change the rule, if its course or subject has another name"
+        yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, f"/vendors/{rule.vendor_id}")
 
 
 def _sum_vendors(visit: Visit) -> VendorsToday:
@@ -238,6 +258,7 @@ def _sum_vendors(visit: Visit) -> VendorsToday:
         vendors=len({row.vendor for row in rows}),
         requests=sum(row.requests for row in rows),
         refused=count_refused(visit.connection, None, today),
+        wrong=sum(row.requests for row in rows if row.status == "4xx"),
         failed=sum(row.requests for row in rows if row.status == "5xx"),
     )
 
