@@ -104,18 +104,22 @@ def exclude_person(
     sourced_id: str,
     settings: Settings,
     say: Say = _say_nothing,
+    *,
+    must_be_known: bool = True,
 ) -> Removal:
-    """Takes a person out of the roster, and out of every later export. A person whom the roster does not have any more
-    is only kept out. It waits for the end of a sync that is under way, and says so.
+    """Takes a person out of the roster, and out of every later export. A person whom the roster does not have any more,
+    or, without `must_be_known`, has not had yet, is only kept out. It waits for the end of a sync that is under way,
+    and says so.
 
     Consumers of deltas have to read the whole roster, because they see no tombstone. After the commit, the caller calls
-    `finish`. Raises UnknownPersonError if nobody has the id, and CommandError if the reason of the actor names the
-    person, or the rule of a grant names whom it erases.
+    `finish`. Raises UnknownPersonError if nobody has the id and somebody must, and CommandError if the reason of the
+    actor names the person, or the rule of a grant names whom it erases.
     """
     hasher = IdHasher(settings.read_secret_key())
     with _recorded(connection, actor, _VERBS[kind], hasher.name_id(sourced_id)):
         take_sync_lock(connection, "takes a person out", say)
-        require_person(connection, sourced_id, settings.read_secret_key())
+        if must_be_known:
+            require_person(connection, sourced_id, settings.read_secret_key())
         person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
         naming = _list_names(sourced_id, person)
         _require_nameless(actor, naming)

@@ -493,10 +493,18 @@ class Settings:
         """The folder of the rows of the access log that the database does not have yet."""
         return self.home / "access-log"
 
-    def read_secret_key(self) -> str:
-        """Returns the setting `secret_key`, else the key in the data folder, which the first call makes."""
+    def find_secret_key(self) -> str | None:
+        """Returns the setting `secret_key`, else the key in the data folder; None if there is neither."""
         if self.secret_key is not None:
             return self.secret_key
+        return self.secret_key_path.read_text().strip() if self.secret_key_path.exists() else None
+
+    def read_secret_key(self) -> str:
+        """Returns the setting `secret_key`, else the key in the data folder, which the first call makes. For what may
+        be the first to need a key; a command of an installation takes `find_secret_key`."""
+        found = self.find_secret_key()
+        if found is not None:
+            return found
         path = self.secret_key_path
         if not path.exists():
             self.home.mkdir(parents=True, exist_ok=True)

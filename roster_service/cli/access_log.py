@@ -32,6 +32,7 @@ from roster_service.cli.terminal import (
     make_table,
     open_connection,
     read_settings,
+    require_key,
     show,
     show_instant,
     to_texts,
@@ -108,7 +109,7 @@ def audit(
         if missing is not None:
             click.echo(missing, err=True)
         if person is not None:
-            secret_key = settings.read_secret_key()
+            secret_key = require_key(connection)
             hasher = PersonHasher(secret_key)
             _warn(count_unsearchable(connection, AccessLogFilter(), hasher.check))
             known = choose_person(connection, person, secret_key)

@@ -6,12 +6,10 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 import click
-import sqlalchemy as sa
 
 from roster_service.accounts import clients
 from roster_service.accounts.clients import Client, Credentials
 from roster_service.accounts.credentials import list_credentials
-from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scope
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import (
@@ -23,6 +21,7 @@ from roster_service.cli.terminal import (
     open_change,
     open_connection,
     read_settings,
+    require_key,
     show,
     show_instant,
 )
@@ -104,21 +103,13 @@ def client_add(
     """Add an OAuth client. Its secret is shown this once."""
     registered = read_scope_options(scopes, preset, version)
     with open_change() as (connection, actor):
-        secret_key = _read_secret_key(connection) if oauth1 else None
+        secret_key = require_key(connection) if oauth1 else None
         made = clients.add_client(
             connection, actor, email, name, registered, secret_key=secret_key, expires_at=expires_at
         )
     if oauth1 and not read_settings().oauth1:
         click.echo("signed requests are refused until ROSTER_OAUTH1 is true for the service", err=True)
     show(made, as_json, _describe_credentials)
-
-
-def _read_secret_key(connection: sa.Connection) -> str:
-    """Returns the secret key of the service. Raises SettingError if it is not the one that sealed the signing key: the
-    service could not derive the secret of a client from it."""
-    secret_key = read_settings().read_secret_key()
-    ensure_signing_key(connection, secret_key)
-    return secret_key
 
 
 def _describe_credentials(made: Credentials) -> str:
@@ -174,7 +165,7 @@ def client_rotate_secret(client_id: str, grace_hours: int | None, expires_at: da
     """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
     hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
     with open_change() as (connection, actor):
-        secret_key = _read_secret_key(connection) if clients.may_sign(connection, client_id) else None
+        secret_key = require_key(connection) if clients.may_sign(connection, client_id) else None
         grace = timedelta(hours=hours)
         made = clients.rotate_secret(connection, actor, client_id, grace, secret_key=secret_key, expires_at=expires_at)
     old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."

@@ -20,6 +20,7 @@ from roster_service.cli.terminal import (
     open_change,
     open_connection,
     read_settings,
+    require_key,
     show,
     to_texts,
     yes_option,
@@ -118,6 +119,7 @@ def delivery_add(name: str, email: str, as_json: bool, **given: Any) -> None:
     delivery approve`."""
     row = {"client_id": None, **read_given(given, asks=True)}
     with open_change() as (connection, actor):
+        require_key(connection)
         accounts.add_delivery(connection, actor, name, email, row, read_settings())
     # Also if its first file fails.
     _show_end(_deliver(name), as_json)
@@ -132,6 +134,7 @@ def delivery_set(name: str, password: bool, as_json: bool, **given: Any) -> None
     one does."""
     row = read_given(given, asks=password)
     with open_change() as (connection, actor):
+        require_key(connection)
         changed = accounts.change_delivery(connection, actor, name, row, read_settings())
     show(_to_json(changed), as_json, lambda _: f"{name} is changed")
 

@@ -19,6 +19,7 @@ from roster_service.cli.terminal import (
     open_change,
     open_connection,
     read_settings,
+    require_key,
     show,
 )
 from roster_service.settings import Settings
@@ -55,7 +56,7 @@ def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
     """Add the operator EMAIL, and print the link with which the operator sets a password."""
     settings = read_settings()
     with open_change() as (connection, actor):
-        token = operators.add_operator(connection, actor, email, name, OperatorRole(role), settings.read_secret_key())
+        token = operators.add_operator(connection, actor, email, name, OperatorRole(role), require_key(connection))
         added = operators.find_operator(connection, email)
     show(_invite(settings, added, token), as_json, _describe_invitation)
 
@@ -141,6 +142,6 @@ def operator_reset(email: str, as_json: bool) -> None:
     """End the password of the operator EMAIL, and print a new link, which ends the one before it."""
     settings = read_settings()
     with open_change() as (connection, actor):
-        token = operators.reset_password(connection, actor, email, settings.read_secret_key())
+        token = operators.reset_password(connection, actor, email, require_key(connection))
         found = operators.find_operator(connection, email)
     show(_invite(settings, found, token), as_json, _describe_invitation)

@@ -16,6 +16,7 @@ from roster_service.cli.terminal import (
     open_change,
     open_connection,
     read_settings,
+    require_key,
     show,
     to_texts,
 )
@@ -26,6 +27,11 @@ from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, 
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person
 from roster_service.roster.upgrades import open_roster_engine
 
+even_unknown = click.option(
+    "--even-unknown",
+    is_flag=True,
+    help="Also if nothing here has this id: whoever comes with it later stays out. A mistyped id keeps nobody out.",
+)
 # Seconds beyond the longest request for which the command waits for requests that began before it.
 MARGIN_SECONDS = 5
 
@@ -37,28 +43,32 @@ def person() -> None:
 
 @person.command("erase")
 @click.argument("sourced_id", metavar="SOURCEDID")
+@even_unknown
 @confirmed_change_options
-def person_erase(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Erase the person SOURCEDID for good, as a court orders: from the roster, the texts and orderings made of it, the
     history of runs, and held exports, which are discarded. Later exports do not bring the person back. The files of the
     SIS, and backups, stay as they are."""
-    _ask("this erases the person for good.", sourced_id, is_confirmed=yes or dry_run)
-    _exclude(ExclusionKind.ERASED, sourced_id, dry_run=dry_run, as_json=as_json)
+    _ask("this erases the person for good.", sourced_id, is_confirmed=yes or dry_run or even_unknown)
+    _exclude(ExclusionKind.ERASED, sourced_id, even_unknown=even_unknown, dry_run=dry_run, as_json=as_json)
 
 
 @person.command("hide")
 @click.argument("sourced_id", metavar="SOURCEDID")
 @click.option("--from", "vendor", metavar="EMAIL", help="Keep the person from this vendor alone, as by a court order.")
+@even_unknown
 @confirmed_change_options
-def person_hide(sourced_id: str, vendor: str | None, yes: bool, dry_run: bool, as_json: bool) -> None:
+def person_hide(
+    sourced_id: str, vendor: str | None, even_unknown: bool, yes: bool, dry_run: bool, as_json: bool
+) -> None:
     """Take the person SOURCEDID out of the roster until `roster person show`, for a family that opts out of directory
     data; with --from, out of what one vendor sees."""
     if vendor is not None:
         _ask(f"this keeps the person from {vendor}.", sourced_id, is_confirmed=yes or dry_run)
         _keep(sourced_id, vendor, shown=False, dry_run=dry_run, as_json=as_json)
         return
-    _ask("this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run)
-    _exclude(ExclusionKind.HIDDEN, sourced_id, dry_run=dry_run, as_json=as_json)
+    _ask("this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run or even_unknown)
+    _exclude(ExclusionKind.HIDDEN, sourced_id, even_unknown=even_unknown, dry_run=dry_run, as_json=as_json)
 
 
 def _ask(effect: str, sourced_id: str, *, is_confirmed: bool) -> None:
@@ -66,7 +76,7 @@ def _ask(effect: str, sourced_id: str, *, is_confirmed: bool) -> None:
     if is_confirmed:
         return
     with open_connection() as connection:
-        known = require_person(connection, sourced_id, read_settings().read_secret_key())
+        known = require_person(connection, sourced_id, require_key(connection))
     confirm(f"{known}: {effect}", sourced_id, is_confirmed=False)
 
 
@@ -74,11 +84,12 @@ def _say(words: str) -> None:
     click.echo(words, err=True)
 
 
-def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bool) -> None:
+def _exclude(kind: ExclusionKind, sourced_id: str, *, even_unknown: bool, dry_run: bool, as_json: bool) -> None:
     settings = read_settings()
     with open_change(dry_run=dry_run) as (connection, actor):
-        removal = exclude_person(connection, actor, kind, sourced_id, settings, _say)
-        recipients = list_recipients(connection, sourced_id, settings.read_secret_key())
+        secret_key = require_key(connection)
+        removal = exclude_person(connection, actor, kind, sourced_id, settings, _say, must_be_known=not even_unknown)
+        recipients = list_recipients(connection, sourced_id, secret_key)
     has_ended = True
     if not dry_run:
         with open_roster_engine(settings) as engine:
@@ -124,6 +135,7 @@ def person_show(named: str, vendor: str | None, yes: bool, dry_run: bool, as_jso
 
 def _end(kind: ExclusionKind, named: str, *, dry_run: bool, as_json: bool) -> None:
     with open_change(dry_run=dry_run) as (connection, actor):
+        require_key(connection)
         ended = end_exclusion(connection, actor, kind, named, read_settings())
     words = (
         f"{ended.reference} {'would be' if dry_run else 'is'} no longer {kind}; the next sync brings the person back"
@@ -134,8 +146,9 @@ def _end(kind: ExclusionKind, named: str, *, dry_run: bool, as_json: bool) -> No
 def _keep(sourced_id: str, vendor: str, *, shown: bool, dry_run: bool, as_json: bool) -> None:
     settings = read_settings()
     with open_change(dry_run=dry_run) as (connection, actor):
+        secret_key = require_key(connection)
         kept = keep_person(connection, actor, vendor, sourced_id, settings, shown=shown)
-        recipients = [] if shown else list_recipients(connection, sourced_id, settings.read_secret_key())
+        recipients = [] if shown else list_recipients(connection, sourced_id, secret_key)
     sent = [recipient for recipient in recipients if recipient.vendor == kept.vendor]
     state = f"{'would be' if dry_run else 'is'} {'no longer ' if shown else ''}kept from {kept.vendor}"
     words = [f"{sourced_id} {state}", *(recipient.describe(WITH_PERSON) for recipient in sent)]
@@ -150,8 +163,9 @@ def person_list(as_json: bool) -> None:
     with open_connection() as connection:
         found = [_to_json(item) | {"vendor": None} for item in list_exclusions(connection)]
         kept_people = list_kept(connection)
+        secret_key = require_key(connection) if kept_people else ""
     if kept_people:
-        hasher = IdHasher(read_settings().read_secret_key())
+        hasher = IdHasher(secret_key)
         found += [
             {
                 "reference": hasher.name_id(kept.sourced_id),

@@ -19,6 +19,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
+from roster_service.auth.credentials.signing_keys import require_secret_key
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.instants import describe_instant
 from roster_service.errors import CommandError
@@ -89,6 +90,11 @@ def confirm(question: str, name: str, *, is_confirmed: bool) -> None:
 def read_settings() -> Settings:
     """Reads the settings from the environment. Raises SettingError."""
     return Settings.from_environ(os.environ)
+
+
+def require_key(connection: sa.Connection) -> str:
+    """Returns the secret key of the service. Raises SettingError if the command has none, or another one."""
+    return require_secret_key(connection, read_settings())
 
 
 def announce_cluster(cluster: Path) -> None:

@@ -23,6 +23,7 @@ from roster_service.cli.terminal import (
     open_change,
     open_connection,
     read_settings,
+    require_key,
     show,
 )
 from roster_service.db.roles import DatabaseRole, make_role_urls
@@ -57,7 +58,7 @@ def access(
     known = None
     with open_connection() as connection:
         if person is not None:
-            known = choose_person(connection, person, read_settings().read_secret_key())
+            known = choose_person(connection, person, require_key(connection))
             person = known.sourcedId
         found = list_access(connection, vendor=vendor, school=school, person=person, part=part)
         others = None

@@ -7,7 +7,6 @@ secret key, so a copy of the database does not tell whether an id is among them.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -112,18 +111,24 @@ class ExcludedPeople:
         return self.hasher.hash_id(sourced_id) in self.hashes
 
 
-def read_excluded(connection: sa.Connection, read_secret_key: Callable[[], str]) -> ExcludedPeople | None:
-    """Reads the people whom a run leaves out; None if there are none, and then no key is read.
+def read_excluded(connection: sa.Connection, secret_key: str | None) -> ExcludedPeople | None:
+    """Reads the people whom a run leaves out; None if there are none. `secret_key`: None if the run has none.
 
     Raises SettingError if an exclusion was made with another secret key: the run would bring the person back.
     """
     rows = connection.execute(sa.select(exclusions.c.id_hash, exclusions.c.key_check)).all()
     if not rows:
         return None
-    hasher = IdHasher(read_secret_key())
+    if secret_key is None:
+        raise SettingError(
+            "people are erased or hidden, and this run has no ROSTER_SECRET_KEY to know them by; give it the settings "
+            "of the service"
+        )
+    hasher = IdHasher(secret_key)
     if any(bytes(row.key_check) != hasher.check for row in rows):
         raise SettingError(
             "people were erased or hidden under another ROSTER_SECRET_KEY, and this run would bring them back; set "
-            "that key, or, if it is lost, lift what `roster person list` shows, and erase or hide these people again"
+            "that key, or, if it is lost, erase or hide these people again with `--even-unknown`, and then lift what "
+            "`roster person list` shows of before"
         )
     return ExcludedPeople(frozenset(bytes(row.id_hash) for row in rows), hasher)

@@ -198,7 +198,7 @@ def begin(
         feed=feed,
         is_new=is_new,
         held=None if approval is None else read_held_run(connection, feed_id, approval.run),
-        excluded=read_excluded(connection, request.options.settings.read_secret_key),
+        excluded=read_excluded(connection, request.options.settings.find_secret_key()),
         watch=watch,
     )
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
@@ -60,6 +61,27 @@ def test_another_secret_key_makes_no_key_that_the_service_could_not_open(
     assert "ROSTER_SECRET_KEY" in done.stderr
     assert "roster keys rotate --lost" in done.stderr
     assert answer("keys", "list") == before
+
+
+USING_THE_KEY = {
+    "operator add": ("operator", "add", "ann@example.org", "--name", "Ann", "--role", "owner", "--reason", "x"),
+    "person hide": ("person", "hide", "spr-student-1", "--yes", "--reason", "x"),
+    "person erase": ("person", "erase", "spr-student-1", "--yes", "--even-unknown", "--reason", "x"),
+    "audit": ("audit", "--person", "spr-student-1"),
+}
+
+
+@pytest.mark.parametrize("command", USING_THE_KEY.values(), ids=USING_THE_KEY)
+def test_a_command_makes_no_key_where_the_service_has_one(
+    answer: Answer, database_url: str, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """What it would hash or seal with a key of its own is of no use to the service."""
+    answer("keys", "rotate")
+    elsewhere = {"database_url": database_url, "home": str(tmp_path / "elsewhere")}
+    for given, words in (({}, "this command has no ROSTER_SECRET_KEY"), ({"secret_key": "k" * 40}, "with another")):
+        done = CliRunner().invoke(main, command, env=make_environment(**elsewhere, **given))
+        assert (done.exit_code, words in done.stderr) == (1, True), done.stderr
+    assert not (tmp_path / "elsewhere" / "secret_key").exists()
 
 
 def test_a_lost_secret_key_is_replaced_and_tokens_stay_valid(

@@ -217,6 +217,27 @@ def test_a_run_with_another_secret_key_is_refused(engine: sa.Engine, springfield
         assert ID not in connection.scalars(sa.select(tables.users.c.sourced_id)).all()
 
 
+def test_under_a_lost_key_people_stay_out_until_they_are_out_under_the_new_one(
+    engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
+) -> None:
+    """No run in between may bring them back, so they are excluded before the former exclusions end."""
+    load_first(engine, "feed", springfield)
+    exclude(engine, ID)
+    touch(springfield)
+    (tmp_path / "secret_key").write_text("another secret key of the tests, long enough")
+    options = Options(Settings(home=tmp_path))
+    former = run_roster(database_url, tmp_path, "person", "list").stdout.split("\n")[1].split()[0]
+    unknown = run_roster(database_url, tmp_path, "person", "erase", ID, "--yes")
+    assert (unknown.exit_code, "nobody in the roster has the id" in unknown.stderr) == (2, True)
+    assert run_roster(database_url, tmp_path, "person", "erase", ID, "--yes", "--even-unknown").exit_code == 0
+    with pytest.raises(SettingError, match="--even-unknown"):
+        load(engine, "feed", springfield, options=options)
+    assert run_roster(database_url, tmp_path, "person", "lift", former, "--yes").exit_code == 0
+    load(engine, "feed", springfield, options=options)
+    with engine.connect() as connection:
+        assert ID not in connection.scalars(sa.select(tables.users.c.sourced_id)).all()
+
+
 def test_an_erasure_under_a_lost_key_is_lifted_by_its_reference(
     engine: sa.Engine, database_url: str, tmp_path: Path, springfield: Path
 ) -> None:

@@ -26,6 +26,7 @@ from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import signing_keys
 from roster_service.errors import SettingError
+from roster_service.settings import Settings
 
 ALGORITHM = "RS256"
 KEY_BITS = 2048
@@ -114,6 +115,24 @@ def ensure_signing_key(connection: sa.Connection, secret_key: str) -> None:
     if connection.execute(sa.select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
         add_signing_key(connection, secret_key)
     _read_signing_key(connection, make_seal(secret_key))
+
+
+def require_secret_key(connection: sa.Connection, settings: Settings) -> str:
+    """Returns the secret key of the service for a command, which makes none of its own where the service has one: what
+    the command sealed or hashed would be of no use to the service.
+
+    Raises SettingError if the command has no secret key, or another one than that which sealed the signing key.
+    """
+    if connection.execute(sa.select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
+        return settings.read_secret_key()
+    found = settings.find_secret_key()
+    if found is None:
+        raise SettingError(
+            f"this command has no ROSTER_SECRET_KEY, and {settings.secret_key_path} is not there; give it the settings "
+            "of the service"
+        )
+    _read_signing_key(connection, make_seal(found))
+    return found
 
 
 def add_signing_key(connection: sa.Connection, secret_key: str) -> str:
