@@ -207,7 +207,7 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
     for an administrator. Raises it too if an existing role of such a name has more rights than it should.
     """
     user, database = connection.execute(sa.text("SELECT current_user, current_database()")).one()
-    base = connection.scalar(sa.select(tables.roster_state.c.role_base)) or make_role_base(database)
+    base = _choose_base(connection, database)
     names = {role: name_role(base, role) for role in DatabaseRole}
     statements = {name: _make_role_statement(connection, name, password) for name in names.values()}
     try:
@@ -231,6 +231,17 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
         policy = f"CREATE POLICY console ON {table} TO {quote_name(names[DatabaseRole.CONSOLE])} USING (true)"
         connection.execute(_make_statement(policy))
     connection.execute(sa.update(tables.roster_state).values(role_base=base))
+
+
+def _choose_base(connection: sa.Connection, database: str) -> str:
+    """Returns the base of the names of this database's roles: that of before, also under another name of the database;
+    but a copy beside the database that it is of takes roles of its own, because those of the other have passwords in
+    use."""
+    before, own = connection.scalar(sa.select(tables.roster_state.c.role_base)), make_role_base(database)
+    if before is None or before == own:
+        return own
+    others = connection.scalars(sa.text("SELECT datname FROM pg_database"))
+    return own if before in map(make_role_base, others) else str(before)
 
 
 # The tables with row-level security, all of whose rows the console shows.

@@ -18,8 +18,8 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from psycopg2.errors import DeadlockDetected, LockNotAvailable
-from sqlalchemy.exc import OperationalError
+from psycopg2.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from roster_service.db import migrations
 from roster_service.db.embedded_server import open_database
@@ -98,6 +98,13 @@ def upgrade(engine: sa.Engine, role_password: str | None = None, follow: FollowP
         except OperationalError as error:
             if not isinstance(error.orig, LockNotAvailable | DeadlockDetected):
                 raise
+        except ProgrammingError as error:
+            if not isinstance(error.orig, InsufficientPrivilege):
+                raise
+            raise SchemaError(
+                "the database user may not make tables here; let an administrator make it the owner of the database, "
+                "as by `ALTER DATABASE roster OWNER TO roster`, then run `roster db upgrade` again"
+            ) from None
     raise DatabaseUnavailableError(
         "the tables could not be locked, because a sync or a long query uses them; "
         "run `roster db upgrade` again when it is done"

@@ -74,6 +74,55 @@ def test_each_database_of_a_server_has_its_own_roles(
     assert roles[1] not in (None, roles[0])
 
 
+def test_a_copy_beside_its_database_takes_no_password_of_it(server_url: str, empty: str, tmp_path: Path) -> None:
+    """As a rehearsed restore on the server of production; a database that was renamed keeps its roles."""
+    assert run_upgrade(url_of(server_url, empty), tmp_path, role_password="a secret") == (0, "")
+    copy = f"{empty}_copy"
+    stored = f"SELECT rolpassword FROM pg_authid WHERE rolname = '{empty}_serving'"
+    engine = make_engine(server_url)
+    with engine.connect() as connection:
+        before = connection.scalar(sa.text(stored))
+    administer(server_url, f"CREATE DATABASE {copy} TEMPLATE {empty}")
+    try:
+        assert run_upgrade(url_of(server_url, copy), tmp_path, role_password="another") == (0, "")
+        assert read_serving_role(url_of(server_url, copy)) == f"{copy}_serving"
+        with engine.connect() as connection:
+            assert connection.scalar(sa.text(stored)) == before
+    finally:
+        roles = [f"DROP ROLE IF EXISTS {name_role(copy, role)}" for role in DatabaseRole]
+        administer(server_url, f"DROP DATABASE {copy} WITH (FORCE)", *roles)
+        engine.dispose()
+    renamed = f"{empty}_renamed"
+    administer(server_url, f"ALTER DATABASE {empty} RENAME TO {renamed}")
+    try:
+        assert run_upgrade(url_of(server_url, renamed), tmp_path, role_password="a secret") == (0, "")
+        assert read_serving_role(url_of(server_url, renamed)) == f"{empty}_serving"
+    finally:
+        administer(server_url, f"ALTER DATABASE {renamed} RENAME TO {empty}")
+
+
+def read_serving_role(url: str) -> str | None:
+    """The name of the role as which requests to a database are served."""
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        found = find_role(connection, DatabaseRole.SERVING)
+    engine.dispose()
+    return found
+
+
+def test_a_user_who_may_make_no_tables_gets_a_sentence(server_url: str, empty: str, tmp_path: Path) -> None:
+    stranger = f"{empty}_stranger"
+    schema = sa.make_url(url_of(server_url, empty))
+    administer(server_url, f"CREATE ROLE {stranger} LOGIN PASSWORD 'a stranger'")
+    administer(str(schema.render_as_string(False)), "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    try:
+        url = schema.set(username=stranger, password="a stranger").render_as_string(False)
+        code, said = run_upgrade(url, tmp_path)
+        assert (code, "may not make tables here; let an administrator" in said) == (1, True)
+    finally:
+        administer(server_url, f"DROP ROLE {stranger}")
+
+
 @pytest.fixture
 def owned(server_url: str, empty: str) -> Iterator[str]:
     """The URL of that database, of an owner with a password who may make no roles."""
