@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
+from roster_service.accounts.secret_links import LINK_PATH
 from roster_service.cli.demo import STUDENTS
 from roster_service.settings import Settings
 from tests.conditions import wait_for
@@ -150,6 +151,13 @@ def test_the_access_log_names_no_record(behind: Behind) -> None:
     behind.proxy.ask("GET", f"/{PUPIL}", {})
     shown = [f"{ROOT}/users", f"{ROOT}/users/{{id}}", f"{ROOT}/schools/{{id}}/students", "-"]
     wait_for(lambda: [line["path"] for line in read_log(behind)[-4:]] == shown)
+
+
+def test_the_link_of_a_secret_reaches_the_service_and_no_log(behind: Behind) -> None:
+    reply = behind.proxy.ask("GET", f"{LINK_PATH}/link-{PUPIL}", {})
+    # In the words of the service, not of nginx.
+    assert (reply.status, b"the answer at / lists" in reply.body) == (404, True)
+    wait_for(lambda: read_log(behind)[-1]["path"] == f"{LINK_PATH}/{{token}}")
 
 
 def test_plain_http_opens_nothing(behind: Behind) -> None:
