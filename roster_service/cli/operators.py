@@ -62,6 +62,9 @@ def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
 
 
 def _invite(settings: Settings, added: OperatorAccount, token: str) -> PasswordLink:
+    if settings.console_address is None and settings.database_url is not None and not settings.served_path.exists():
+        words = "these settings have no console for this link: set ROSTER_CONSOLE, and start `roster console`"
+        click.echo(words, err=True)
     return PasswordLink(added.email, f"{settings.find_console_url()}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
 
 

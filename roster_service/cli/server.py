@@ -169,7 +169,7 @@ def require_free_port(settings: Settings) -> None:
         except OSError as error:
             raise CommandError(
                 f"cannot listen on {settings.host_and_port} ({error.strerror}); "
-                f"choose another port: `make run PORT={settings.port + 1}`"
+                f"choose another port: ROSTER_PORT, as in `make run PORT={settings.port + 1}`"
             ) from None
 
 

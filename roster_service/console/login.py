@@ -23,6 +23,7 @@ from roster_service.console.frame import render_page
 from roster_service.console.kept_forms import keep_form, read_kept
 from roster_service.console.visit import Tools
 from roster_service.errors import CommandError, TooManyTriesError
+from roster_service.http.request_facts import get_request_facts
 from roster_service.settings import CONSOLE_PATH
 
 # The other members of the cookie, which Flask signs.
@@ -45,7 +46,9 @@ class Login:
         if token is None:
             return None
         with self.tools.owner.begin() as connection:
-            return operator_sessions.find_session(connection, token, self.tools.lifetime)
+            found = operator_sessions.find_session(connection, token, self.tools.lifetime)
+        get_request_facts().has_operator = found is not None
+        return found
 
     def show_login(self) -> Response:
         """Shows the form, or takes it: an operator with the right password gets a session, with a new cookie."""

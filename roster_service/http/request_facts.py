@@ -63,7 +63,8 @@ class RequestFacts:
     a student. `address`: the network address that it came from. `began`: the instant of its beginning, in seconds of
     `time.perf_counter`.
 
-    The service learns the others on the way. `vendor`: once its credentials are verified. `named_caller`: the client id
+    The service learns the others on the way. `vendor`: once its credentials are verified. `has_operator`: whether an
+    operator's session was found. `named_caller`: the client id
     that its body names, before anything is verified. `rate`: the state of the vendor's rate limit. `refusal`: why an
     interface refuses it. `failure`: why the service cannot answer it. `records`: how many its response discloses.
     `describe_shape`: its parameters, with every value of a filter masked; it is called only if the request is slow.
@@ -75,6 +76,7 @@ class RequestFacts:
     address: str | None
     began: float
     vendor: RequestingVendor | None = None
+    has_operator: bool = False
     named_caller: str | None = None
     rate: RateState | None = None
     refusal: Problem | None = None

@@ -36,8 +36,8 @@ TIME_IS_OVER = (
     "page"
 )
 ORDER_IS_GONE = (
-    "its list of records is deleted, because a person of it was erased, your grants or scopes have changed, or its "
-    "first page was more than a day ago"
+    "its list of records is deleted, because a person of it was erased, your grants or scopes have changed, the roster "
+    "was restored from a backup, or its first page was more than a day ago"
 )
 RECORD_IS_GONE = "records of this page were deleted for good, or you may not see them any more"
 # A pull is prolonged when this part of its time is over, so that not every page writes.

@@ -50,9 +50,10 @@ def register_error_handlers(app: Flask) -> None:
 
 
 def note_success(response: Response) -> Response:
-    """Ends an outage of the database with the first response that needed it: one to a vendor whose credentials are
-    valid."""
-    if response.status_code < 500 and get_request_facts().vendor is not None:
+    """Ends an outage of the database with the first response that needed it: one to a vendor or an operator whose
+    credentials are valid."""
+    known = get_request_facts()
+    if response.status_code < 500 and (known.vendor is not None or known.has_operator):
         DATABASE.end()
     return response
 
@@ -94,7 +95,11 @@ def _describe(error: HTTPException) -> str | None:
 def handle_database_error(error: DBAPIError) -> Response:
     """Returns the response to an error of the database. The log gets its type and SQLSTATE only, because the driver's
     message can quote the values of a statement."""
-    kind = f"{type(error.orig).__name__}, SQLSTATE {getattr(error.orig, 'pgcode', None)}"
+    state = getattr(error.orig, "pgcode", None)
+    kind = type(error.orig).__name__ + (f", SQLSTATE {state}" if state else "")
+    if error.statement is None:
+        # A login that failed: no statement was sent, so the words of the server quote none.
+        kind = f"{kind}: {str(error.orig).strip().partition(chr(10))[0]}"
     if isinstance(error.orig, QueryCanceled):
         get_request_facts().failure = kind
         return answer_failure(Problem.BUSY, OVERDUE, 503)

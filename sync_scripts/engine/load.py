@@ -152,7 +152,8 @@ def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord
                     if digest is None or report.stamp is None or contents.deltas or not run.options.keeps_copy:
                         return ended, kept
                     export = HeldExport(run.path, run.family, digest)
-                    return ended, kept + keep_for_undo(connection, record, export, run.options.settings)
+                    ended, earlier = keep_for_undo(connection, record, ended, export, run.options.settings)
+                    return ended, kept + earlier
                 if record is not None:
                     # A held run has written no record, so the transaction has only the changes that it would make.
                     export = HeldExport(run.path, run.family, digest)

@@ -99,7 +99,7 @@ def list_nightly_feeds(engine: sa.Engine) -> list[Feed]:
 def load_feeds(sync: NightlySync) -> list[ExitCode]:
     """Loads every feed, `settings.sync_jobs` of them at the same time, and returns the exit code of each. A feed whose
     export may be incomplete goes behind the others, and is tried again, `ATTEMPTS` times in all. Passes one event per
-    step and one per feed to `sync.notify`."""
+    step, per wait and per feed to `sync.notify`."""
     codes: list[ExitCode] = []
     found = list_nightly_feeds(sync.engine)
     _announce_pauses(sync, found)
@@ -141,6 +141,7 @@ def _load_in_turn(sync: NightlySync, waiting: deque[_Turn], codes: list[ExitCode
             code = _load_feed(sync, feed, is_last=attempt == ATTEMPTS)
         except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other feeds)
             if isinstance(error, IncompleteExportError) and attempt < ATTEMPTS:
+                sync.notify({"feed": feed.name, "outcome": "waiting", "message": str(error)})
                 waiting.append(_Turn(feed, attempt + 1, sync.now() + error.seconds))
                 continue
             code = _report_error(sync, feed, error)

@@ -41,6 +41,7 @@ NOT_HELD = "there is no held run {} of this feed"
 KNOWN = "every file is as it was when it was last loaded"
 # SQLSTATE classes of connections, rights, locks, limits and disks: messages of these classes quote no rows.
 OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")
+NO_ROOM = "53100"
 # The outcome of a run that an error ends, the first that fits; any other error is a failure.
 OUTCOMES_BY_ERROR: tuple[tuple[type[BaseException], str], ...] = (
     (MissingExportError, MISSING),
@@ -170,8 +171,9 @@ class Approval:
 
 @contextlib.contextmanager
 def translate_database_errors() -> Iterator[None]:
-    """Raises DatabaseUnavailableError for an error of the database. Its message contains the server's primary message
-    only for errors of the server itself, because any other message may quote a row."""
+    """Raises DatabaseUnavailableError for an error of the database, and StorageError where it has no room left: a later
+    try does not help. The message contains the server's primary message only for errors of the server itself, because
+    any other message may quote a row."""
     try:
         yield
     except (DBAPIError, psycopg2.Error) as error:
@@ -180,6 +182,10 @@ def translate_database_errors() -> Iterator[None]:
         message = (
             cause.diag.message_primary if isinstance(cause, psycopg2.Error) and state.startswith(OF_SERVER) else None
         )
+        if state == NO_ROOM:
+            raise StorageError(f"the disk of the database is full: {message}") from None
+        if not state and isinstance(cause, psycopg2.OperationalError):
+            message = "it ended the connection; its log has the reason"
         message = message or f"{type(cause).__name__} {state}".strip()
         raise DatabaseUnavailableError(f"the database gave up: {message}") from None
 
@@ -275,23 +281,29 @@ def _record_undo(
     )
 
 
-def keep_for_undo(connection: sa.Connection, run: RunRecord, export: HeldExport, settings: Settings) -> list[str]:
+def keep_for_undo(
+    connection: sa.Connection, run: RunRecord, report: Report, export: HeldExport, settings: Settings
+) -> tuple[Report, list[str]]:
     """Copies the export of a run that has changed the roster into the data folder, unless the settings keep no values
-    of records. Returns the copies of earlier runs, which the caller deletes after the commit. A copy that cannot be
-    made is no reason to load nothing: then the next run cannot be taken back."""
+    of records. Returns the report, and the copies of earlier runs, which the caller deletes after the commit. A copy
+    that cannot be made is no reason to load nothing: then the report has a notice that the next run cannot be taken
+    back."""
     if not settings.change_days:
-        return []
+        return report, []
     try:
         kept = str(keep_export(export.path, settings.home, run.number, FOLDER))
-    except StorageError:
-        return []
+    except StorageError as error:
+        noted = dataclasses.replace(report, notices=(*report.notices, f"the next run cannot be taken back: {error}"))
+        row = sa.update(sync_runs).where(sync_runs.c.id == run.number)
+        connection.execute(row.values(notices=list(noted.notices)))
+        return noted, []
     own = sync_runs.c.feed_id == run.feed_id
     latest = sa.select(sync_runs.c.id).where(own, sync_runs.c.stamp.is_not(None), sync_runs.c.id < run.number)
     before = latest.order_by(sync_runs.c.id.desc()).limit(COPIES - 1)
     earlier = forget_copies(connection, own, sync_runs.c.id.not_in(before), sync_runs.c.id != run.number)
     values = {"kept_export": kept, "kept_digest": export.digest}
     connection.execute(sa.update(sync_runs).where(sync_runs.c.id == run.number).values(values))
-    return earlier
+    return report, earlier
 
 
 def _add_feed(connection: sa.Connection, actor: Actor, feed_id: int, name: str) -> None:

@@ -7,8 +7,10 @@ import io
 import re
 from datetime import date
 
+import psycopg2
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 
 from roster_service.accounts import clients, vendors
 from roster_service.auth.access_log.entries import PersonHasher
@@ -19,6 +21,7 @@ from roster_service.db.tables import audit
 from roster_service.errors import Problem
 from roster_service.feeds.roster_state import read_database_id
 from roster_service.settings import Settings
+from roster_service.web.error_handlers import DATABASE, handle_database_error
 from sync_scripts.access_log_days import fold_days
 from tests.actors import TESTER
 from tests.auth.test_access_log import kill_worker
@@ -167,3 +170,23 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     rows = owner.get("/disclosures/usage.json").json["refused"]
     assert {(row["caller"], row["requests"]) for row in rows} >= {(made.client_id, 2), ("unknown", 1)}
     assert cause in owner.get("/disclosures/usage").text
+
+
+def test_the_answer_to_an_operator_ends_an_outage(owner: Browser, caplog: pytest.LogCaptureFixture) -> None:
+    DATABASE.add_failure("of the tests")
+    assert owner.get("/system").status_code == 200
+    assert "the database answers again" in [record.getMessage() for record in caplog.records]
+
+
+def test_a_login_at_the_database_that_fails_has_the_words_of_the_server(
+    console: Console, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No statement was sent, so they quote no value."""
+    refused = psycopg2.OperationalError('FATAL:  password authentication failed for user "roster_serving"\nmore')
+    for statement in (None, "SELECT 'Quetzalcoatl'"):
+        with console.app.test_request_context("/"):
+            handle_database_error(OperationalError(statement, {}, refused))
+        DATABASE.end()
+    said = [record.getMessage() for record in caplog.records if "does not answer" in record.getMessage()]
+    assert ["password authentication failed" in line for line in said] == [True, False]
+    assert "None" not in "".join(said)

@@ -83,6 +83,11 @@ def lose_the_connection(connection: sa.Connection, *_arguments: Any, **_state: A
     connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
 
 
+def fill_the_disk(connection: sa.Connection, *_arguments: Any, **_state: Any) -> None:
+    """The database says that it has no room."""
+    connection.execute(sa.text("DO $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$"))
+
+
 # What happens in the last step; the error that `load` raises, the outcome of the run and what is said of it.
 ENDS: dict[str, tuple[Callable[..., None], type[BaseException], str, str]] = {
     "a fault": (raise_it(ValueError("somebody")), ValueError, "failed", "ValueError"),
@@ -93,7 +98,13 @@ ENDS: dict[str, tuple[Callable[..., None], type[BaseException], str, str]] = {
         lose_the_connection,
         DatabaseUnavailableError,
         "failed",
-        "the database gave up: OperationalError",
+        "the database gave up: it ended the connection; its log has the reason",
+    ),
+    "a full disk of the database": (
+        fill_the_disk,
+        StorageError,
+        "failed",
+        "the disk of the database is full: no room",
     ),
 }
 

@@ -67,6 +67,15 @@ def list_copies(settings: Settings) -> list[str]:
     return sorted(path.name for path in (settings.home / FOLDER).glob("*"))
 
 
+def test_a_run_says_that_its_export_could_not_be_kept(engine: sa.Engine, springfield: Path, settings: Settings) -> None:
+    settings.home.mkdir()
+    (settings.home / FOLDER).write_text("a file where the folder should be")
+    report = load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True))
+    assert report.outcome == "done"
+    assert report.notices[-1].startswith("the next run cannot be taken back: the export cannot be kept at ")
+    assert snapshot(engine, sync_runs)[find_last(engine)]["notices"] == list(report.notices)
+
+
 def test_an_undone_run_leaves_the_roster_of_before_with_new_stamps(engine: sa.Engine, second: Path, call: Call) -> None:
     run = find_last(engine)
     stamp = snapshot(engine, sync_runs)[run]["stamp"]
