@@ -143,7 +143,7 @@ def _read_first_instant(value: date) -> datetime:
 
 def _read_midnight(value: datetime) -> date:
     """Read a day from a data frame, which stores it as a datetime."""
-    if value.timetz() != time():
+    if value.tzinfo is not None or value.time() != time():
         raise UnreadableError("not-a-day")
     return value.date()
 

@@ -7,7 +7,7 @@ SYNTAX_EXAMPLES: dict[ClausePart, list[tuple[str, tuple[str, ...]]]] = {
         ("empty", ("", "   ")),
         ("white-space", ("\ta='x'", "a='x' AND \tb='y'", "\n")),
         ("clause-missing", ("a='x' AND ", "a='x' OR  ", "a='x' AND", "a='x' OR")),
-        ("parenthesis", ("(a='x')", "a='x' AND (b='y' OR c='z')")),
+        ("parenthesis", ("(a='x')", "a='x' AND (b='y' OR c='z')", "(a)='x'", "a='x' AND (b)='y'")),
         ("value-first", ("'active'=status", "\"status\"='active'", "a='x' AND 'y'=b")),
         ("field-missing", ("='x'", "a='x' AND !='y'")),
         ("name-missing", (".a='x'", "a='x' OR .b='y'")),

@@ -445,6 +445,20 @@ def test_a_value_of_a_frame_that_is_not_of_its_kind_is_refused(pandas) -> None:
         pandas_mask(check(parse("enabled='true'"), FRAME_TYPES), pandas.DataFrame({"enabled": [2]}))
 
 
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+def test_a_moment_of_a_frame_is_a_day_only_at_midnight_without_a_zone(pandas, zone: str | None) -> None:
+    expr = check(parse("born='2026-11-21'"), {"born": Kind.DAY})
+
+    for hour, is_day in ((0, zone is None), (9, False)):
+        moments = pandas.to_datetime(pandas.Series([f"2026-11-21T{hour:02}:00:00"])).dt.tz_localize(zone)
+        frame = pandas.DataFrame({"born": moments})
+        if is_day:
+            assert list(pandas_mask(expr, frame)) == [True]
+        else:
+            with pytest.raises(RecordError):
+                pandas_mask(expr, frame)
+
+
 FRAMES = {
     "text": ("name", str, ["b", None, "Ärger", "c"], ["name>='b'", "name~'ÄR'", "name!='b'", "name<'b'"]),
     "flags": ("on", bool, [True, None, False], ["on='true'", "on!='true'"]),

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 from oneroster_filter import And, Clause, LimitError, Operator, Or, all_of, any_of, clauses, parse
-from oneroster_filter.dialect import Dialect
+from oneroster_filter.dialect import Dialect, Function
 from oneroster_filter.typing import Expr
 
 from tests.offenders import in_one_test
@@ -87,6 +87,12 @@ def test_a_clause_knows_its_path() -> None:
 def test_nodes_are_frozen(expr: Expr) -> None:
     with pytest.raises((FrozenInstanceError, AttributeError, TypeError)):
         setattr(expr, type(expr).__slots__[0], None)
+
+
+def test_a_function_is_frozen() -> None:
+    function = Function("year", {})
+    with pytest.raises(FrozenInstanceError):
+        function.name = "month"  # type: ignore[misc]
 
 
 def test_clauses_come_in_the_order_of_the_text() -> None:

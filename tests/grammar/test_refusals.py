@@ -143,6 +143,12 @@ def test_the_caret_line_of_a_long_text_is_a_window() -> None:
     assert shown[caret.index("^") :].startswith("and")
 
 
+def test_the_caret_line_of_a_text_that_fits_has_no_dots() -> None:
+    shown = refused("='".ljust(CARET_WINDOW, "x")).caret.split("\n")[0]
+
+    assert (len(shown), "..." in shown) == (CARET_WINDOW, False)
+
+
 def test_the_caret_line_shows_no_control_characters() -> None:
     shown, caret = refused("status='\x1b[31m\n' and").caret.split("\n")
 
@@ -190,6 +196,7 @@ SUGGESTIONS = {
     "a name below": ("class='x'", "class.sourcedId"),
     "a slip below": ("roles.rol='x'", "roles.role"),
     "the end of a name": ("begindate='x'", "roles.beginDate"),
+    "a slip above any key, without a key": ("metadat='x'", None),
     "a slip above any key": ("metadat.lunch.plan='x'", "metadata.lunch.plan"),
     "nothing near": ("shoeSize='42'", None),
     "nothing near a name of absurd length": ("s" * 65 + "='x'", None),
