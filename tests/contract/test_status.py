@@ -54,7 +54,8 @@ STATES: list[Any] = [
             "discarded": "failed",
         }.items()
     ),
-    pytest.param("UPDATE sync_runs SET started_at = now() - interval '31 hours'", "missing", id="no run tonight"),
+    pytest.param("UPDATE sync_runs SET started_at = now() - interval '30:01'", "missing", id="no run tonight"),
+    pytest.param("UPDATE sync_runs SET started_at = now() - interval '29:59'", "done", id="a run tonight"),
     pytest.param(PAUSE, "paused", id="paused"),
     pytest.param("UPDATE feeds SET enabled = false", "paused", id="disabled"),
 ]
