@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+import itertools
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -207,13 +208,18 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
     for an administrator. Raises it too if an existing role of such a name has more rights than it should.
     """
     user, database = connection.execute(sa.text("SELECT current_user, current_database()")).one()
-    base = _choose_base(connection, database)
+    before = connection.scalar(sa.select(tables.roster_state.c.role_base))
+    base = _choose_base(connection, database, password)
     names = {role: name_role(base, role) for role in DatabaseRole}
     statements = {name: _make_role_statement(connection, name, password) for name in names.values()}
+    # These fit already, or the base would be another one.
+    is_shared = _is_used_elsewhere(connection, names.values())
     try:
         with connection.begin_nested():
             for name, statement in statements.items():
-                _ensure_role(connection, name, statement, password)
+                _require_no_excess(connection, name)
+                if not is_shared:
+                    _ensure_role(connection, name, statement, password)
     except DBAPIError as error:
         raise SchemaError(
             f"the database user {user} may not make or alter the roles that requests are served as; let an "
@@ -230,18 +236,48 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
         connection.execute(_make_statement(f"DROP POLICY IF EXISTS console ON {table}"))
         policy = f"CREATE POLICY console ON {table} TO {quote_name(names[DatabaseRole.CONSOLE])} USING (true)"
         connection.execute(_make_statement(policy))
+    if before not in (None, base):
+        _take_rights(connection, before)
     connection.execute(sa.update(tables.roster_state).values(role_base=base))
 
 
-def _choose_base(connection: sa.Connection, database: str) -> str:
-    """Returns the base of the names of this database's roles: that of before, also under another name of the database;
-    but a copy beside the database that it is of takes roles of its own, because those of the other have passwords in
-    use."""
-    before, own = connection.scalar(sa.select(tables.roster_state.c.role_base)), make_role_base(database)
-    if before is None or before == own:
-        return own
-    others = connection.scalars(sa.text("SELECT datname FROM pg_database"))
-    return own if before in map(make_role_base, others) else str(before)
+def _choose_base(connection: sa.Connection, database: str, password: str | None) -> str:
+    """Returns the base of the names of this database's roles: that of before, else one of its name. But roles that
+    another database uses with another password are left alone, as those of production by a copy of it."""
+    before = connection.scalar(sa.select(tables.roster_state.c.role_base))
+    others = (make_role_base(f"{database}_{number}") for number in itertools.count(2))
+    bases = itertools.chain([] if before is None else [str(before)], [make_role_base(database)], others)
+    return next(base for base in bases if not _is_taken(connection, base, password))
+
+
+def _is_taken(connection: sa.Connection, base: str, password: str | None) -> bool:
+    """Whether another database uses the roles of this base with another password."""
+    names = [name_role(base, role) for role in DatabaseRole]
+    if not _is_used_elsewhere(connection, names):
+        return False
+    return not all(_can_log_in(make_role_url(connection.engine.url, name, password)) for name in names)
+
+
+def _is_used_elsewhere(connection: sa.Connection, names: Collection[str]) -> bool:
+    return bool(connection.scalar(_USED_ELSEWHERE, {"names": list(names)}))
+
+
+_USED_ELSEWHERE = sa.text("""
+    SELECT EXISTS (SELECT FROM pg_shdepend used JOIN pg_roles made ON made.oid = used.refobjid
+        WHERE used.refclassid = CAST('pg_authid' AS regclass) AND made.rolname = ANY (:names) AND used.dbid <> 0
+            AND used.dbid <> (SELECT oid FROM pg_database WHERE datname = current_database()))
+""")
+
+
+def _take_rights(connection: sa.Connection, base: str) -> None:
+    """Takes all rights on this database's tables from the roles of a base that are there."""
+    schema = connection.scalar(sa.text("SELECT quote_ident(current_schema())"))
+    every_table = _join_names(tuple(tables.metadata.sorted_tables))
+    for role in DatabaseRole:
+        name = name_role(base, role)
+        if connection.scalar(_MADE, {"name": name}) is not None:
+            for objects in (every_table, f"SCHEMA {schema}"):
+                connection.execute(_make_statement(f"REVOKE ALL ON {objects} FROM {quote_name(name)}"))
 
 
 # The tables with row-level security, all of whose rows the console shows.
@@ -271,7 +307,6 @@ def _make_role_statement(connection: sa.Connection, name: str, password: str | N
 
 
 def _ensure_role(connection: sa.Connection, name: str, statement: str, password: str | None) -> None:
-    _require_no_excess(connection, name)
     try:
         with connection.begin_nested():
             connection.execute(_make_statement(statement))

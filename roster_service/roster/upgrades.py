@@ -101,14 +101,30 @@ def upgrade(engine: sa.Engine, role_password: str | None = None, follow: FollowP
         except ProgrammingError as error:
             if not isinstance(error.orig, InsufficientPrivilege):
                 raise
-            raise SchemaError(
-                "the database user may not make tables here; let an administrator make it the owner of the database, "
-                "as by `ALTER DATABASE roster OWNER TO roster`, then run `roster db upgrade` again"
-            ) from None
+            raise _refuse_rights(engine, error.orig) from None
     raise DatabaseUnavailableError(
         "the tables could not be locked, because a sync or a long query uses them; "
         "run `roster db upgrade` again when it is done"
     )
+
+
+def _refuse_rights(engine: sa.Engine, error: InsufficientPrivilege) -> SchemaError:
+    """The refusal for a user who may not make or change the tables. The words of the server name objects alone."""
+    with engine.connect() as connection:
+        user, database, may_make = connection.execute(
+            sa.text(
+                "SELECT quote_ident(current_user), quote_ident(current_database()), "
+                "has_schema_privilege(current_schema(), 'CREATE')"
+            )
+        ).one()
+    if may_make:
+        reason = f"{error.diag.message_primary}; let an administrator make {user} the owner of the tables"
+    else:
+        reason = (
+            f"the user {user} may not make tables here; let an administrator make {user} the owner of the database: "
+            f"`ALTER DATABASE {database} OWNER TO {user}`"
+        )
+    return SchemaError(f"{reason}; then run `roster db upgrade` again")
 
 
 def _upgrade(engine: sa.Engine, role_password: str | None, follow: FollowParts) -> tuple[str | None, str]:

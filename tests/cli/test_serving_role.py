@@ -74,8 +74,13 @@ def test_each_database_of_a_server_has_its_own_roles(
     assert roles[1] not in (None, roles[0])
 
 
-def test_a_copy_beside_its_database_takes_no_password_of_it(server_url: str, empty: str, tmp_path: Path) -> None:
-    """As a rehearsed restore on the server of production; a database that was renamed keeps its roles."""
+@pytest.mark.parametrize("can_log_in", [True, False], ids=["the same password", "another password"])
+def test_a_copy_beside_its_database_takes_no_password_of_it(
+    server_url: str, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_log_in: bool
+) -> None:
+    """As a rehearsed restore on the server of production; a database that was renamed keeps its roles. (A login on this
+    server asks for no password, so the copy shares them where `can_log_in` does not say otherwise.)"""
+    monkeypatch.setattr("roster_service.db.roles._can_log_in", lambda _url: can_log_in)
     assert run_upgrade(url_of(server_url, empty), tmp_path, role_password="a secret") == (0, "")
     copy = f"{empty}_copy"
     stored = f"SELECT rolpassword FROM pg_authid WHERE rolname = '{empty}_serving'"
@@ -85,9 +90,15 @@ def test_a_copy_beside_its_database_takes_no_password_of_it(server_url: str, emp
     administer(server_url, f"CREATE DATABASE {copy} TEMPLATE {empty}")
     try:
         assert run_upgrade(url_of(server_url, copy), tmp_path, role_password="another") == (0, "")
-        assert read_serving_role(url_of(server_url, copy)) == f"{copy}_serving"
+        own = empty if can_log_in else copy
+        assert read_serving_role(url_of(server_url, copy)) == f"{own}_serving"
         with engine.connect() as connection:
             assert connection.scalar(sa.text(stored)) == before
+        copied = make_engine(url_of(server_url, copy))
+        rights = "SELECT count(*) FROM information_schema.role_table_grants WHERE grantee = :name"
+        with copied.connect() as connection:
+            assert bool(connection.scalar(sa.text(rights), {"name": f"{empty}_serving"})) == can_log_in
+        copied.dispose()
     finally:
         roles = [f"DROP ROLE IF EXISTS {name_role(copy, role)}" for role in DatabaseRole]
         administer(server_url, f"DROP DATABASE {copy} WITH (FORCE)", *roles)
@@ -118,7 +129,7 @@ def test_a_user_who_may_make_no_tables_gets_a_sentence(server_url: str, empty: s
     try:
         url = schema.set(username=stranger, password="a stranger").render_as_string(False)
         code, said = run_upgrade(url, tmp_path)
-        assert (code, "may not make tables here; let an administrator" in said) == (1, True)
+        assert (code, f"`ALTER DATABASE {empty} OWNER TO {stranger}`" in said) == (1, True)
     finally:
         administer(server_url, f"DROP ROLE {stranger}")
 
