@@ -8,7 +8,12 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from roster_service.accounts.credentials import ListedCredential, list_credentials
-from roster_service.auth.credentials.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
+from roster_service.auth.credentials.signing_keys import (
+    ListedKey,
+    find_given_key,
+    list_signing_keys,
+    rotate_signing_key,
+)
 from roster_service.auth.credentials.tokens import LEEWAY_SECONDS, PERMISSION_TOKEN_SECONDS
 from roster_service.cli.terminal import (
     as_json,
@@ -100,7 +105,7 @@ def keys_rotate(at_once: bool, lost: bool, as_json: bool) -> None:
     settings = read_settings()
     lasting = timedelta(0) if at_once else find_longest_token_life(settings)
     with open_change() as (connection, actor):
-        made = rotate_signing_key(connection, actor, settings.read_secret_key(), lasting, is_lost=lost)
+        made = rotate_signing_key(connection, actor, find_given_key(connection, settings), lasting, is_lost=lost)
         [shown] = [item for item in list_signing_keys(connection) if item.key_id == made]
     ended = "all older tokens have ended" if at_once else f"older tokens are valid for {lasting} at most"
     show(shown, as_json, lambda _: f"the key {made} signs from now on; {ended}")

@@ -62,17 +62,17 @@ def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
 
 
 def _invite(settings: Settings, added: OperatorAccount, token: str) -> PasswordLink:
-    if settings.console_address is None and settings.database_url is not None and not settings.served_path.exists():
-        words = "these settings have no console for this link: set ROSTER_CONSOLE, and start `roster console`"
-        click.echo(words, err=True)
     return PasswordLink(added.email, f"{settings.find_console_url()}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
 
 
 def _describe_invitation(made: PasswordLink) -> str:
+    settings = read_settings()
     host = urlsplit(made.link).hostname or ""
     lines = [made.link, f"With this link {made.email} sets a password, once, within {made.hours} hours."]
     if host in ANY_HOST or is_local_host(host):
         lines.append(OWN_ADDRESS.format(host, made.email))
+    if settings.console_address is None and settings.database_url is not None and not settings.served_path.exists():
+        lines.append("These settings have no console for this link: set ROSTER_CONSOLE, and start `roster console`.")
     return "\n".join(lines)
 
 

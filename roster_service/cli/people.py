@@ -22,7 +22,7 @@ from roster_service.cli.terminal import (
 )
 from roster_service.db.instants import format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
-from roster_service.explore.known_people import require_person
+from roster_service.explore.known_people import find_person, require_person
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person
 from roster_service.roster.upgrades import open_roster_engine
@@ -49,7 +49,7 @@ def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, 
     """Erase the person SOURCEDID for good, as a court orders: from the roster, the texts and orderings made of it, the
     history of runs, and held exports, which are discarded. Later exports do not bring the person back. The files of the
     SIS, and backups, stay as they are."""
-    _ask("this erases the person for good.", sourced_id, is_confirmed=yes or dry_run or even_unknown)
+    _ask("this erases the person for good.", sourced_id, is_confirmed=yes or dry_run, even_unknown=even_unknown)
     _exclude(ExclusionKind.ERASED, sourced_id, even_unknown=even_unknown, dry_run=dry_run, as_json=as_json)
 
 
@@ -63,21 +63,26 @@ def person_hide(
 ) -> None:
     """Take the person SOURCEDID out of the roster until `roster person show`, for a family that opts out of directory
     data; with --from, out of what one vendor sees."""
+    if vendor is not None and even_unknown:
+        raise click.UsageError("--from keeps a person whom the service knows; --even-unknown does not go with it")
     if vendor is not None:
         _ask(f"this keeps the person from {vendor}.", sourced_id, is_confirmed=yes or dry_run)
         _keep(sourced_id, vendor, shown=False, dry_run=dry_run, as_json=as_json)
         return
-    _ask("this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run or even_unknown)
+    _ask("this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run, even_unknown=even_unknown)
     _exclude(ExclusionKind.HIDDEN, sourced_id, even_unknown=even_unknown, dry_run=dry_run, as_json=as_json)
 
 
-def _ask(effect: str, sourced_id: str, *, is_confirmed: bool) -> None:
+def _ask(effect: str, sourced_id: str, *, is_confirmed: bool, even_unknown: bool = False) -> None:
     """Names the person, for whom a mistyped id may stand, and asks to go on."""
     if is_confirmed:
         return
     with open_connection() as connection:
-        known = require_person(connection, sourced_id, require_key(connection))
-    confirm(f"{known}: {effect}", sourced_id, is_confirmed=False)
+        secret_key = require_key(connection)
+        known = find_person(connection, sourced_id, secret_key)
+        if known is None and not even_unknown:
+            require_person(connection, sourced_id, secret_key)
+    confirm(f"{known or f'nobody here has the id {sourced_id}'}: {effect}", sourced_id, is_confirmed=False)
 
 
 def _say(words: str) -> None:

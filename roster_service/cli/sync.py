@@ -20,6 +20,7 @@ from roster_service.cli.terminal import (
     open_change,
     open_connection,
     read_settings,
+    require_key,
     show,
     show_instant,
     to_texts,
@@ -72,6 +73,7 @@ def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: b
     if named or others_gone:
         with open_change() as (connection, actor):
             find_held(connection, run)
+            require_key(connection)
             add_new_ids(connection, actor, dict(map(_split_pair, named)), read_settings(), others_gone=others_gone)
     with open_connection() as connection:
         done = approve_run(connection, find_actor(), run, as_json=as_json, has_named=bool(named or others_gone))

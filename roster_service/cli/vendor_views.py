@@ -111,6 +111,7 @@ def record_show(sourced_id: str, email: str, version: str | None, as_json: bool)
     has it, with all parts that the flags of the vendor allow. The change log has the look."""
     settings = read_settings()
     with open_change() as (connection, actor):
+        require_key(connection)
         urls = make_role_urls(connection, settings.role_password)
         serving = make_serving_engine(urls[DatabaseRole.SERVING], settings)
         try:

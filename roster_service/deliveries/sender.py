@@ -25,6 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from roster_service.accounts.parts import DELIVERIES_PATH
 from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
 from roster_service.auth.access_log.writer import write_rows
+from roster_service.auth.credentials.signing_keys import require_secret_key
 from roster_service.db.instants import find_now
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
 from roster_service.deliveries.accounts import (
@@ -71,7 +72,9 @@ class Sender:
     def deliver(self, name: str) -> Delivery:
         """Makes the file of a delivery, and sends it unless it must wait for an operator. A run that was interrupted
         comes to its end first. Returns the delivery with the state of this run. Raises CommandError if there is no such
-        delivery, it is stopped, or it is under way."""
+        delivery, it is stopped, or it is under way, and SettingError without the secret key of the service."""
+        with self.owner.connect() as connection:
+            require_secret_key(connection, self.settings)
         with self._hold(name), open_snapshots(self.owner, self.settings) as snapshots:
             found = self._find(name)
             if found.stopped:

@@ -67,7 +67,9 @@ USING_THE_KEY = {
     "operator add": ("operator", "add", "ann@example.org", "--name", "Ann", "--role", "owner", "--reason", "x"),
     "person hide": ("person", "hide", "spr-student-1", "--yes", "--reason", "x"),
     "person erase": ("person", "erase", "spr-student-1", "--yes", "--even-unknown", "--reason", "x"),
+    "person keep": ("person", "hide", "spr-student-1", "--from", "v@example.org", "--yes", "--reason", "x"),
     "audit": ("audit", "--person", "spr-student-1"),
+    "show": ("show", "spr-student-1", "--as", "v@example.org", "--reason", "x"),
 }
 
 
@@ -89,8 +91,11 @@ def test_a_lost_secret_key_is_replaced_and_tokens_stay_valid(
 ) -> None:
     first = answer("keys", "rotate")
     (tmp_path / "secret_key").unlink()
-    refused = roster("keys", "rotate")
-    assert (refused.exit_code, "roster keys rotate --lost" in refused.stderr) == (1, True)
+    for options in ((), ("--lost",)):
+        refused = roster("keys", "rotate", *options)
+        assert (refused.exit_code, "set a new one, and run `roster keys rotate --lost`" in refused.stderr) == (1, True)
+        assert not (tmp_path / "secret_key").exists()
+    (tmp_path / "secret_key").write_text("a new secret key, of thirty-two characters")
     made = answer("keys", "rotate", "--lost")
     states = {item["key_id"]: item["state"] for item in answer("keys", "list")}
     assert (states[first["key_id"]], states[made["key_id"]]) == ("verifies", "signs")

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from roster_service.accounts import clients, vendor_rights
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
-from roster_service.auth.credentials.signing_keys import ensure_signing_key
+from roster_service.auth.credentials.signing_keys import ensure_signing_key, rotate_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.deliveries.accounts import (
     Delivery,
@@ -32,7 +32,7 @@ from roster_service.deliveries.accounts import (
     stop_delivery,
 )
 from roster_service.deliveries.sender import Sender
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, SettingError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import exclude_person
 from roster_service.settings import Settings
@@ -477,6 +477,10 @@ def test_a_fault_ends_the_run_and_is_said_in_the_log(
 def test_a_secret_that_a_lost_key_has_sealed_is_asked_for(world: World) -> None:
     other = replace(world.sender.settings, secret_key="another secret key, as after a loss of the first one")
     world.sender = replace(world.sender, settings=other)
+    with pytest.raises(SettingError, match="sealed with another ROSTER_SECRET_KEY"):
+        world.deliver()
+    with world.engine.begin() as connection:
+        rotate_signing_key(connection, TESTER, str(other.secret_key), timedelta(), is_lost=True)
     world.deliver()
     failed = world.approve()
     assert (failed.state, "`roster delivery set nightly`" in str(failed.message)) == ("failed", True)

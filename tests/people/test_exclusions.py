@@ -229,6 +229,8 @@ def test_under_a_lost_key_people_stay_out_until_they_are_out_under_the_new_one(
     former = run_roster(database_url, tmp_path, "person", "list").stdout.split("\n")[1].split()[0]
     unknown = run_roster(database_url, tmp_path, "person", "erase", ID, "--yes")
     assert (unknown.exit_code, "nobody in the roster has the id" in unknown.stderr) == (2, True)
+    for refused in (("erase", ID, "--even-unknown"), ("hide", ID, "--even-unknown", "--from", "v@example.org")):
+        assert run_roster(database_url, tmp_path, "person", *refused).exit_code != 0, "it asks first"
     assert run_roster(database_url, tmp_path, "person", "erase", ID, "--yes", "--even-unknown").exit_code == 0
     with pytest.raises(SettingError, match="--even-unknown"):
         load(engine, "feed", springfield, options=options)

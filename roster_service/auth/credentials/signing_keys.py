@@ -112,7 +112,7 @@ def ensure_signing_key(connection: sa.Connection, secret_key: str) -> None:
     Raises SettingError if another secret key has sealed the newest signing key: the service could sign no token.
     """
     connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY_LOCK})
-    if connection.execute(sa.select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
+    if not _has_signing_key(connection):
         add_signing_key(connection, secret_key)
     _read_signing_key(connection, make_seal(secret_key))
 
@@ -121,18 +121,36 @@ def require_secret_key(connection: sa.Connection, settings: Settings) -> str:
     """Returns the secret key of the service for a command, which makes none of its own where the service has one: what
     the command sealed or hashed would be of no use to the service.
 
+    Before the first start of the service there is no signing key: a command that may write makes it, so that a service
+    with another secret key says so.
+
     Raises SettingError if the command has no secret key, or another one than that which sealed the signing key.
     """
-    if connection.execute(sa.select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
+    found = find_given_key(connection, settings)
+    if connection.scalar(sa.text("SHOW transaction_read_only")) == "off":
+        ensure_signing_key(connection, found)
+    elif _has_signing_key(connection):
+        _read_signing_key(connection, make_seal(found))
+    return found
+
+
+def find_given_key(connection: sa.Connection, settings: Settings) -> str:
+    """Returns the secret key that a command was given, whichever it is; makes one before there is a signing key. Raises
+    SettingError if it was given none."""
+    if not _has_signing_key(connection):
         return settings.read_secret_key()
     found = settings.find_secret_key()
     if found is None:
         raise SettingError(
             f"this command has no ROSTER_SECRET_KEY, and {settings.secret_key_path} is not there; give it the settings "
-            "of the service"
+            "of the service. If the key is lost, set a new one, and run `roster keys rotate --lost`"
         )
-    _read_signing_key(connection, make_seal(found))
     return found
+
+
+def _has_signing_key(connection: sa.Connection) -> bool:
+    known = sa.select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))
+    return connection.execute(known).first() is not None
 
 
 def add_signing_key(connection: sa.Connection, secret_key: str) -> str:
