@@ -187,12 +187,11 @@ def list_good_runs_before(connection: sa.Connection, run: int, count: int) -> Se
 
 
 def find_good_run_after(connection: sa.Connection, run: int) -> int | None:
-    """Returns the latest run of the feed of `run` after it after which the roster was that of the export; None: none
-    was."""
+    """Returns the latest run of the feed of `run` after it, if the roster is that of its export; else None."""
     own = sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
-    good = sa.select(sa.func.max(sync_runs.c.id)).where(sync_runs.c.feed_id == own, sync_runs.c.id > run, *_GOOD)
-    found: int | None = connection.scalar(good)
-    return found
+    later = sa.select(sync_runs.c.id, sync_runs.c.outcome).where(sync_runs.c.feed_id == own, sync_runs.c.id > run)
+    row = connection.execute(later.order_by(sync_runs.c.id.desc()).limit(1)).first()
+    return row.id if row is not None and row.outcome in LOADED_OUTCOMES else None
 
 
 def explain_shrunk(files: Sequence[ReadFile], good: Sequence[FinishedRun]) -> Iterator[str]:

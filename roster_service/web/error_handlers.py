@@ -97,8 +97,9 @@ def handle_database_error(error: DBAPIError) -> Response:
     message can quote the values of a statement."""
     state = getattr(error.orig, "pgcode", None)
     kind = type(error.orig).__name__ + (f", SQLSTATE {state}" if state else "")
-    if error.statement is None:
-        # A login that failed: no statement was sent, so the words of the server quote none.
+    if error.statement is None and not state:
+        # A login that failed: no statement was sent, so the words of the server quote none. (An error while rows are
+        # fetched has no statement either, but a state.)
         kind = f"{kind}: {str(error.orig).strip().partition(chr(10))[0]}"
     if isinstance(error.orig, QueryCanceled):
         get_request_facts().failure = kind

@@ -184,8 +184,8 @@ def translate_database_errors() -> Iterator[None]:
         )
         if state == NO_ROOM:
             raise StorageError(f"the disk of the database is full: {message}") from None
-        if not state and isinstance(cause, psycopg2.OperationalError):
-            message = "it ended the connection; its log has the reason"
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            message = message or "it ended the connection; its log has the reason"
         message = message or f"{type(cause).__name__} {state}".strip()
         raise DatabaseUnavailableError(f"the database gave up: {message}") from None
 

@@ -199,7 +199,7 @@ def do_end_a_leaked_secret(browser: Browser, order: Order) -> str | None:
     """The search for the id of its client leads to the form that ends the secret at once: it gets no token."""
     page = order.log_in(browser)
     look_for(page, order.client[0])
-    page.click("a:has-text('Its secret leaked')")
+    page.click("a:has-text('End a leaked secret')")
     page.click("button:has-text('End the secret now')")
     expect(page.locator("main")).to_contain_text("secret")
     return None if order.ask_token(*order.client) is None else "the secret still gets a token"

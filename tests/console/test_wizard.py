@@ -191,11 +191,11 @@ def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> Non
     client_id = read_row(console, email).client_id
     with console.engine.connect() as connection:
         number = vendors.find_vendor(connection, email).id
-    link = re.search(r'href="/console([^"]*)">Its secret leaked', browser.get(f"/find?q={client_id}").text)
+    link = re.search(r'href="/console([^"]*)">End a leaked secret', browser.get(f"/find?q={client_id}").text)
     assert link is not None
     opened = browser.get(link[1]).text.partition('<details id="leaked" open>')[2].partition("</form>")[0]
     assert f'name="client" value="{client_id}"' in opened
-    assert "Its secret leaked" not in console.log_in(OperatorRole.VIEWER).get(f"/find?q={client_id}").text
+    assert "End a leaked secret" not in console.log_in(OperatorRole.VIEWER).get(f"/find?q={client_id}").text
     shown = browser.send(f"/vendors/{number}/secret", client=client_id, grace="0", reason="leaked")
     ended = "Every earlier secret of the client has ended, with all its tokens."
     assert ended in shown.text

@@ -192,6 +192,7 @@ def read_run(visit: Visit) -> RunPage:
         decision = dataclasses.replace(decision, change=None, approval=None)
     stored = count_rejected_rows(connection, number)
     by = decision.now or find_undoing(connection, number)
+    later = find_good_run_after(connection, number)
     return RunPage(
         run,
         list(_list_progress(connection, run)),
@@ -202,12 +203,8 @@ def read_run(visit: Visit) -> RunPage:
         list(explain_shrunk(run.files, good)),
         stored,
         explain_missing(run.rejected, stored),
-        find_good_run_after(connection, number),
-        needs_person(
-            run.outcome,
-            find_rejected_percent(map(dataclasses.asdict, run.files)),
-            visit.settings.rejected_percent,
-        ),
+        later if later is not None and not _needs(visit, find_run(connection, later)) else None,
+        _needs(visit, run),
         decision,
         read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
         find_undone_by(connection, number),
@@ -217,6 +214,11 @@ def read_run(visit: Visit) -> RunPage:
         or by is not None
         or (undoing is not None and undoing.is_running),
     )
+
+
+def _needs(visit: Visit, run: RunDetails) -> bool:
+    share = find_rejected_percent(map(dataclasses.asdict, run.files))
+    return needs_person(run.outcome, share, visit.settings.rejected_percent)
 
 
 def list_steps(connection: sa.Connection, run: int | None) -> Sequence[Progress]:

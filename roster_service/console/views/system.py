@@ -133,7 +133,9 @@ def _list_lights(visit: Visit, channels: Sequence[str] | None, orderings: int) -
             "Credentials", not ending, f"{len(ending)} end within {ENDS_SOON} days: {', '.join(ending[:5])}", "/vendors"
         ),
         _light(
-            "Address", public is not None, "ROSTER_PUBLIC_URL is not set: vendors are told an address of this machine"
+            "Address",
+            public is not None,
+            "vendors are told an address of this machine; whoever runs the server sets ROSTER_PUBLIC_URL",
         ),
         _light("Orderings", share < FULL, f"{share:.0f} % of the room for pages of vendors is taken"),
     )

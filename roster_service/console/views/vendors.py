@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,13 @@ from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_words import DistrictAccess, make_district_access
 from roster_service.console.visit import Visit
+from roster_service.deliveries.accounts import list_deliveries
 
 
 @dataclass(frozen=True)
 class VendorRow:
     """A vendor in the list. `gets`: the words of the parts of people that it gets; `nothing`: why it gets none; `used`:
-    its last request with any credential, None if there was none."""
+    its last request with any credential, None if there was none; `files`: how many need a person."""
 
     id: int
     name: str
@@ -29,14 +31,17 @@ class VendorRow:
     gets: Sequence[str]
     nothing: str
     used: str | None
+    files: int
 
 
 @dataclass(frozen=True)
 class VendorList:
-    """The vendors, a page of them. `count`: of all; `silent`: of those that have sent no request; `disabled`."""
+    """The vendors, a page of them. `count`: of all; `needing`: of those with files that need a person; `silent`: of
+    those that have sent no request; `disabled`."""
 
     vendors: Paged
     count: int
+    needing: int
     silent: int
     disabled: int
 
@@ -46,6 +51,7 @@ def read_vendors(visit: Visit) -> VendorList:
     connection = visit.connection
     received = list_received(connection)
     named = {item.sourcedId: item for item in list_named_districts(connection)}
+    needing = Counter(delivery.vendor for delivery in list_deliveries(connection) if delivery.needs)
     used: dict[str, str] = {}
     for item in list_credentials(connection):
         if item.used_at is not None:
@@ -60,12 +66,14 @@ def read_vendors(visit: Visit) -> VendorList:
             gets=[PARTS[name].words for name in received[vendor.email]],
             nothing=explain_nothing(vendor),
             used=used.get(vendor.email),
+            files=needing[vendor.email],
         )
         for vendor in vendors.list_vendors(connection)
     ]
     return VendorList(
         vendors=cut_page(visit, rows),
         count=len(rows),
+        needing=sum(row.files > 0 for row in rows),
         silent=sum(row.used is None for row in rows),
         disabled=sum(not row.enabled for row in rows),
     )

@@ -198,10 +198,17 @@ def _show_letter(
         origin=origin,
         is_public=sent.settings.public_url is not None,
         districts=list_district_access(connection, listed),
-        withheld=[part.words for part in PARTS.values() if part.fields and set(withheld).issuperset(part.fields)],
+        withheld=_name_withheld(withheld),
         held=[] if listed.grants else list_held_first_loads(connection, sent.settings.time_zone),
     )
     return Shown("letter", f"What to send to {listed.name}", letter)
+
+
+def _name_withheld(withheld: Sequence[str]) -> list[str]:
+    """The words for the parts that are withheld as a whole, and the names of the other fields."""
+    whole = [part for part in PARTS.values() if part.fields and set(withheld).issuperset(part.fields)]
+    named = {field for part in whole for field in part.fields}
+    return [*(part.words for part in whole), *(str(field) for field in withheld if field not in named)]
 
 
 def _list_prefixes() -> set[str]:
