@@ -52,6 +52,7 @@ from roster_service.feeds.exclusions import (
     delete_exclusion,
     find_exclusion,
     list_exclusions,
+    list_under_other_keys,
     store_exclusion,
 )
 from roster_service.feeds.export_previews import drop_previews_with
@@ -214,10 +215,17 @@ def end_exclusion(
     connection: sa.Connection, actor: Actor, kind: ExclusionKind, person: str, settings: Settings
 ) -> Exclusion:
     """Ends an exclusion; the next sync brings the person back. `person`: a sourcedId, or a reference of
-    `list_exclusions`. Raises CommandError if the person is not excluded in this way."""
-    found = find_exclusion(connection, person, IdHasher(settings.read_secret_key()).name_id(person))
+    `list_exclusions`. Raises CommandError if the person is not excluded in this way, and for a sourcedId while another
+    exclusion, made with another secret key, may be of the same person."""
+    hasher = IdHasher(settings.read_secret_key())
+    found = find_exclusion(connection, person, hasher.name_id(person))
     if found is None or found.kind is not kind:
         raise CommandError(f"there is no {kind} person with this id; `roster person list` shows all")
+    if found.reference != person and list_under_other_keys(connection, hasher):
+        raise CommandError(
+            "some people are excluded under another ROSTER_SECRET_KEY; name the exclusion to end by its reference in "
+            "`roster person list`, which shows the key of each"
+        )
     with _recorded(connection, actor, _ENDS[kind], found.reference):
         delete_exclusion(connection, found.reference)
     return found

@@ -23,7 +23,7 @@ from roster_service.cli.terminal import (
 from roster_service.db.instants import format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.explore.known_people import find_person, require_person
-from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions
+from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions, list_under_other_keys
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person
 from roster_service.roster.upgrades import open_roster_engine
 
@@ -164,23 +164,27 @@ def _keep(sourced_id: str, vendor: str, *, shown: bool, dry_run: bool, as_json: 
 @person.command("list")
 @as_json
 def person_list(as_json: bool) -> None:
-    """List the erased and the hidden people, and those kept from a vendor: erased ones by a keyed hash alone."""
+    """List the erased and the hidden people, and those kept from a vendor: erased ones by a keyed hash alone, each with
+    whether it was made with the present secret key."""
     with open_connection() as connection:
-        found = [_to_json(item) | {"vendor": None} for item in list_exclusions(connection)]
-        kept_people = list_kept(connection)
-        secret_key = require_key(connection) if kept_people else ""
-    if kept_people:
-        hasher = IdHasher(secret_key)
-        found += [
-            {
-                "reference": hasher.name_id(kept.sourced_id),
-                "kind": "kept",
-                "sourced_id": kept.sourced_id,
-                "at": format_instant(kept.since),
-                "vendor": kept.vendor,
-            }
-            for kept in kept_people
-        ]
+        excluded, kept_people = list_exclusions(connection), list_kept(connection)
+        hasher = IdHasher(require_key(connection) if excluded or kept_people else "")
+        others = list_under_other_keys(connection, hasher)
+    found = [
+        _to_json(item) | {"vendor": None, "key": "another" if item.reference in others else "present"}
+        for item in excluded
+    ]
+    found += [
+        {
+            "reference": hasher.name_id(kept.sourced_id),
+            "kind": "kept",
+            "sourced_id": kept.sourced_id,
+            "at": format_instant(kept.since),
+            "vendor": kept.vendor,
+            "key": None,
+        }
+        for kept in kept_people
+    ]
     rows = [to_texts(item, "at") for item in found]
     show(found, as_json, lambda _: make_table(rows, "nobody is erased or hidden, or kept from a vendor"))
 

@@ -72,6 +72,13 @@ def list_exclusions(connection: sa.Connection) -> list[Exclusion]:
     ]
 
 
+def list_under_other_keys(connection: sa.Connection, hasher: IdHasher) -> set[str]:
+    """Returns the references of the exclusions that were made with another secret key: no run is loaded while there
+    are any."""
+    found = sa.select(exclusions.c.id_hash).where(exclusions.c.key_check != hasher.check)
+    return {make_reference(bytes(id_hash)) for id_hash in connection.scalars(found)}
+
+
 def find_exclusion(connection: sa.Connection, *references: str) -> Exclusion | None:
     """Returns the exclusion with one of these references; None if there is none."""
     return next((found for found in list_exclusions(connection) if found.reference in references), None)

@@ -234,6 +234,10 @@ def test_under_a_lost_key_people_stay_out_until_they_are_out_under_the_new_one(
     assert run_roster(database_url, tmp_path, "person", "erase", ID, "--yes", "--even-unknown").exit_code == 0
     with pytest.raises(SettingError, match="--even-unknown"):
         load(engine, "feed", springfield, options=options)
+    listed = json.loads(run_roster(database_url, tmp_path, "person", "list", "--json").stdout)
+    assert {item["reference"] == former: item["key"] for item in listed} == {True: "another", False: "present"}
+    by_id = run_roster(database_url, tmp_path, "person", "lift", ID, "--yes")
+    assert (by_id.exit_code, "name the exclusion to end by its reference" in by_id.stderr) == (1, True)
     assert run_roster(database_url, tmp_path, "person", "lift", former, "--yes").exit_code == 0
     load(engine, "feed", springfield, options=options)
     with engine.connect() as connection:
