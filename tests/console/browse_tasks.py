@@ -126,7 +126,7 @@ def do_find_why_a_pupil_is_missing(browser: Browser, order: Order) -> None:
 def do_decide_a_held_run(browser: Browser, order: Order) -> None:
     """It is approved, with a reason; the feed then has fewer people, and the change log the reason."""
     page = order.log_in(browser)
-    page.click("a:has-text('See it, and decide')")
+    page.click(".feeds a:has-text('See it, and decide')")
     page.fill("#decide input[name=reason]", "the school has closed")
     page.click("#decide button:has-text('Approve')")
     expect(page.locator("main")).to_contain_text("applied it", timeout=LOAD_TIME)

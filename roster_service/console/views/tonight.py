@@ -19,7 +19,7 @@ from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_history import FinishedRun, list_day_outcomes, list_latest_runs
-from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL, Colour
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL, UNCHANGED, Colour
 from roster_service.feeds.sharing_groups import EmptyRule, list_empty_rules
 
 # The nights that a row shows.
@@ -204,7 +204,9 @@ def _make_row(
 ) -> FeedRow:
     growths = []
     if len(good) > 1:
-        growths = [Growth(name, good[-2].records.get(name, 0), good[-1].records.get(name, 0)) for name in COUNTED]
+        # An export that was loaded already has changed nothing.
+        before = good[-1 if feed.last_outcome == UNCHANGED else -2]
+        growths = [Growth(name, before.records.get(name, 0), good[-1].records.get(name, 0)) for name in COUNTED]
     return FeedRow(
         feed=feed,
         conditions=conditions,
