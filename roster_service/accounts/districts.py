@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.accounts.vendors import end_vendor_grants, invalidate_tokens
 from roster_service.change_log.actors import Actor
@@ -30,6 +29,7 @@ from roster_service.db.tables import (
     visibility_labels,
 )
 from roster_service.errors import CommandError
+from roster_service.roster.visibility import has_label
 from roster_service.roster.vocabulary import GRADES
 
 DISTRICT, SCHOOL, ACTIVE, STUDENT = "district", "school", "active", "student"
@@ -170,15 +170,11 @@ class Students:
 def read_students(connection: sa.Connection, district_id: str) -> Students:
     """Reads the active students of a district."""
     own = sa.select(orgs.c.sourced_id).where(orgs.c.district_id == district_id)
-    # Thousands of students have the same label, which names the orgs of their roles.
-    labels = sa.select(visibility_labels.c.id).where(
-        visibility_labels.c.student_orgs.bool_op("&&")(sa.func.array(own.scalar_subquery(), type_=CTexts))
-    )
-    # As an array: a join would look each student up.
-    is_student = users.c.label_id == sa.any_(sa.func.array(labels.scalar_subquery(), type_=ARRAY(sa.Integer)))
+    # The label of a user names the orgs of the roles.
+    are_here = visibility_labels.c.student_orgs.bool_op("&&")(sa.func.array(own.scalar_subquery(), type_=CTexts))
     counted = (
         sa.select(users.c.label_id, users.c.grades, sa.func.count().label("students"))
-        .where(users.c.status == ACTIVE, is_student)
+        .where(users.c.status == ACTIVE, has_label(users, are_here))
         .group_by(users.c.label_id, users.c.grades)
         .subquery()
     )

@@ -209,7 +209,7 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
     """
     user, database = connection.execute(sa.text("SELECT current_user, current_database()")).one()
     before = connection.scalar(sa.select(tables.roster_state.c.role_base))
-    base = _choose_base(connection, database, password)
+    base = _choose_base(connection, before, database, password)
     names = {role: name_role(base, role) for role in DatabaseRole}
     statements = {name: _make_role_statement(connection, name, password) for name in names.values()}
     # These fit already, or the base would be another one.
@@ -241,12 +241,11 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
     connection.execute(sa.update(tables.roster_state).values(role_base=base))
 
 
-def _choose_base(connection: sa.Connection, database: str, password: str | None) -> str:
+def _choose_base(connection: sa.Connection, before: str | None, database: str, password: str | None) -> str:
     """Returns the base of the names of this database's roles: that of before, else one of its name. But roles that
     another database uses with another password are left alone, as those of production by a copy of it."""
-    before = connection.scalar(sa.select(tables.roster_state.c.role_base))
     others = (make_role_base(f"{database}_{number}") for number in itertools.count(2))
-    bases = itertools.chain([] if before is None else [str(before)], [make_role_base(database)], others)
+    bases = itertools.chain([] if before is None else [before], [make_role_base(database)], others)
     return next(base for base in bases if not _is_taken(connection, base, password))
 
 

@@ -135,7 +135,7 @@ def read_excluded(connection: sa.Connection, secret_key: str | None) -> Excluded
     if any(bytes(row.key_check) != hasher.check for row in rows):
         raise SettingError(
             "people were erased or hidden under another ROSTER_SECRET_KEY, and this run would bring them back; set "
-            "that key, or, if it is lost, erase or hide these people again with `--even-unknown`, and then lift what "
-            "`roster person list` shows of before"
+            "that key, or, if it is lost, erase or hide these people again with `--even-unknown`, and then end what "
+            "`roster person list` shows under another key"
         )
     return ExcludedPeople(frozenset(bytes(row.id_hash) for row in rows), hasher)

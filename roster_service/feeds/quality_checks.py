@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.db import tables
 from roster_service.db.folding import fold_column
 from roster_service.db.tables import CText
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.references import REFERENCES, Reference, list_references_to
-from roster_service.roster.visibility import has_row
+from roster_service.roster.visibility import has_label, has_row
 
 _users, _classes, _enrollments = tables.users.c, tables.classes.c, tables.enrollments.c
 ACTIVE = "active"
@@ -53,17 +52,12 @@ def _select(
     return sa.select(*columns).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
 
 
-def _has_label(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
-    """The condition that the label of a user, which names the orgs of all roles, fulfils a condition."""
-    labels = sa.select(tables.visibility_labels.c.id).where(condition)
-    return _users.label_id == sa.any_(sa.func.array(labels.scalar_subquery(), type_=ARRAY(sa.Integer)))
-
-
 def _find_without_role(feed_id: int) -> sa.Select[Any]:
+    # The label of a user names the orgs of all roles.
     label = tables.visibility_labels.c
     is_of_nobody = (sa.func.cardinality(label.any_orgs) == 0) & (sa.func.cardinality(label.guardian_orgs) == 0)
     found = _select(tables.users, _users.primary_org_id, sa.null(), feed_id)
-    return found.where(_has_label(is_of_nobody))
+    return found.where(has_label(tables.users, is_of_nobody))
 
 
 def _find_classes_without(role: str) -> Find:
@@ -82,7 +76,7 @@ def _find_classes_without(role: str) -> Find:
 
 def _find_students_without_class(feed_id: int) -> sa.Select[Any]:
     role, enrolled = tables.user_roles.alias(), tables.enrollments.alias()
-    is_student = _has_label(sa.func.cardinality(tables.visibility_labels.c.student_orgs) > 0)
+    is_student = has_label(tables.users, sa.func.cardinality(tables.visibility_labels.c.student_orgs) > 0)
     school = sa.select(sa.func.min(role.c.org_id)).where(role.c.user_id == _users.sourced_id, role.c.role == "student")
     is_enrolled = has_row(enrolled, enrolled.c.user_id == _users.sourced_id, enrolled.c.status == ACTIVE)
     found = _select(tables.users, school.correlate(tables.users).scalar_subquery(), sa.null(), feed_id)

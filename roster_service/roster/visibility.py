@@ -37,6 +37,7 @@ from roster_service.db.tables import (
     group_members,
     kept_people,
     vendors,
+    visibility_labels,
     visible_feeds,
     visible_groups,
     visible_labels,
@@ -86,6 +87,14 @@ def has_row(row: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.Colum
     SQLAlchemy would correlate with the next enclosing query only, and join the table once more, with all its rows.
     """
     return sa.exists(sa.select(sa.literal_column("1")).select_from(row).where(*conditions).correlate_except(row))
+
+
+def has_label(row: sa.FromClause, condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Returns the condition that the label of a record fulfils a condition. `row`: a labelled table or an alias of it;
+    `condition`: of the columns of `visibility_labels`. Thousands of records have the same label."""
+    labels = sa.select(visibility_labels.c.id).where(condition).scalar_subquery()
+    # As an array: a join would look the records of each label up.
+    return row.c.label_id == sa.any_(sa.func.array(labels, type_=ARRAY(sa.Integer)))
 
 
 def of_each_row(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:

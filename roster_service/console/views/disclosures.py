@@ -77,8 +77,7 @@ class KeptFields:
 class Privacy:
     """The overview. `shown`: what the access log says since `days` days, by vendor and parts; `kept`: by vendor;
     `names`: of the vendors, by e-mail; `erased`, `hidden`: numbers of people, None for an operator who may not know
-    them; `missing`: why rows of ended
-    workers may be missing, None if none are."""
+    them; `missing`: why rows of ended workers may be missing, None if none are."""
 
     days: int
     shown: Sequence[ShownParts]
