@@ -43,7 +43,7 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
 ) -> None:
     page = read(owner.get("").text)
     assert f"all: {NAME} waiting See it, and decide The first file waits for an operator" in page
-    assert "1 file waits for your approval." in page
+    assert "1 file waits for approval." in page
     assert "1 vendor has files that need you. " in read(owner.get("/vendors").text)
     shown = owner.get(f"/vendors/{number}").text
     assert "Approve this file and send it" in shown

@@ -76,6 +76,11 @@ class FeedRow:
     people: int | None
     growth: Growth | None
 
+    @property
+    def counts_as_loaded(self) -> bool:
+        """Whether the sentence counts the feed as loaded: nothing is loaded during a pause."""
+        return self.is_loaded and not self.feed.is_paused
+
 
 @dataclass(frozen=True)
 class Rest:
@@ -162,13 +167,11 @@ def make_sentence(rows: Sequence[FeedRow], files: Mapping[str, int]) -> str:
     in need first; `files`: how many were not sent, by state."""
     if not rows:
         return "There is no feed yet."
-    # Nothing is loaded during a pause.
-    loaded_rows = [row for row in rows if row.is_loaded and not row.feed.is_paused]
-    loaded = len(loaded_rows)
-    states = Counter(row.conditions[0].word for row in rows if row not in loaded_rows and row.task is None)
+    loaded = sum(row.counts_as_loaded for row in rows)
+    states = Counter(row.conditions[0].word for row in rows if not row.counts_as_loaded and row.task is None)
     others = "".join(f", {number} {'is' if number == 1 else 'are'} {word}" for word, number in sorted(states.items()))
     needy = [row for row in rows if row.task is not None]
-    partly = sum(row.feed.last_outcome == PARTIAL for row in loaded_rows)
+    partly = sum(row.counts_as_loaded and row.feed.last_outcome == PARTIAL for row in rows)
     of_them = "" if partly == loaded else f" {partly:,} of them"
     but = f",{of_them} with rejected rows" if partly else ""
     text = f"{loaded:,} of {to_counted(len(rows), 'feed')} loaded{but}{others}."
@@ -177,20 +180,19 @@ def make_sentence(rows: Sequence[FeedRow], files: Mapping[str, int]) -> str:
         return text + unsent
     if not needy:
         return f"{text} {'No decision waits for you' if partly or others else 'Nothing needs you'}."
-    named = [f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy]
     if len(needy) > NAMED:
-        named = [
-            f"{number:,} {word}" for word, number in Counter(row.conditions[0].word for row in needy).most_common()
-        ]
-    need = f"{to_counted(len(needy), 'feed')} {'needs' if len(needy) == 1 else 'need'} you"
-    return f"{text} {need}: {(', ' if len(needy) > NAMED else '; ').join(named)}.{unsent}"
+        words = Counter(row.conditions[0].word for row in needy)
+        why = ", ".join(f"{number:,} {word}" for word, number in words.most_common())
+    else:
+        why = "; ".join(f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy)
+    return f"{text} {to_counted(len(needy), 'feed')} {'needs' if len(needy) == 1 else 'need'} you: {why}.{unsent}"
 
 
 def _describe_files(files: Mapping[str, int]) -> Iterator[str]:
     """Yields a sentence for the files that wait, and one for those that failed."""
     waiting, failed = (files.get(state, 0) for state in (WAITING, FAILED))
     if waiting:
-        yield f" {to_counted(waiting, 'file')} {'waits' if waiting == 1 else 'wait'} for your approval."
+        yield f" {to_counted(waiting, 'file')} {'waits' if waiting == 1 else 'wait'} for approval."
     if failed:
         yield f" {to_counted(failed, 'file')} {'was' if failed == 1 else 'were'} not sent."
 
