@@ -79,9 +79,8 @@ def _ask(effect: str, sourced_id: str, *, is_confirmed: bool, even_unknown: bool
         return
     with open_connection() as connection:
         secret_key = require_key(connection)
-        known = find_person(connection, sourced_id, secret_key)
-        if known is None and not even_unknown:
-            require_person(connection, sourced_id, secret_key)
+        find = find_person if even_unknown else require_person
+        known = find(connection, sourced_id, secret_key)
     confirm(f"{known or f'nobody here has the id {sourced_id}'}: {effect}", sourced_id, is_confirmed=False)
 
 
