@@ -63,7 +63,10 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     email = "reader@wizard.example"
     letter, link = add(browser, email)
     assert (
-        re.search(r"It sees [^.]*Shelbyville[^.]*, without e-mail addresses, birth dates\.", read(letter)) is not None
+        re.search(
+            r"It sees [^.]*Shelbyville[^.]*, without e-mail addresses, phone numbers, birth dates\.", read(letter)
+        )
+        is not None
     )
     with console.engine.connect() as connection:
         vendor = vendors.find_vendor(connection, email)

@@ -188,7 +188,6 @@ def _show_letter(
     token = make_link(connection, sent.actor, client_id)
     listed = vendor or vendors.find_vendor(connection, clients.find_listed_client(connection, client_id).vendor)
     origin = sent.tools.service_url
-    withheld = read_withheld_default(connection) if listed.own_withheld is None else listed.own_withheld
     letter = Letter(
         vendor=listed,
         client=name,
@@ -198,7 +197,7 @@ def _show_letter(
         origin=origin,
         is_public=sent.settings.public_url is not None,
         districts=list_district_access(connection, listed),
-        withheld=_name_withheld(withheld),
+        withheld=_name_withheld(listed.withheld),
         held=[] if listed.grants else list_held_first_loads(connection, sent.settings.time_zone),
     )
     return Shown("letter", f"What to send to {listed.name}", letter)
