@@ -186,14 +186,6 @@ def list_good_runs_before(connection: sa.Connection, run: int, count: int) -> Se
     return [_make_finished(row) for row in connection.execute(good.order_by(sync_runs.c.id.desc()).limit(count))]
 
 
-def find_good_run_after(connection: sa.Connection, run: int) -> int | None:
-    """Returns the latest run of the feed of `run` after it, if the roster is that of its export; else None."""
-    own = sa.select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
-    later = sa.select(sync_runs.c.id, sync_runs.c.outcome).where(sync_runs.c.feed_id == own, sync_runs.c.id > run)
-    row = connection.execute(later.order_by(sync_runs.c.id.desc()).limit(1)).first()
-    return row.id if row is not None and row.outcome in LOADED_OUTCOMES else None
-
-
 def explain_shrunk(files: Sequence[ReadFile], good: Sequence[FinishedRun]) -> Iterator[str]:
     """Yields a sentence for each file of an export that has a fifth less rows than before, or that is not there any
     more. `files`: of the run; `good`: the good runs before it, the latest first; one that did not read a file found it

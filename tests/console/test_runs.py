@@ -218,5 +218,5 @@ def test_an_interrupted_run_says_so(console: Console, browser: Browser, under_wa
         good = sa.insert(sync_runs).values(feed_id=feed_id, format="x", source="x", **ended)
         later = connection.scalar(good.returning(sync_runs.c.id))
     page = " ".join(re.sub("<[^>]*>", "", browser.get(f"/runs/{dead}").text).split())
-    assert f"nothing was changed. It is over: since run {later}, the roster is that of the export." in page
+    assert f"nothing was changed. It is over: run {later} is the latest of this feed." in page
     assert "Load the export again" not in page

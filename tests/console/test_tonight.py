@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 import pytest
 import sqlalchemy as sa
 
+from roster_service.change_log.actors import OperatorRole
+from roster_service.console.views.runs import Urgency, read_run
 from roster_service.console.views.tonight import MOST_FEEDS, MOST_IN_NEED, NAMED, Tonight, read_tonight
 from roster_service.db.tables import vendor_grants, vendors
 from roster_service.settings import Settings
@@ -60,9 +62,14 @@ ZONES = ("Etc/GMT+12", "UTC", "Pacific/Auckland")
 
 def read(connection: sa.Connection, console: Console, zone: str = "UTC") -> Tonight:
     """The content of the page."""
+    return read_tonight(make_visit(connection, console, zone))
+
+
+def make_visit(connection: sa.Connection, console: Console, zone: str, **place: int) -> Any:
+    """What the screens read of a visit of an owner."""
     settings = Settings(home=console.home, time_zone=ZoneInfo(zone))
-    visit: Any = SimpleNamespace(connection=connection, settings=settings)
-    return read_tonight(visit)
+    signed_in = SimpleNamespace(role=OperatorRole.OWNER)
+    return SimpleNamespace(connection=connection, settings=settings, place=place, signed_in=signed_in)
 
 
 def needs(row: Any, most_rejected: int) -> bool:
@@ -74,13 +81,20 @@ def needs(row: Any, most_rejected: int) -> bool:
     return (row.outcome == "partial" and row.rejected_percent > most_rejected) or not row.has_loaded
 
 
+def is_about_its_run(row: Any, most_rejected: int) -> bool:
+    """Whether what a person must do is about the latest run of a feed."""
+    bad = row.outcome in ("held", "refused", "stale", "missing", "interrupted")
+    return bad or (row.outcome == "partial" and row.rejected_percent > most_rejected)
+
+
 @pytest.mark.parametrize("seed", range(examples(12, 60, 60)))
 def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection, seed: int) -> None:
     count = random.Random(seed).choice((1, 3, 8, MOST_FEEDS, MOST_FEEDS + 1, 40))
     add_feeds(connection, count, seed)
     zone = ZONES[seed % len(ZONES)]
     page, rows = read(connection, console, zone), connection.execute(sa.text(STATES), {"zone": zone}).all()
-    needy = {row.name for row in rows if needs(row, Settings().rejected_percent)}
+    most = Settings().rejected_percent
+    needy = {row.name for row in rows if needs(row, most)}
     loaded = sum(row.outcome in ("done", "partial", "unchanged") and not row.is_paused for row in rows)
     said = re.match(r"(\d+) of (\d+) feeds? loaded", page.sentence)
     assert said is not None
@@ -106,6 +120,13 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
             assert (of_feed.people, of_feed.is_loaded) == (row.people, row.outcome in ("done", "partial", "unchanged"))
             outcomes = connection.scalars(sa.text(OUTCOMES), {"feed": row.name, "zone": zone}).all()
             assert [outcome or "-" for outcome in of_feed.days] == outcomes
+    needing = {row.run for row in rows if needs(row, most) and is_about_its_run(row, most)}
+    runs = connection.execute(sa.text("SELECT id, outcome FROM sync_runs ORDER BY id DESC LIMIT 60")).all()
+    for run, outcome in runs:
+        urgency = read_run(make_visit(connection, console, zone, run=run)).urgency
+        assert (urgency == Urgency.NEEDS) == (run in needing), (run, outcome, urgency)
+        # Whatever is no task any more says that it is over.
+        assert urgency != Urgency.FINE or outcome in ("done", "unchanged", "partial", "discarded"), (run, outcome)
     rest = [row for row in rows if row.name not in needy] if count > MOST_FEEDS else []
     words = Counter("paused" if row.is_paused else row.outcome for row in rest)
     assert {it.word: it.feeds for it in page.rest} == words

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import sqlalchemy as sa
 
@@ -17,7 +18,8 @@ from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 from roster_service.feeds.change_history import ChangedRecord, find_changes
-from roster_service.feeds.feeds import list_feeds
+from roster_service.feeds.feed_conditions import Condition, list_conditions
+from roster_service.feeds.feeds import find_listed, list_feeds
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.rejected_rows import count_rejected_rows, explain_missing
 from roster_service.feeds.run_history import (
@@ -28,7 +30,6 @@ from roster_service.feeds.run_history import (
     RunDetails,
     count_live,
     explain_shrunk,
-    find_good_run_after,
     find_run,
     list_good_runs_before,
     list_run_page,
@@ -102,14 +103,24 @@ class Comparison:
     is_touched: bool
 
 
+class Urgency(StrEnum):
+    """Whether a person must act on a run. The value is the class of its first sentence."""
+
+    FINE = "fine"
+    # The first page has it as a task.
+    NEEDS = "needs"
+    # A person had to act; since then another run was made, or the feed is not loaded by the nightly sync.
+    OVER = "over"
+
+
 @dataclass(frozen=True)
 class RunPage:
     """A run. `steps`: all of them, with their seconds; `now`: those of the run that applies it, or takes it back, while
     that is under way, and `by`: its number; `before`: the number of the last good run before it; `compared`:
     with that run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are
-    stored; `missing`: why the others are not; `later`: the latest good run of the feed after this one; `needs`: whether
-    a person must act on it, or had to before that run; `decision`: on a held run; `undo`: what taking it back would
-    do, None for a run that changed nothing; `undone_by`: the run that has done so; `undoing`: the undo that was started
+    stored; `missing`: why the others are not; `urgency`: whether a person must act; `latest`: the latest run of the
+    feed; `condition`: what is said of the feed first; `decision`: on a held run; `undo`: what taking it back would do,
+    None for a run that changed nothing; `undone_by`: the run that has done so; `undoing`: the undo that was started
     last; `is_live`: whether the page changes by itself."""
 
     run: RunDetails
@@ -121,8 +132,9 @@ class RunPage:
     shrunk: Sequence[str]
     stored: int
     missing: str
-    later: int | None
-    needs: bool
+    urgency: Urgency
+    latest: int | None
+    condition: Condition
     decision: Decision
     undo: Undo | None
     undone_by: int | None
@@ -192,7 +204,8 @@ def read_run(visit: Visit) -> RunPage:
         decision = dataclasses.replace(decision, change=None, approval=None)
     stored = count_rejected_rows(connection, number)
     by = decision.now or find_undoing(connection, number)
-    later = find_good_run_after(connection, number)
+    feed = find_listed(connection, run.feed, visit.settings.time_zone)
+    conditions = list_conditions(feed, visit.settings)
     return RunPage(
         run,
         list(_list_progress(connection, run)),
@@ -203,8 +216,9 @@ def read_run(visit: Visit) -> RunPage:
         list(explain_shrunk(run.files, good)),
         stored,
         explain_missing(run.rejected, stored),
-        later if later is not None and not _needs(visit, find_run(connection, later)) else None,
-        _needs(visit, run),
+        _find_urgency(run, conditions, visit.settings.rejected_percent),
+        feed.latest_run,
+        conditions[0],
         decision,
         read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
         find_undone_by(connection, number),
@@ -216,9 +230,12 @@ def read_run(visit: Visit) -> RunPage:
     )
 
 
-def _needs(visit: Visit, run: RunDetails) -> bool:
+def _find_urgency(run: RunDetails, conditions: Sequence[Condition], most_rejected: int) -> Urgency:
+    """`conditions`: of the feed; `most_rejected`: the share of rejected rows that is no task yet, in percent."""
+    if any(condition.needs and condition.run == run.run for condition in conditions):
+        return Urgency.NEEDS
     share = find_rejected_percent(map(dataclasses.asdict, run.files))
-    return needs_person(run.outcome, share, visit.settings.rejected_percent)
+    return Urgency.OVER if needs_person(run.outcome, share, most_rejected) else Urgency.FINE
 
 
 def list_steps(connection: sa.Connection, run: int | None) -> Sequence[Progress]:
