@@ -1,15 +1,32 @@
-"""What a vendor may see, in words: shared by the screens of vendors."""
+"""What the screens of vendors share: what a vendor may see, in words, and what stands above each page of one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, timedelta
 
 import sqlalchemy as sa
 
+from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.districts import DistrictName, list_named_districts
-from roster_service.accounts.vendors import Vendor
+from roster_service.accounts.vendors import Vendor, find_vendor_by_id
+from roster_service.auth.access_log.reports import RefusedRow, read_refused
 from roster_service.console.filters import to_counted
+from roster_service.console.visit import Visit
+from roster_service.db.instants import find_today
+from roster_service.db.tables import REFUSED_DAYS, oauth_clients
+from roster_service.deliveries.accounts import FAILED, WAITING, Delivery, list_deliveries
+
+
+@dataclass(frozen=True)
+class VendorHead:
+    """What stands above each page of a vendor. `files`: the sentence on its files that need a person, blank if none
+    does."""
+
+    vendor: Vendor
+    files: str
 
 
 @dataclass(frozen=True)
@@ -33,6 +50,35 @@ class DistrictAccess:
         else:
             plain = []
         return "; ".join([*plain, *self.ruled])
+
+
+def read_head(visit: Visit) -> VendorHead:
+    """Reads the vendor of a page, and what stands above it. Raises CommandError if it is removed."""
+    vendor = find_vendor_by_id(visit.connection, visit.place["vendor"])
+    return VendorHead(vendor, describe_files(list_deliveries(visit.connection, vendor=vendor.email)))
+
+
+def list_own_clients(visit: Visit, vendor: Vendor) -> Sequence[Client]:
+    """Returns the clients of a vendor."""
+    return list_clients(visit.connection, oauth_clients.c.vendor_id == vendor.id)
+
+
+def read_own_refused(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
+    """Returns the requests of a vendor that were refused in the last days, by cause, the latest first."""
+    return read_refused(visit.connection, vendor.id, find_today(UTC) - timedelta(days=REFUSED_DAYS - 1))
+
+
+def describe_files(deliveries: Iterable[Delivery]) -> str:
+    """Returns what is to be said of the files that need a person: those that wait, and those that were not sent; blank
+    if there is none."""
+    states = Counter(delivery.state for delivery in deliveries if delivery.needs)
+    said = (
+        (states[WAITING], "waits for approval", "wait for approval"),
+        (states[FAILED], "was not sent", "were not sent"),
+    )
+    return " ".join(
+        f"{to_counted(number, 'file')} {one if number == 1 else many}." for number, one, many in said if number
+    )
 
 
 def list_district_access(connection: sa.Connection, vendor: Vendor) -> Sequence[DistrictAccess]:

@@ -16,6 +16,12 @@ class PermissionFlag(StrEnum):
     ENROLLMENTS = "enrollments"
 
 
+# What each flag adds to the student record, for people.
+FLAG_WORDS: Mapping[PermissionFlag, str] = {
+    PermissionFlag.CONTACTS: "guardians, phone and sms",
+    PermissionFlag.DEMOGRAPHICS: "birth date, sex, race and ethnicity",
+    PermissionFlag.ENROLLMENTS: "classes and teachers",
+}
 # The fields that the service withholds, on both interfaces, from a vendor without the flag.
 _FOLLOWING: Mapping[PermissionFlag, frozenset[WithheldField]] = {
     PermissionFlag.CONTACTS: frozenset({WithheldField.PHONE, WithheldField.SMS})

@@ -64,7 +64,7 @@ STATES: Mapping[str, State] = {
         1,
         (
             *("run", "run_rejected", "run_changes", "held", "feed", "feed_removal", "record", "findings"),
-            *("vendor", "districts", "grants", "look", "vendor_list", "erasure"),
+            *("vendor", "credentials", "files", "requests", "districts", "grants", "look", "vendor_list", "erasure"),
         ),
     ),
     "sample": State((), ((make_sample, ExitCode.LOADED), (make_rejected, ExitCode.HELD)), 1, ()),
@@ -73,7 +73,7 @@ STATES: Mapping[str, State] = {
         ("--no-demo",),
         ((make_hostile, ExitCode.PARTIAL),),
         1000,
-        ("held", "vendor", "districts", "grants", "look", "vendor_list"),
+        ("held", "vendor", "credentials", "files", "requests", "districts", "grants", "look", "vendor_list"),
     ),
     "failing": State(
         (),

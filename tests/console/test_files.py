@@ -45,7 +45,7 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     assert f"all: {NAME} waiting See it, and decide The first file waits for an operator" in page
     assert "1 file waits for approval." in page
     assert "1 vendor has files that need you. " in read(owner.get("/vendors").text)
-    shown = owner.get(f"/vendors/{number}").text
+    shown = owner.get(f"/vendors/{number}/files").text
     assert "Approve this file and send it" in shown
     assert HOSTILE not in shown
     started: list[tuple[object, ...]] = []
@@ -54,9 +54,9 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     )
     with console.engine.connect() as connection:
         digest = str(find_delivery(connection, NAME).digest)
-    wrong = owner.send(f"/vendors/{number}/approve-file", delivery=NAME, digest="0" * 64)
+    wrong = owner.send(f"/vendors/{number}/files/approve-file", delivery=NAME, digest="0" * 64)
     assert wrong.status_code == 422
-    owner.send(f"/vendors/{number}/approve-file", delivery=NAME, digest=digest, reason="looked at it")
+    owner.send(f"/vendors/{number}/files/approve-file", delivery=NAME, digest=digest, reason="looked at it")
     assert started == [("deliver", NAME)]
     with console.engine.connect() as connection:
         approved = connection.scalar(sa.text("SELECT approved_digest FROM deliveries"))
@@ -65,12 +65,12 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
 
 
 def test_the_file_that_a_vendor_would_get_is_downloaded(console: Console, owner: Browser, number: int) -> None:
-    answer = owner.send(f"/vendors/{number}/file", preset="oneroster-1.2")
+    answer = owner.send(f"/vendors/{number}/files/file", preset="oneroster-1.2")
     assert answer.status_code == 200
     assert answer.headers["Content-Disposition"] == "attachment; filename=oneroster-1.2.zip"
     assert check(answer.data) == []
     answer.close()
-    refused = owner.send(f"/vendors/{number}/file", preset="apple")
+    refused = owner.send(f"/vendors/{number}/files/file", preset="apple")
     assert refused.status_code == 422
     assert "the receiver takes ids of letters, digits and hyphens" in refused.text
 
@@ -87,14 +87,14 @@ def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
         "secret": PASSWORD, "login": "password", "hour": "5",
     }  # fmt: skip
     for wrong in ({"secret": ""}, {"host_key": "ssh-ed25519 no"}, {"hour": "24"}, {"preset": "none"}):
-        refused = owner.send(f"/vendors/{number}/delivery", **(given | wrong))
+        refused = owner.send(f"/vendors/{number}/files/delivery", **(given | wrong))
         assert (refused.status_code, PASSWORD in refused.text) == (422, False)
-    owner.send(f"/vendors/{number}/delivery", **given)
+    owner.send(f"/vendors/{number}/files/delivery", **given)
     editor = console.log_in(OperatorRole.EDITOR)
-    assert "Add a delivery" not in editor.get(f"/vendors/{number}").text
-    assert editor.send(f"/vendors/{number}/delivery", **(given | {"name": "other"})).status_code == 403
+    assert "Add a delivery" not in editor.get(f"/vendors/{number}/files").text
+    assert editor.send(f"/vendors/{number}/files/delivery", **(given | {"name": "other"})).status_code == 403
     assert started == [HOSTILE]
-    shown = owner.get(f"/vendors/{number}").text
+    shown = owner.get(f"/vendors/{number}/files").text
     assert "us@sftp.example.org" in shown
     assert PASSWORD not in shown
     assert HOSTILE not in shown
@@ -103,8 +103,8 @@ def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
         logged = connection.scalar(sa.text("SELECT to_jsonb(it)::text FROM changes it ORDER BY id DESC LIMIT 1"))
     assert "delivery add" in str(logged)
     assert PASSWORD not in str(logged)
-    assert owner.send(f"/vendors/{number}/delivery-remove", delivery=HOSTILE, typed="x").status_code == 422
-    owner.send(f"/vendors/{number}/delivery-remove", delivery=HOSTILE, typed=HOSTILE)
+    assert owner.send(f"/vendors/{number}/files/delivery-remove", delivery=HOSTILE, typed="x").status_code == 422
+    owner.send(f"/vendors/{number}/files/delivery-remove", delivery=HOSTILE, typed=HOSTILE)
     with console.engine.connect() as connection, pytest.raises(CommandError):
         find_delivery(connection, HOSTILE)
 
@@ -116,7 +116,7 @@ def test_a_delivery_is_changed_stopped_and_started_on_the_page_of_the_vendor(
     monkeypatch.setattr(
         "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words[-1])
     )
-    shown = owner.get(f"/vendors/{number}").text
+    shown = owner.get(f"/vendors/{number}/files").text
     given = {"preset": "oneroster-1.1", "host": "sftp.example.org", "username": "us", "host_key": HOST_KEY}
     for name in ("host", "username", "host_key"):
         assert f'<input name="{name}" value="{given[name]}"' in shown
@@ -124,19 +124,19 @@ def test_a_delivery_is_changed_stopped_and_started_on_the_page_of_the_vendor(
     with console.engine.begin() as connection:
         connection.execute(sa.text("UPDATE delivery_runs SET state = 'sent', message = NULL"))
     given |= {"delivery": NAME, "folder": "in", "hour": "4", "in_place": "yes", "login": "password", "secret": ""}
-    assert owner.send(f"/vendors/{number}/delivery-set", **(given | {"host": ""})).status_code == 422
-    owner.send(f"/vendors/{number}/delivery-set", **given)
+    assert owner.send(f"/vendors/{number}/files/delivery-set", **(given | {"host": ""})).status_code == 422
+    owner.send(f"/vendors/{number}/files/delivery-set", **given)
     assert started == []
     with console.engine.connect() as connection:
         changed = find_delivery(connection, NAME)
         assert read_secret(connection, NAME, Settings(secret_key=SECRET_KEY)) == PASSWORD
     assert (changed.hour, changed.in_place, changed.state) == (4, True, "sent")
-    owner.send(f"/vendors/{number}/delivery-set", **(given | {"folder": "elsewhere"}))
+    owner.send(f"/vendors/{number}/files/delivery-set", **(given | {"folder": "elsewhere"}))
     assert started == [NAME]
-    owner.send(f"/vendors/{number}/delivery-stop", delivery=NAME)
-    assert "No file is sent until somebody starts it again" in owner.get(f"/vendors/{number}").text
+    owner.send(f"/vendors/{number}/files/delivery-stop", delivery=NAME)
+    assert "No file is sent until somebody starts it again" in owner.get(f"/vendors/{number}/files").text
     editor = console.log_in(OperatorRole.EDITOR)
-    assert editor.send(f"/vendors/{number}/delivery-set", **given).status_code == 403
-    editor.send(f"/vendors/{number}/delivery-start", delivery=NAME)
+    assert editor.send(f"/vendors/{number}/files/delivery-set", **given).status_code == 403
+    editor.send(f"/vendors/{number}/files/delivery-start", delivery=NAME)
     with console.engine.connect() as connection:
         assert find_delivery(connection, NAME).word == "sent"

@@ -149,23 +149,27 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
         assert http.post("/oauth/token", data={**form, "client_id": client_id}).status_code == 401
     console.vendors.extensions["roster_access_log"].flush()
     cause = f"401 {Problem.CREDENTIALS.value}"
-    page = owner.get(f"/vendors/{number}").text
+    assert "2 of its requests in 30 days" in owner.get(f"/vendors/{number}/credentials").text
+    words = "from 127.0.0.1: the secret or password of tests was wrong or missing. Make a new secret"
+    first = owner.get(f"/vendors/{number}").text
+    assert f'href="/console/vendors/{number}/requests">2 refused today</a> (UTC)' in first
+    assert "The last refused request, at " in first
+    assert words in first
+    page = owner.get(f"/vendors/{number}/requests").text
     assert cause in page
-    assert "2 of its requests in 30 days" in page
-    assert 'href="#refused">2 refused today</a> (UTC)' in page
-    assert "2 refused today (UTC).\nThe last one, at " in page
+    assert "2 refused today (UTC), 2 in 30 days." in page
+    assert words in page
     refused = "With wrong secrets and unknown callers, 3 requests were refused."
     first = owner.get("").text
     assert f"No vendor has sent a request with a valid token or key today (UTC). {refused}" in first
     usage = owner.get("/disclosures/usage").text
     assert "No vendor has sent a request with a valid token or key in these days." in usage
     assert 'href="/console/disclosures/usage#refused">Usage by vendor' in first
-    assert "from 127.0.0.1: the secret or password of tests was wrong or missing. Make a new secret" in page
     request_id = re.search('id" title="([^"]+)">', page.partition('id="refused"')[2])
     assert request_id is not None
     found = owner.get(f"/find.json?q={request_id[1]}").json["groups"]
     assert [(it["title"], [result["path"] for result in it["results"]]) for it in found] == [
-        ("Requests", [f"/vendors/{number}#refused"])
+        ("Requests", [f"/vendors/{number}/requests"])
     ]
     rows = owner.get("/disclosures/usage.json").json["refused"]
     assert {(row["caller"], row["requests"]) for row in rows} >= {(made.client_id, 2), ("unknown", 1)}

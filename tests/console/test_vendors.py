@@ -78,7 +78,9 @@ def test_the_list_says_how_many_vendors_call(console: Console, owner: Browser) -
 def test_a_client_is_added_and_its_secret_gets_a_token(console: Console, owner: Browser) -> None:
     number = add_vendor(console, "client")
     shown = owner.send(
-        f"/vendors/{number}/client", name="program", scope=["v1p2/roster-core.readonly", "v1p1/roster.readonly"]
+        f"/vendors/{number}/credentials/client",
+        name="program",
+        scope=["v1p2/roster-core.readonly", "v1p1/roster.readonly"],
     )
     found = re.search(r"curl -s -u '([^:]+):([^']+)'", html.unescape(shown.text))
     assert found is not None
@@ -89,7 +91,7 @@ def test_a_client_is_added_and_its_secret_gets_a_token(console: Console, owner: 
         headers={"Authorization": f"Basic {login}"},
     )
     assert answered.status_code == 200
-    page = owner.get(f"/vendors/{number}").text
+    page = owner.get(f"/vendors/{number}/credentials").text
     assert found[1] in page
     assert found[2] not in page
 
@@ -103,9 +105,9 @@ def test_a_preset_says_in_words_what_a_client_reads_and_the_card_what_to_send(
     number = add_vendor(console, "preset")
     assert (
         "students and teachers, with their schools, terms, classes and enrollments"
-        in owner.get(f"/vendors/{number}").text
+        in owner.get(f"/vendors/{number}/credentials").text
     )
-    shown = owner.send(f"/vendors/{number}/client", name="program", preset="guardians", version="v1p2").text
+    shown = owner.send(f"/vendors/{number}/credentials/client", name="program", preset="guardians", version="v1p2").text
     assert "v1p2/roster.readonly, v1p2/guardians.readonly" in shown
     origin = public_url or "http://127.0.0.1:8000"
     for address in ("/oauth/token", "/ims/oneroster/rostering/v1p2", "/docs"):
@@ -230,7 +232,10 @@ def test_a_client_of_another_vendor_cannot_be_changed(console: Console, owner: B
         other = clients.list_clients(connection)[0]
     for form in ("scopes", "secret", "client-enable", "client-remove"):
         sent = owner.send(
-            f"/vendors/{number}/{form}", client=other.client_id, typed=other.name, scope="v1p1/roster.readonly"
+            f"/vendors/{number}/credentials/{form}",
+            client=other.client_id,
+            typed=other.name,
+            scope="v1p1/roster.readonly",
         )
         assert sent.status_code == 422
         assert "is not one of own@console.example" in sent.text
@@ -254,14 +259,18 @@ def test_hostile_names_are_text(console: Console, owner: Browser) -> None:
         assert ("<script>alert" in page.text) is path.endswith(".csv")
     with console.engine.connect() as connection:
         number = find_vendor(connection, "hostile@console.example").id
-    assert "<script>alert" not in owner.get(f"/vendors/{number}").text
+    for path in ("", "/credentials", "/files", "/requests"):
+        page = owner.get(f"/vendors/{number}{path}").text
+        assert ("<script>alert" in page, "&lt;script&gt;alert" in page) == (False, True), path
 
 
 def test_a_viewer_sees_no_form_of_a_vendor(console: Console) -> None:
     viewer = console.log_in(OperatorRole.VIEWER)
     number = add_vendor(console, "viewed")
-    page = viewer.get(f"/vendors/{number}").text
-    assert not re.search(r"/(client|key|remove|enable)\"", page)
+    for path, shown in {"": {"limits"}, "/credentials": set(), "/files": set(), "/requests": set()}.items():
+        # The limits are fields that take nothing.
+        page = viewer.get(f"/vendors/{number}{path}").text
+        assert set(re.findall(rf'action="/console/vendors/{number}/([^"]*)"', page)) == shown
 
 
 def test_both_secrets_are_shown_with_their_ends_and_the_old_one_is_ended(console: Console, owner: Browser) -> None:
@@ -274,7 +283,7 @@ def test_both_secrets_are_shown_with_their_ends_and_the_old_one_is_ended(console
         form = {"grant_type": "client_credentials", "client_id": made.client_id, "client_secret": secret}
         return console.vendors.test_client().post("/oauth/token", data=form).status_code
 
-    path, form = f"/vendors/{number}", {"client": made.client_id}
+    path, form = f"/vendors/{number}/credentials", {"client": made.client_id}
     assert "the earlier one is valid until" not in owner.get(path).text
     assert owner.send(f"{path}/old-secret", **form).status_code == 422
     owner.send(f"{path}/secret", grace="24", **form)
@@ -305,10 +314,14 @@ def read_once(page: str, action: str) -> str:
 
 
 MADE_ONCE = {
-    "a secret": ("/vendors/{0}", "/vendors/{0}/secret", {"client": "{1}"}),
-    "a link": ("/vendors/{0}", "/vendors/{0}/link", {"client": "{1}"}),
-    "a client": ("/vendors/{0}", "/vendors/{0}/client", {"name": "again", "preset": "guardians", "version": "v1p2"}),
-    "a key": ("/vendors/{0}", "/vendors/{0}/key", {}),
+    "a secret": ("/vendors/{0}/credentials", "/vendors/{0}/credentials/secret", {"client": "{1}"}),
+    "a link": ("/vendors/{0}/credentials", "/vendors/{0}/credentials/link", {"client": "{1}"}),
+    "a client": (
+        "/vendors/{0}/credentials",
+        "/vendors/{0}/credentials/client",
+        {"name": "again", "preset": "guardians", "version": "v1p2"},
+    ),
+    "a key": ("/vendors/{0}/credentials", "/vendors/{0}/credentials/key", {}),
     "a vendor": (
         "/vendors/new",
         "/vendors/new/add",
@@ -362,7 +375,7 @@ def test_a_form_that_is_sent_twice_at_once_makes_one_secret(console: Console, ow
     def send(_: int) -> str:
         browser = console.app.test_client()
         browser._cookies.update(cookies)
-        return browser.post(f"/console/vendors/{number}/secret", data=form).text
+        return browser.post(f"/console/vendors/{number}/credentials/secret", data=form).text
 
     with ThreadPoolExecutor(2) as pool:
         texts = list(pool.map(send, range(2)))

@@ -77,6 +77,8 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     assert {"email", "birthDate"} <= set(vendor.withheld)
     page = read(browser.get(f"/vendors/{vendor.id}").text)
     assert "no e-mail, no guardians, no birth dates; no call yet, none refused today (UTC)." in page
+    page = read(browser.get(f"/vendors/{vendor.id}/credentials").text)
+    assert "1 client for OneRoster and no API key; no request yet." in page
     assert "Link not used yet" in page
     assert "Secret not made yet" in page
     assert "No valid key" in page
@@ -98,7 +100,7 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     again = caller.get(link)
     assert (again.status_code, secret in again.text) == (410, False)
     assert f"The secret of {before.client_id} was made" in read(again.text)
-    assert "Link used " in read(browser.get(f"/vendors/{vendor.id}").text)
+    assert "Link used " in read(browser.get(f"/vendors/{vendor.id}/credentials").text)
     with console.engine.connect() as connection:
         row = connection.execute(sa.select(changes).order_by(changes.c.id.desc()).limit(1)).one()
     assert (row.actor_kind, row.actor, row.verb, row.subject) == ("vendor", email, "client use-link", before.client_id)
@@ -199,10 +201,13 @@ def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> Non
     opened = browser.get(link[1]).text.partition('<details id="leaked" open>')[2].partition("</form>")[0]
     assert f'name="client" value="{client_id}"' in opened
     assert "End a leaked secret" not in console.log_in(OperatorRole.VIEWER).get(f"/find?q={client_id}").text
-    shown = browser.send(f"/vendors/{number}/secret", client=client_id, grace="0", reason="leaked")
+    shown = browser.send(f"/vendors/{number}/credentials/secret", client=client_id, grace="0", reason="leaked")
     ended = "Every earlier secret of the client has ended, with all its tokens."
     assert ended in shown.text
-    assert ended not in browser.send(f"/vendors/{number}/secret", client=client_id, grace="24", reason="yearly").text
+    assert (
+        ended
+        not in browser.send(f"/vendors/{number}/credentials/secret", client=client_id, grace="24", reason="yearly").text
+    )
     [new] = set(re.findall(r"secret-[\w-]{43}", shown.text))
     assert (ask_token(console, client_id, secret), ask_token(console, client_id, new)) == (401, 200)
 
@@ -212,7 +217,9 @@ def test_leaked_keys_end_at_once(console: Console, browser: Browser) -> None:
         vendors.add_vendor(connection, TESTER, "keys@wizard.example", "Keys")
         number = vendors.find_vendor(connection, "keys@wizard.example").id
     ended = "Every earlier key of the vendor has ended, with all its tokens."
-    said = {grace: ended in browser.send(f"/vendors/{number}/key", grace=grace).text for grace in ("24", "0")}
+    said = {
+        grace: ended in browser.send(f"/vendors/{number}/credentials/key", grace=grace).text for grace in ("24", "0")
+    }
     assert said == {"24": False, "0": True}
 
 

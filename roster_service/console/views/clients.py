@@ -1,18 +1,67 @@
-"""The forms of the clients of a vendor."""
+"""The credentials of a vendor: its clients for OneRoster, and its API keys."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from roster_service.accounts import clients
+from roster_service.accounts import clients, vendors
 from roster_service.accounts.clients import Client
-from roster_service.auth.scopes import PRESETS, Scope, ScopeName, read_scopes
+from roster_service.accounts.credentials import ListedCredential, list_credentials
+from roster_service.accounts.secret_links import SecretLink, list_links
+from roster_service.auth.access_log.reports import RefusedRow
+from roster_service.auth.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scopes
+from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
-from roster_service.console.vendor_forms import find_vendor, read_grace, show_secret
-from roster_service.console.visit import Moved, Outcome, Submission
+from roster_service.console.vendor_forms import find_vendor, read_grace, show_key, show_secret
+from roster_service.console.vendor_words import VendorHead, list_own_clients, read_head, read_own_refused
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.tables import REFUSED_DAYS, oauth_clients
 from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS
+
+
+@dataclass(frozen=True)
+class CredentialsPage:
+    """The credentials of a vendor. `credentials`: by client id; `links`: by client id, the links with which it makes
+    its secrets; `keys`: the API keys that have not ended; `used`: the last request with any of them, None if there was
+    none; `refused`: requests of the last `refused_days`, by cause; `scopes`, `presets`: the words for each."""
+
+    head: VendorHead
+    clients: Sequence[Client]
+    credentials: Mapping[str, ListedCredential]
+    links: Mapping[str, SecretLink]
+    keys: Sequence[ListedCredential]
+    used: str | None
+    refused: Sequence[RefusedRow]
+    refused_days: int
+    scopes: Mapping[str, str]
+    presets: Mapping[str, str]
+    versions: Sequence[str]
+
+
+def read_credentials(visit: Visit) -> CredentialsPage:
+    """Reads the clients and API keys of a vendor."""
+    connection, head = visit.connection, read_head(visit)
+    vendor = head.vendor
+    own = list_own_clients(visit, vendor)
+    ids = {item.client_id for item in own}
+    listed = [item for item in list_credentials(connection) if item.vendor == vendor.email]
+    return CredentialsPage(
+        head=head,
+        clients=own,
+        credentials={item.name: item for item in listed if item.name in ids},
+        links={link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)},
+        keys=[item for item in listed if item.name not in ids and not item.has_ended(datetime.now(UTC))],
+        used=max((item.used_at for item in listed if item.used_at), default=None),
+        refused=read_own_refused(visit, vendor),
+        refused_days=REFUSED_DAYS,
+        scopes={name.value: words for name, words in EXPLANATIONS.items()},
+        presets={name: preset.words for name, preset in PRESETS.items()},
+        versions=[version.prefix for version in VERSIONS],
+    )
 
 
 def add_client(sent: Submission) -> Outcome:
@@ -31,9 +80,7 @@ def set_scopes(sent: Submission) -> Outcome:
     with sent.change() as connection:
         client = find_client(sent)
         clients.change_scopes(connection, sent.actor, client.client_id, _read_scopes(sent))
-    return Moved(
-        f"/vendors/{find_vendor(sent).id}", f"The scopes of {client.name} have changed. Its tokens have ended."
-    )
+    return _return(sent, f"The scopes of {client.name} have changed. Its tokens have ended.")
 
 
 def rotate_secret(sent: Submission) -> Outcome:
@@ -60,9 +107,7 @@ def set_client_enabled(sent: Submission) -> Outcome:
         client = find_client(sent)
         change = clients.disable_client if client.enabled else clients.enable_client
         change(connection, sent.actor, client.client_id)
-    return Moved(
-        f"/vendors/{find_vendor(sent).id}", f"{client.name} is {'disabled' if client.enabled else 'enabled'} now."
-    )
+    return _return(sent, f"{client.name} is {'disabled' if client.enabled else 'enabled'} now.")
 
 
 def remove_client(sent: Submission) -> Outcome:
@@ -74,7 +119,17 @@ def remove_client(sent: Submission) -> Outcome:
 
 
 def _return(sent: Submission, message: str) -> Moved:
-    return Moved(f"/vendors/{find_vendor(sent).id}", message)
+    return Moved(f"/vendors/{find_vendor(sent).id}/credentials", message)
+
+
+def rotate_key(sent: Submission) -> Outcome:
+    """Gives a vendor a new API key, and shows it."""
+    with sent.change() as connection:
+        vendor = find_vendor(sent)
+        grace = read_grace(sent)
+        made = vendors.replace_key(connection, sent.actor, vendor.email, grace)
+    title = f"A new API key of {vendor.name}"
+    return show_key(sent, vendor, title, made.api_key, None, has_ended_others=not grace)
 
 
 def find_client(sent: Submission) -> Client:
@@ -98,12 +153,23 @@ def _read_scopes(sent: Submission) -> Sequence[Scope]:
     return sorted({*read_scopes(sent.lists("scope"))}, key=lambda it: (it.version, [*ScopeName].index(it.name)))
 
 
-SCREENS: Sequence[Screen] = ()
+SCREENS = (
+    Screen(
+        "credentials",
+        "/vendors/<int:vendor>/credentials",
+        "Clients and keys",
+        OperatorRole.VIEWER,
+        read_credentials,
+        None,
+        None,
+    ),
+)
 FORMS = (
-    Form("vendor", "client", Verb.CLIENT_ADD, add_client, None),
-    Form("vendor", "scopes", Verb.CLIENT_SET_SCOPES, set_scopes, None),
-    Form("vendor", "secret", Verb.CLIENT_ROTATE_SECRET, rotate_secret, None),
-    Form("vendor", "old-secret", Verb.CLIENT_END_OLD_SECRET, end_old_secret, None),
-    Form("vendor", "client-enable", Verb.CLIENT_ENABLE, set_client_enabled, None),
-    Form("vendor", "client-remove", Verb.CLIENT_REMOVE, remove_client, lambda sent: find_client(sent).name),
+    Form("credentials", "client", Verb.CLIENT_ADD, add_client, None),
+    Form("credentials", "scopes", Verb.CLIENT_SET_SCOPES, set_scopes, None),
+    Form("credentials", "secret", Verb.CLIENT_ROTATE_SECRET, rotate_secret, None),
+    Form("credentials", "old-secret", Verb.CLIENT_END_OLD_SECRET, end_old_secret, None),
+    Form("credentials", "client-enable", Verb.CLIENT_ENABLE, set_client_enabled, None),
+    Form("credentials", "client-remove", Verb.CLIENT_REMOVE, remove_client, lambda sent: find_client(sent).name),
+    Form("credentials", "key", Verb.VENDOR_ROTATE_KEY, rotate_key, None),
 )

@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.accounts.clients import Client
 from roster_service.accounts.vendors import Vendor
+from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor
-from roster_service.console.visit import Download, Moved, Outcome, Submission
+from roster_service.console.vendor_words import VendorHead, list_own_clients, read_head
+from roster_service.console.visit import Download, Moved, Outcome, Submission, Visit
 from roster_service.deliveries.accounts import (
+    Delivery,
     add_delivery,
     approve_file,
     change_delivery,
     find_delivery,
+    list_deliveries,
     remove_delivery,
     stop_delivery,
 )
+from roster_service.deliveries.presets import PRESETS
 from roster_service.deliveries.previews import preview_package
 from roster_service.errors import CommandError
 from roster_service.feeds.scripts import name_folder, start_script
+
+
+@dataclass(frozen=True)
+class FilesPage:
+    """The deliveries of a vendor. `file_presets`: the words for what receivers of files take."""
+
+    head: VendorHead
+    deliveries: Sequence[Delivery]
+    clients: Sequence[Client]
+    file_presets: Mapping[str, str]
+
+
+def read_files(visit: Visit) -> FilesPage:
+    """Reads the deliveries of a vendor."""
+    head = read_head(visit)
+    return FilesPage(
+        head=head,
+        deliveries=list_deliveries(visit.connection, vendor=head.vendor.email),
+        clients=list_own_clients(visit, head.vendor),
+        file_presets={name: preset.words for name, preset in PRESETS.items()},
+    )
 
 
 def download_file(sent: Submission) -> Outcome:
@@ -42,7 +71,7 @@ def approve_waiting(sent: Submission) -> Outcome:
         _require_own(connection, name, vendor)
         approve_file(connection, sent.actor, name, sent.get("digest") or "")
     _start(sent, name)
-    return Moved(f"/vendors/{vendor.id}", f"The file of {name} is approved, and sent now. Look again in a minute.")
+    return Moved(f"/vendors/{vendor.id}/files", f"The file of {name} is approved, and sent now. Look again soon.")
 
 
 def add_to_vendor(sent: Submission) -> Outcome:
@@ -53,7 +82,7 @@ def add_to_vendor(sent: Submission) -> Outcome:
     with sent.change() as connection:
         add_delivery(connection, sent.actor, name, vendor.email, row, sent.settings)
     _start(sent, name)
-    return Moved(f"/vendors/{vendor.id}", f"{name} is added. Its first file is made now, and waits here for you.")
+    return Moved(f"/vendors/{vendor.id}/files", f"{name} is added. Its first file is made now, and waits here for you.")
 
 
 def change_of_vendor(sent: Submission) -> Outcome:
@@ -63,9 +92,9 @@ def change_of_vendor(sent: Submission) -> Outcome:
         _require_own(connection, name, vendor)
         changed = change_delivery(connection, sent.actor, name, _read_row(sent), sent.settings)
     if not changed.is_first or changed.stopped:
-        return Moved(f"/vendors/{vendor.id}", f"{name} is changed.")
+        return Moved(f"/vendors/{vendor.id}/files", f"{name} is changed.")
     _start(sent, name)
-    return Moved(f"/vendors/{vendor.id}", f"{name} is changed. Its file is made now, and waits here for you.")
+    return Moved(f"/vendors/{vendor.id}/files", f"{name} is changed. Its file is made now, and waits here for you.")
 
 
 def stop_of_vendor(sent: Submission) -> Outcome:
@@ -84,7 +113,7 @@ def _stop(sent: Submission, *, stopped: bool) -> Outcome:
         _require_own(connection, name, vendor)
         stop_delivery(connection, sent.actor, name, stopped=stopped)
     words = "is stopped: no file is sent" if stopped else "goes on: its next file is sent when it is due"
-    return Moved(f"/vendors/{vendor.id}", f"{name} {words}.")
+    return Moved(f"/vendors/{vendor.id}/files", f"{name} {words}.")
 
 
 def _read_row(sent: Submission) -> dict[str, Any]:
@@ -111,7 +140,7 @@ def remove_from_vendor(sent: Submission) -> Outcome:
     with sent.change() as connection:
         _require_own(connection, name, vendor)
         remove_delivery(connection, sent.actor, name)
-    return Moved(f"/vendors/{vendor.id}", f"{name} is removed: no more files are sent.")
+    return Moved(f"/vendors/{vendor.id}/files", f"{name} is removed: no more files are sent.")
 
 
 def _require_own(connection: sa.Connection, name: str, vendor: Vendor) -> None:
@@ -135,13 +164,13 @@ def _read_typed(sent: Submission) -> str:
     return sent.get("delivery") or ""
 
 
-SCREENS: tuple[Screen, ...] = ()
+SCREENS = (Screen("files", "/vendors/<int:vendor>/files", "Files", OperatorRole.VIEWER, read_files, None, None),)
 FORMS = (
-    Form("vendor", "file", Verb.DELIVERY_PREVIEW, download_file, None),
-    Form("vendor", "approve-file", Verb.DELIVERY_APPROVE, approve_waiting, None),
-    Form("vendor", "delivery", Verb.DELIVERY_ADD, add_to_vendor, None),
-    Form("vendor", "delivery-set", Verb.DELIVERY_SET, change_of_vendor, None),
-    Form("vendor", "delivery-stop", Verb.DELIVERY_STOP, stop_of_vendor, None),
-    Form("vendor", "delivery-start", Verb.DELIVERY_START, start_of_vendor, None),
-    Form("vendor", "delivery-remove", Verb.DELIVERY_REMOVE, remove_from_vendor, _read_typed),
+    Form("files", "file", Verb.DELIVERY_PREVIEW, download_file, None),
+    Form("files", "approve-file", Verb.DELIVERY_APPROVE, approve_waiting, None),
+    Form("files", "delivery", Verb.DELIVERY_ADD, add_to_vendor, None),
+    Form("files", "delivery-set", Verb.DELIVERY_SET, change_of_vendor, None),
+    Form("files", "delivery-stop", Verb.DELIVERY_STOP, stop_of_vendor, None),
+    Form("files", "delivery-start", Verb.DELIVERY_START, start_of_vendor, None),
+    Form("files", "delivery-remove", Verb.DELIVERY_REMOVE, remove_from_vendor, _read_typed),
 )

@@ -106,7 +106,7 @@ def _list_others(visit: Visit, text: str) -> Iterator[ResultGroup]:
         "Clients": [
             Result(one.name, f"client of {one.vendor}, {one.client_id}", path, f"{path}?leaked={one.client_id}#leaked")
             for one in list_clients(visit.connection)
-            for path in (f"/vendors/{numbers[one.vendor]}",)
+            for path in (f"/vendors/{numbers[one.vendor]}/credentials",)
         ],
         "Feeds": [
             Result(one.name, f"feed, {one.format}", f"/feeds/{to_segment(one.name)}")
@@ -146,8 +146,9 @@ def _find_request(visit: Visit, text: str) -> Iterator[Result]:
             yield Result(f"{row.method} {row.path}", detail, f"/disclosures?{urlencode({'request': text})}")
         for refused in read_refused(visit.connection, None, None, text):
             detail = f"{refused.vendor}, refused: {refused.status} {refused.cause}"
-            page = "/disclosures/usage" if refused.vendor_id == NOBODY else f"/vendors/{refused.vendor_id}"
-            yield Result(refused.endpoint, detail, f"{page}#refused")
+            own = f"/vendors/{refused.vendor_id}/requests"
+            page = "/disclosures/usage#refused" if refused.vendor_id == NOBODY else own
+            yield Result(refused.endpoint, detail, page)
 
 
 SCREENS = (Screen("find", "/find", "Search", OperatorRole.VIEWER, read_found, None, None),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 
@@ -11,9 +11,10 @@ from roster_service.auth.access_log.reports import count_refused, read_usage
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
+from roster_service.console.vendor_words import describe_files
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
-from roster_service.deliveries.accounts import FAILED, WAITING, Delivery, list_deliveries
+from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
@@ -145,9 +146,10 @@ def read_tonight(visit: Visit) -> Tonight:
     rows.sort(key=lambda row: (row.task is None, row.conditions[0].word != HELD, row.feed.name))
     needy = [row for row in rows if row.task is not None]
     shown = rows if len(rows) <= MOST_FEEDS else needy[:MOST_IN_NEED]
-    deliveries = list(_list_delivery_tasks(list_deliveries(connection)))
+    found = list_deliveries(connection)
+    deliveries = list(_list_delivery_tasks(found))
     return Tonight(
-        sentence=make_sentence(rows, Counter(task.word for task in deliveries)),
+        sentence=make_sentence(rows, describe_files(found)),
         is_good=not needy and not deliveries,
         deliveries=deliveries,
         empty_rules=list(_list_empty_rules(list_empty_rules(connection))),
@@ -162,9 +164,9 @@ def read_tonight(visit: Visit) -> Tonight:
     )
 
 
-def make_sentence(rows: Sequence[FeedRow], files: Mapping[str, int]) -> str:
+def make_sentence(rows: Sequence[FeedRow], files: str) -> str:
     """Returns the state of all feeds, and of files for vendors, in up to four sentences. `rows`: of all feeds, those
-    in need first; `files`: how many were not sent, by state."""
+    in need first; `files`: of `describe_files`."""
     if not rows:
         return "There is no feed yet."
     loaded = sum(row.counts_as_loaded for row in rows)
@@ -175,7 +177,7 @@ def make_sentence(rows: Sequence[FeedRow], files: Mapping[str, int]) -> str:
     of_them = "" if partly == loaded else f" {partly:,} of them"
     but = f",{of_them} with rejected rows" if partly else ""
     text = f"{loaded:,} of {to_counted(len(rows), 'feed')} loaded{but}{others}."
-    unsent = "".join(_describe_files(files))
+    unsent = files and f" {files}"
     if not needy and unsent:
         return text + unsent
     if not needy:
@@ -186,15 +188,6 @@ def make_sentence(rows: Sequence[FeedRow], files: Mapping[str, int]) -> str:
     else:
         why = "; ".join(f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy)
     return f"{text} {to_counted(len(needy), 'feed')} {'needs' if len(needy) == 1 else 'need'} you: {why}.{unsent}"
-
-
-def _describe_files(files: Mapping[str, int]) -> Iterator[str]:
-    """Yields a sentence for the files that wait, and one for those that failed."""
-    waiting, failed = (files.get(state, 0) for state in (WAITING, FAILED))
-    if waiting:
-        yield f" {to_counted(waiting, 'file')} {'waits' if waiting == 1 else 'wait'} for approval."
-    if failed:
-        yield f" {to_counted(failed, 'file')} {'was' if failed == 1 else 'were'} not sent."
 
 
 def _make_row(
@@ -243,7 +236,7 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
                 "preview the file, and approve it" if delivery.state == WAITING else "it is tried again when it is due"
             )
             colour = Colour.WARN if delivery.state == WAITING else Colour.BAD
-            subject, path = f"{delivery.vendor_name}: {delivery.name}", f"/vendors/{delivery.vendor_id}#files"
+            subject, path = f"{delivery.vendor_name}: {delivery.name}", f"/vendors/{delivery.vendor_id}/files"
             yield Task(subject, delivery.word, colour, delivery.sentence, remedy, path)
 
 

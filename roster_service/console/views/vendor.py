@@ -1,38 +1,40 @@
-"""A vendor: what it may see, its limits, its keys."""
+"""A vendor: what it may see, its limits, and its requests. `clients.py` and `files.py` have its other pages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 
-from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts import vendor_rights, vendors
 from roster_service.accounts.clients import Client
-from roster_service.accounts.credentials import ListedCredential, list_credentials
 from roster_service.accounts.kept_people import KeptPerson, list_kept
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
-from roster_service.accounts.secret_links import SecretLink, list_links
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
-from roster_service.accounts.vendors import Vendor, find_vendor_by_id
-from roster_service.auth.access_log.reports import RefusedRow, read_refused, read_usage
+from roster_service.accounts.vendors import Vendor
+from roster_service.auth.access_log.reports import RefusedRow, count_refused, read_usage
 from roster_service.auth.credentials.api_keys import Allowance
-from roster_service.auth.scopes import EXPLANATIONS, PRESETS
 from roster_service.auth.throttling.limits import MOST, RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
-from roster_service.console.vendor_forms import find_vendor, read_grace, show_key
-from roster_service.console.vendor_words import DistrictAccess, list_district_access
+from roster_service.console.vendor_forms import find_vendor
+from roster_service.console.vendor_words import (
+    DistrictAccess,
+    VendorHead,
+    list_district_access,
+    list_own_clients,
+    read_head,
+    read_own_refused,
+)
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
-from roster_service.db.tables import REFUSED_DAYS, oauth_clients, users
-from roster_service.deliveries.accounts import Delivery, list_deliveries
-from roster_service.deliveries.presets import PRESETS as FILE_PRESETS
+from roster_service.db.tables import REFUSED_DAYS, users
 from roster_service.errors import CommandError
 from roster_service.explore.references import read_labels
 from roster_service.explore.vendor_summary import VendorSummary, summarize_vendor
 from roster_service.roster.withheld import WithheldField
-from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 
 # What the form of withheld fields sends for the default of the service.
@@ -52,80 +54,83 @@ class Limit:
 
 @dataclass(frozen=True)
 class VendorPage:
-    """All about a vendor. `links`: by client id, the links with which it makes its secrets; `credentials`: by the
-    name of an API key (its prefix) or a client id; `keys`: those of API keys that have not ended; `today`: requests
-    of today in UTC, by class of status; `names`: of the clients, by id; `refused`: requests of the last
-    `refused_days`, by cause; `withholdable`: the words of all fields that can be withheld, `default_withheld`:
-    those of the default; `parts`: the words for each part of people; `received`: those that it gets, and `nothing`:
-    why it gets none; `file_presets`: the words for what receivers of files take; `kept`: the people who are kept
-    from it, and `kept_names`: by id, of those in the roster."""
+    """What a vendor sees. `last`: the last request that was refused in `REFUSED_DAYS`, None if none was; `clients`: its
+    clients, and `names`: of them, by id; `withholdable`: the words of all fields that can be withheld,
+    `default_withheld`: those of the default; `parts`: the words for each part of people; `received`: those that it
+    gets, and `nothing`: why it gets none; `flags`: what each adds to the student record; `kept`: the people who are
+    kept from it, and `kept_names`: by id, of those in the roster."""
 
-    vendor: Vendor
+    head: VendorHead
     summary: VendorSummary
-    links: Mapping[str, SecretLink]
     districts: Sequence[DistrictAccess]
     limits: Sequence[Limit]
-    keys: Sequence[ListedCredential]
     clients: Sequence[Client]
-    credentials: Mapping[str, ListedCredential]
-    today: Mapping[str, int]
     names: Mapping[str, str]
-    refused: Sequence[RefusedRow]
-    refused_days: int
-    flags: Sequence[str]
+    last: RefusedRow | None
+    flags: Mapping[str, str]
     withholdable: Sequence[str]
     default_withheld: Sequence[str]
     parts: Mapping[str, str]
     received: Received
     nothing: str
-    scopes: Mapping[str, str]
-    presets: Mapping[str, str]
     versions: Sequence[str]
     kept: Sequence[KeptPerson]
     kept_names: Mapping[str, str]
-    origin: str
-    file_presets: Mapping[str, str]
-    deliveries: Sequence[Delivery]
+
+
+@dataclass(frozen=True)
+class RequestsPage:
+    """The requests of a vendor. `today`: those of today in UTC with valid credentials, by class of status;
+    `refused_today`: all of today that were refused; `refused`: those of the last `refused_days`, by cause; `names`: of
+    its clients, by id."""
+
+    head: VendorHead
+    today: Mapping[str, int]
+    refused_today: int
+    refused: Sequence[RefusedRow]
+    refused_days: int
+    names: Mapping[str, str]
 
 
 def read_vendor(visit: Visit) -> VendorPage:
-    """Reads all about one vendor."""
-    connection = visit.connection
-    vendor = find_vendor_by_id(connection, visit.place["vendor"])
-    credentials = [item for item in list_credentials(connection) if item.vendor == vendor.email]
-    own = clients.list_clients(connection, oauth_clients.c.vendor_id == vendor.id)
-    ids = {item.client_id for item in own}
+    """Reads what a vendor sees."""
+    connection, head = visit.connection, read_head(visit)
+    vendor = head.vendor
+    own = list_own_clients(visit, vendor)
     kept = list_kept(connection, vendor_id=vendor.id)
-    today: dict[str, int] = {}
-    for row in read_usage(connection, vendor.id, find_today(UTC)):
-        today[row.status] = today.get(row.status, 0) + row.requests
     return VendorPage(
-        vendor=vendor,
+        head=head,
         summary=summarize_vendor(connection, vendor),
-        links={link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)},
         districts=list_district_access(connection, vendor),
         limits=_list_limits(vendor),
-        keys=[item for item in credentials if item.name not in ids and not item.has_ended(datetime.now(UTC))],
         clients=own,
-        credentials={item.name: item for item in credentials},
-        today=today,
         names={item.client_id: item.name for item in own},
-        refused=read_refused(connection, vendor.id, find_today(UTC) - timedelta(days=REFUSED_DAYS - 1)),
-        refused_days=REFUSED_DAYS,
-        flags=[flag.value for flag in PermissionFlag],
+        last=next(iter(read_own_refused(visit, vendor)), None),
+        flags={flag.value: words for flag, words in FLAG_WORDS.items()},
         withholdable=[field.value for field in WithheldField],
         default_withheld=read_withheld_default(connection),
         parts={part.name: part.words for part in PARTS.values()},
         received=list_received(connection)[vendor.email],
         nothing=explain_nothing(vendor),
-        presets={name: preset.words for name, preset in PRESETS.items()},
-        scopes={name.value: words for name, words in EXPLANATIONS.items()},
         versions=[version.prefix for version in VERSIONS],
         kept=kept,
         kept_names=read_labels(connection, users, (one.sourced_id for one in kept)),
-        origin=visit.tools.service_url,
-        file_presets={name: preset.words for name, preset in FILE_PRESETS.items()},
-        deliveries=list_deliveries(connection, vendor=vendor.email),
+    )
+
+
+def read_requests(visit: Visit) -> RequestsPage:
+    """Reads how the requests of a vendor were answered."""
+    head, today = read_head(visit), find_today(UTC)
+    answered: dict[str, int] = {}
+    for row in read_usage(visit.connection, head.vendor.id, today):
+        answered[row.status] = answered.get(row.status, 0) + row.requests
+    return RequestsPage(
+        head=head,
+        today=answered,
+        refused_today=count_refused(visit.connection, head.vendor.id, today),
+        refused=read_own_refused(visit, head.vendor),
+        refused_days=REFUSED_DAYS,
+        names={item.client_id: item.name for item in list_own_clients(visit, head.vendor)},
     )
 
 
@@ -197,22 +202,22 @@ def remove_vendor(sent: Submission) -> Outcome:
     return Moved("/vendors", f"{vendor.name} is removed.")
 
 
-def rotate_key(sent: Submission) -> Outcome:
-    """Gives a vendor a new API key, and shows it."""
-    with sent.change() as connection:
-        vendor = find_vendor(sent)
-        grace = read_grace(sent)
-        made = vendors.replace_key(connection, sent.actor, vendor.email, grace)
-    title = f"A new API key of {vendor.name}"
-    return show_key(sent, vendor, title, made.api_key, None, has_ended_others=not grace)
-
-
-SCREENS = (Screen("vendor", "/vendors/<int:vendor>", "Vendor", OperatorRole.VIEWER, read_vendor, None, None),)
+SCREENS = (
+    Screen("vendor", "/vendors/<int:vendor>", "What it sees", OperatorRole.VIEWER, read_vendor, None, None),
+    Screen(
+        "requests",
+        "/vendors/<int:vendor>/requests",
+        "Requests",
+        OperatorRole.VIEWER,
+        read_requests,
+        lambda it: it.refused,
+        None,
+    ),
+)
 FORMS = (
     Form("vendor", "flags", Verb.VENDOR_GRANT, set_flags, None),
     Form("vendor", "withheld", Verb.VENDOR_SET_WITHHELD, set_withheld, None),
     Form("vendor", "limits", Verb.VENDOR_LIMITS, set_limits, None),
     Form("vendor", "enable", Verb.VENDOR_ENABLE, set_enabled, None),
     Form("vendor", "remove", Verb.VENDOR_REMOVE, remove_vendor, lambda sent: find_vendor(sent).email),
-    Form("vendor", "key", Verb.VENDOR_ROTATE_KEY, rotate_key, None),
 )

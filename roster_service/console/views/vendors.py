@@ -21,7 +21,7 @@ from roster_service.deliveries.accounts import list_deliveries
 @dataclass(frozen=True)
 class VendorRow:
     """A vendor in the list. `gets`: the words of the parts of people that it gets; `nothing`: why it gets none; `used`:
-    its last request with any credential, None if there was none; `files`: how many need a person."""
+    its last request with a client or key that it has now, None if there was none; `files`: how many need a person."""
 
     id: int
     name: str
@@ -37,7 +37,7 @@ class VendorRow:
 @dataclass(frozen=True)
 class VendorList:
     """The vendors, a page of them. `count`: of all; `needing`: of those with files that need a person; `silent`: of
-    those that have sent no request; `disabled`."""
+    those without a request as `used` has it; `disabled`."""
 
     vendors: Paged
     count: int

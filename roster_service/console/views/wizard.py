@@ -34,7 +34,7 @@ from roster_service.errors import CommandError
 from roster_service.feeds.feeds import list_feeds
 from roster_service.feeds.sharing_previews import Preview
 from roster_service.roster.withheld import WithheldField
-from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
 from roster_service.schemas.sharing_rules import Rules
 from roster_service.schemas.versions import VERSIONS
 
@@ -55,14 +55,16 @@ class DistrictSchools:
 @dataclass(frozen=True)
 class Wizard:
     """The form. `held`: (feed, run) of first loads that wait for a decision: their schools are not in the roster yet;
-    `withholdable`: the words for the parts of people that can be withheld, `withheld`: those that are by default;
-    `chosen`: by name of a box, the values that are checked; `only`: the words for the rules, `preview`: what the choice
-    opens, `problem`: why there is none; None in a form that nobody has filled in."""
+    `flags`: what each adds to the student record; `withholdable`: the words for the parts of people that can be
+    withheld, `withheld`: those that are by default; `chosen`: by name of a box, the values that are checked; `only`:
+    the words for the rules, `preview`: what the choice opens, `problem`: why there is none; None in a form that nobody
+    has filled in."""
 
     districts: Sequence[DistrictSchools]
     held: Sequence[tuple[str, int]]
     presets: Mapping[str, str]
     versions: Sequence[str]
+    flags: Mapping[str, str]
     withholdable: Mapping[str, str]
     withheld: Sequence[str]
     chosen: Mapping[str, Sequence[str]]
@@ -113,6 +115,7 @@ def read_wizard(visit: Visit) -> Wizard:
         held=list_held_first_loads(connection, visit.settings.time_zone),
         presets={name: preset.words for name, preset in PRESETS.items()},
         versions=[version.prefix for version in reversed(VERSIONS)],
+        flags={flag.value: words for flag, words in FLAG_WORDS.items()},
         withholdable={part.name: part.words for part in PARTS.values() if part.fields},
         withheld=withheld,
         chosen={name: visit.lists(name) for name in ("flag", "district", "school")}
@@ -244,5 +247,5 @@ SCREENS = (Screen("wizard", "/vendors/new", "A new vendor", OperatorRole.EDITOR,
 FORMS = (
     Form("wizard", "effect", Verb.SHOW, show_effect, None),
     Form("wizard", "add", Verb.VENDOR_ADD, add_vendor, None),
-    Form("vendor", "link", Verb.CLIENT_SEND_LINK, send_link, None),
+    Form("credentials", "link", Verb.CLIENT_SEND_LINK, send_link, None),
 )
