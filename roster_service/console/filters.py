@@ -103,9 +103,14 @@ def to_query(values: Mapping[str, Any]) -> str:
 
 
 def to_value(value: Any) -> str:
-    """Returns a value of a field; None, or none, as a dash, and what is no text as JSON."""
-    if value is None or isinstance(value, Undefined):
+    """Returns a value of a field as a person reads it: None, or none, as a dash, a list with commas, the members of a
+    part with their names."""
+    if value is None or isinstance(value, Undefined) or value in ([], {}):
         return "–"
+    if isinstance(value, list):
+        return (", " if all(isinstance(one, str) for one in value) else "; ").join(map(to_value, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {to_value(one)}" for name, one in value.items())
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
+from roster_service.console.views.held import list_emptied
 from roster_service.db.tables import changes, feeds, sync_runs
 from roster_service.feeds.runs import read_approval
 from roster_service.feeds.scripts import OUTPUT, name_folder
@@ -81,6 +82,7 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
     page = console.log_in(OperatorRole.EDITOR).get(f"/runs/{held}/held").text
     order = (
         "The sync held this run, because <bdi>4 of 17 enrollments would vanish, more than 10%; 1 of 14 ",
+        "<bdi>The only aide would vanish</bdi>.",
         "<h2>By type</h2>",
         "<h2>By school</h2>",
         "the rows can add up to more than the numbers by type",
@@ -100,6 +102,26 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
         (' class="danger"', "Approve: delete 5 records, change 1, add 1"),
         (f' class="plain" formaction="/console/runs/{held}/held/discard"', "Discard: change nothing"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        pytest.param({"role": "teacher", "counts": {"users": (44, 44)}}, ["all 44 teachers would vanish"], id="a role"),
+        pytest.param({"role": "aide", "counts": {"users": (1, 1)}}, ["the only aide would vanish"], id="one person"),
+        pytest.param({"role": "teacher", "counts": {"users": (43, 44)}}, [], id="one stays"),
+        pytest.param(
+            {"sourcedId": "s", "name": "High", "counts": {"users": (1200, 1200), "classes": (1, 2)}},
+            ["High would lose all its people: 1,200"],
+            id="a school",
+        ),
+        pytest.param({"sourcedId": "s", "name": None, "counts": {"classes": (2, 2)}}, [], id="classes alone"),
+    ],
+)
+def test_what_would_be_gone_as_a_whole_is_said(place: dict[str, Any], words: list[str]) -> None:
+    counts = {name: {"vanishing": gone, "active": every} for name, (gone, every) in place["counts"].items()}
+    shown = {"roles": [], "schools": [], "roles" if "role" in place else "schools": [{**place, "counts": counts}]}
+    assert list(list_emptied(shown)) == words
 
 
 def test_an_approval_that_deletes_many_records_takes_a_second_step(

@@ -1,10 +1,12 @@
-"""What a run did, in words."""
+"""What a run did, and what the fields of a record have, in words."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from roster_service.console.filters import to_made
+from roster_service.console.filters import to_made, to_value
 
 CASES = [
     pytest.param({}, "no record changed", id="nothing"),
@@ -21,3 +23,21 @@ CASES = [
 @pytest.mark.parametrize(("counts", "words"), CASES)
 def test_what_a_run_did(counts: dict[str, dict[str, int]], words: str) -> None:
     assert to_made(counts) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "–"),
+        ([], "–"),
+        ("Zoë", "Zoë"),
+        (True, "true"),
+        (["03", "04"], "03, 04"),
+        (
+            [{"role": "aide", "org": {"sourcedId": "x"}}, {"role": "teacher"}],
+            "role: aide, org: sourcedId: x; role: teacher",
+        ),
+    ],
+)
+def test_the_value_of_a_field(value: Any, words: str) -> None:
+    assert to_value(value) == words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,14 +54,15 @@ class SchoolRow:
 
 @dataclass(frozen=True)
 class HeldPage:
-    """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `shrunk`, `before`
-    and `compared`: as on the page of a run; `deletes`: the records that an approval deletes, and `typed`: what the
-    operator types for it, None if nothing; `is_listed`: whether the records that it would change are stored; `now`: as
-    on the page of a run."""
+    """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `emptied`: what
+    would be gone as a whole, in sentences; `shrunk`, `before` and `compared`: as on the page of a run; `deletes`: the
+    records that an approval deletes, and `typed`: what the operator types for it, None if nothing; `is_listed`: whether
+    the records that it would change are stored; `now`: as on the page of a run."""
 
     run: RunDetails
     feed: Feed
     shown: Mapping[str, Sequence[Mapping[str, Any]]]
+    emptied: Sequence[str]
     shrunk: Sequence[str]
     before: int | None
     compared: Sequence[Comparison]
@@ -82,20 +83,41 @@ def read_held(visit: Visit) -> HeldPage:
     feed = find_listed(visit.connection, run.feed, visit.settings.time_zone)
     decision = read_decision(visit.connection, visit.settings.home, run)
     good = list_good_runs_before(visit.connection, run.run, GOOD_RUNS)
+    parts = {name: shown.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")}
     return HeldPage(
-        run,
-        feed,
-        {name: shown.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")},
-        list(explain_shrunk(run.files, good)),
-        good[0].run if good else None,
-        compare_run(run, good),
-        _count_deleted(run),
-        _name_deletion(run),
-        find_changes(visit.connection, run.run) is not None,
-        list_limits(feed, visit.settings),
-        decision,
-        list_steps(visit.connection, decision.now),
+        run=run,
+        feed=feed,
+        shown=parts,
+        emptied=list(list_emptied(parts)),
+        shrunk=list(explain_shrunk(run.files, good)),
+        before=good[0].run if good else None,
+        compared=compare_run(run, good),
+        deletes=_count_deleted(run),
+        typed=_name_deletion(run),
+        is_listed=find_changes(visit.connection, run.run) is not None,
+        limits=list_limits(feed, visit.settings),
+        decision=decision,
+        now=list_steps(visit.connection, decision.now),
     )
+
+
+def list_emptied(shown: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+    """Yields a sentence for each role whose people would all vanish, and for each school that would lose all of its
+    people. `shown`: of `HeldPage`."""
+    for place in (*shown["roles"], *shown["schools"]):
+        users = place["counts"].get("users")
+        if users is None or not users["active"] or users["vanishing"] < users["active"]:
+            continue
+        number = users["active"]
+        if "role" in place:
+            yield (
+                f"the only {place['role']} would vanish"
+                if number == 1
+                else f"all {number:,} {place['role']}s would vanish"
+            )
+        else:
+            name = place["name"] or place["sourcedId"]
+            yield f"{name} would lose all its people: {number:,}"
 
 
 def list_school_rows(page: HeldPage) -> Sequence[SchoolRow]:
