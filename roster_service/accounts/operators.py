@@ -44,8 +44,8 @@ class OperatorAccount:
     has_codes: bool
 
 
-def list_operators(connection: sa.Connection) -> list[OperatorAccount]:
-    """Lists all operators, ordered by e-mail."""
+def list_operators(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[OperatorAccount]:
+    """Lists the operators for which all conditions hold, ordered by e-mail."""
     return [
         OperatorAccount(
             email=row.email,
@@ -56,7 +56,7 @@ def list_operators(connection: sa.Connection) -> list[OperatorAccount]:
             has_link=row.link is not None,
             has_codes=row.code_key_sealed is not None,
         )
-        for row in connection.execute(sa.select(operators).order_by(operators.c.email))
+        for row in connection.execute(sa.select(operators).where(*conditions).order_by(operators.c.email))
     ]
 
 
@@ -69,8 +69,7 @@ def find_operator(connection: sa.Connection, email: str) -> OperatorAccount:
 
 
 def _find(connection: sa.Connection, email: str) -> OperatorAccount | None:
-    address = normalize_email(email)
-    return next((item for item in list_operators(connection) if item.email == address), None)
+    return next(iter(list_operators(connection, operators.c.email == normalize_email(email))), None)
 
 
 def add_operator(

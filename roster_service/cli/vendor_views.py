@@ -108,7 +108,7 @@ def _to_row(item: Access) -> dict[str, str]:
 @change_options
 def record_show(sourced_id: str, email: str, version: str | None, as_json: bool) -> None:
     """Show the record SOURCEDID as the clients of a vendor get it, or why they do not; a student also as /v1/students
-    has it, with all parts that the flags of the vendor allow. The change log has the look."""
+    has it, with all parts that the flags of the vendor allow. The change log records it."""
     settings = read_settings()
     with open_change() as (connection, actor):
         require_key(connection)
@@ -141,7 +141,7 @@ def _describe(view: VendorView) -> str:
 @change_options
 def export(email: str, version: str, collection: str, client_id: str | None, out: Path, as_json: bool) -> None:
     """Write the active records of COLLECTION, such as `users`, as a vendor gets them into a file that only its owner
-    can read: one line a record, the JSON of the interface. The change log has the look."""
+    can read: one line a record, the JSON of the interface. The change log records it."""
     settings = read_settings()
     with open_roster_engine(settings) as engine, open_private(out) as written:
         lines = io.TextIOWrapper(written, encoding="utf-8", newline="")

@@ -161,17 +161,15 @@ def read_card(connection: sa.Connection, sourced_id: str) -> Card:
     agents = sa.select(guardian.c.sourced_id, whole, reached)
     agents = agents.where(guardian.c.sourced_id.in_(select_guardians(sourced_id)))
     return Card(
-        row.grades or (),
-        row.username,
-        row.identifier,
-        row.email,
-        row.phone,
-        row.sms,
-        read(
-            roles.where(user_roles.c.user_id == sourced_id).group_by(org.c.sourced_id, org.c.name).order_by(org.c.name)
-        ),
-        read(taken.order_by(classes.c.title, classes.c.sourced_id)),
-        read(agents.order_by(guardian.c.family_name, guardian.c.given_name, guardian.c.sourced_id)),
+        grades=row.grades or (),
+        username=row.username,
+        identifier=row.identifier,
+        email=row.email,
+        phone=row.phone,
+        sms=row.sms,
+        schools=read(roles.order_by(org.c.name)),
+        classes=read(taken.order_by(classes.c.title, classes.c.sourced_id)),
+        guardians=read(agents.order_by(guardian.c.family_name, guardian.c.given_name, guardian.c.sourced_id)),
     )
 
 

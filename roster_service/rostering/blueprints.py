@@ -12,8 +12,9 @@ from roster_service.errors import BUSY_RETRY_SECONDS, ErrorProfile, Problem, Ref
 from roster_service.http.request_facts import add_rate_headers, get_request_facts
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import STATUS_PATH, describe_endpoint, describe_status, make_api
-from roster_service.rostering.operations import Operation
-from roster_service.rostering.pipeline import Services, answer_operation, answer_status, describe_this_request
+from roster_service.rostering.operations import Operation, describe_request
+from roster_service.rostering.paths import read_raw_path
+from roster_service.rostering.pipeline import Services, answer_operation, answer_status, read_query_string
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.schemas.versions import V1P2, VERSIONS, Version
 
@@ -128,8 +129,9 @@ def to_problem(error: HTTPException) -> RefusedRequestError:
 def answer_refusal(error: RefusedRequestError) -> Response:
     """Makes the response for a refusal; all refusals of this interface pass through here."""
     get_request_facts().refusal = error.problem
+    asked = describe_request(request.method, read_raw_path(request.environ), read_query_string())
     response = Response(
-        make_failure(error.problem, error.description, describe_this_request(), find_error_profile(request.path)),
+        make_failure(error.problem, error.description, asked, find_error_profile(request.path)),
         status=STATUS_INFO[error.problem][0],
         mimetype="application/json",
     )

@@ -22,7 +22,6 @@ from roster_service.rostering.operations import (
     Operation,
     PlannedRequest,
     RequestAddress,
-    describe_request,
     read_bearer,
     require_no_parameter,
     require_version,
@@ -185,8 +184,3 @@ def _respond_status(services: Services, token: AccessToken) -> Response:
     response = make_json(services.status.read(token.admission, token.vendor_id, state), 200)
     response.headers.update(make_state_headers(state))
     return response
-
-
-def describe_this_request() -> str:
-    """Returns the method and address of the request, for the text of an error."""
-    return describe_request(request.method, read_raw_path(request.environ), read_query_string())

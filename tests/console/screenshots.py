@@ -40,7 +40,7 @@ TOOLS = Path(os.environ.get("OPENAPI_TOOLS", ".venv/openapi"))
 SCRIPT = Path(__file__).with_name("visit_screens.py")
 TEMPLATES = Path(blueprint.__file__).with_name("templates")
 # The frames of pages, and the page between a login with the directory and the console, which leaves itself at once.
-NO_PAGES = ("base", "frame", "continue")
+NO_PAGES = ("base", "frame", "vendor_frame", "continue")
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def _read_person(visit: Visit, known: KnownPerson, verdicts: Sequence[Verdict]) 
 
 
 def look(sent: Submission) -> Outcome:
-    """Shows the record as the clients of a vendor get it. The change log has the look."""
+    """Shows the record as the clients of a vendor get it. The change log records it."""
     sourced_id = from_segment(sent.place["sourced_id"])
     with sent.change() as connection:
         found = show_as(

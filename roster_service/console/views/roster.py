@@ -268,7 +268,7 @@ class VendorList:
 
 
 def look(sent: Submission) -> Outcome:
-    """Shows a page of a collection as a client gets it. The change log has the look."""
+    """Shows a page of a collection as a client gets it. The change log records it."""
     kind = sent.form.get("kind", "")
     if kind not in KINDS:
         raise CommandError("choose a collection")

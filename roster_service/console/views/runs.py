@@ -207,22 +207,22 @@ def read_run(visit: Visit) -> RunPage:
     feed = find_listed(connection, run.feed, visit.settings.time_zone)
     conditions = list_conditions(feed, visit.settings)
     return RunPage(
-        run,
-        list(_list_progress(connection, run)),
-        list_steps(connection, by),
-        by,
-        good[0].run if good else None,
-        compare_run(run, good),
-        list(explain_shrunk(run.files, good)),
-        stored,
-        explain_missing(run.rejected, stored),
-        _find_urgency(run, conditions, visit.settings.rejected_percent),
-        feed.latest_run,
-        conditions[0],
-        decision,
-        read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
-        find_undone_by(connection, number),
-        undoing,
+        run=run,
+        steps=list(_list_progress(connection, run)),
+        now=list_steps(connection, by),
+        by=by,
+        before=good[0].run if good else None,
+        compared=compare_run(run, good),
+        shrunk=list(explain_shrunk(run.files, good)),
+        stored=stored,
+        missing=explain_missing(run.rejected, stored),
+        urgency=_find_urgency(run, conditions, visit.settings.rejected_percent),
+        latest=feed.latest_run,
+        condition=conditions[0],
+        decision=decision,
+        undo=read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
+        undone_by=find_undone_by(connection, number),
+        undoing=undoing,
         is_live=run.outcome == RUNNING
         or decision.is_under_way
         or by is not None
