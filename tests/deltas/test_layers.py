@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -30,18 +32,38 @@ LEFT = {
     "aide": {"any_orgs": ["spr-elementary"]},
     "both": {"any_orgs": ["spr-high"], "all_orgs": ["spr-elementary", "spr-high"]},
     "guardian": {"guardian_orgs": ["spr-elementary"]},
+    # Kept from the vendor of both schools, by the days from the departure to the beginning and to the end.
+    "kept": {"any_orgs": ["spr-elementary"]},
+    "kept later": {"any_orgs": ["spr-elementary"]},
+    "back before": {"any_orgs": ["spr-elementary"]},
+    "back later": {"any_orgs": ["spr-elementary"]},
+    # For the vendor of both schools alone, from which the person is kept.
+    "alone": {"any_orgs": ["spr-elementary"]},
+}
+KEPT = {
+    "kept": (-1, None),
+    "kept later": (1, None),
+    "back before": (-2, -1),
+    "back later": (-1, 1),
+    "alone": (-1, None),
 }
 LISTS = ("all_orgs", "any_orgs", "guardian_orgs", "listed_orgs", "student_orgs", "teacher_orgs")
 
 
-def add_departures(connection: sa.Connection) -> None:
-    """Lets the users of LEFT depart now."""
+def add_departures(connection: sa.Connection, keeping: int) -> None:
+    """Lets the users of LEFT depart now. `keeping`: the vendor from which those of KEPT are kept."""
     stamp = make_next_stamp(connection)
     for number, (name, lists) in enumerate(LEFT.items(), 1000):
         label = {"id": number, "feed_id": 1, "digest": name.encode(), **{it: lists.get(it, []) for it in LISTS}}
         connection.execute(sa.insert(tables.visibility_labels).values(label))
         row = {"type": "users", "sourced_id": name, "label_id": number, "feed_id": 1, "departed_at": stamp}
+        row |= {"person_id": name, "vendor_id": keeping if name == "alone" else 0}
         connection.execute(sa.insert(tables.departures).values(row))
+    key = sa.select(tables.vendors.c.visibility_key).where(tables.vendors.c.id == keeping).scalar_subquery()
+    for name, (since, until) in KEPT.items():
+        at = [None if days is None else stamp + timedelta(days=days) for days in (since, until)]
+        kept = {"vendor_id": keeping, "user_id": name, "since": at[0], "until": at[1], "key": key}
+        connection.execute(sa.insert(tables.kept_people).values(kept))
     refresh_vendors_of(connection, [1])
 
 
@@ -58,14 +80,21 @@ def tokens(engine: sa.Engine) -> dict[str, AccessToken]:
             "nothing": [],
         }
         made = {name: add_vendor(connection, name, orgs) for name, orgs in before.items()}
-        add_departures(connection)
+        add_departures(connection, made["schools"].vendor_id)
+        # Who is kept from one vendor is not kept from another, which has such people, too.
+        other = {"vendor_id": made["elementary"].vendor_id, "user_id": "nobody", "since": datetime.now(UTC)}
+        connection.execute(sa.insert(tables.kept_people).values(other | {"key": sa.func.gen_random_uuid()}))
+        refresh_vendors_of(connection, [1])
+        made = {name: dataclasses.replace(token, has_rules=name in RULED) for name, token in made.items()}
         return made | {"late": add_vendor(connection, "late", ["spr-elementary"])}
 
 
+# The vendors from which a person is kept: the tokens of these say so.
+RULED = ("elementary", "schools")
 EVERYBODY = {
-    "elementary": {"student", "aide", "guardian"},
+    "elementary": {"student", "aide", "guardian", "kept", "kept later", "back before", "back later"},
     "high": set(),
-    "schools": {"student", "aide", "guardian", "both"},
+    "schools": {"student", "aide", "guardian", "both", "kept later", "back before", "alone"},
     "nothing": set(),
     "late": set(),
 }
