@@ -151,6 +151,11 @@ def find_vendor_by_id(connection: sa.Connection, vendor_id: int) -> Vendor:
     return found[0]
 
 
+def read_vendor_names(connection: sa.Connection) -> dict[str, str]:
+    """Reads the names of all vendors, by e-mail."""
+    return {row.email: row.name for row in connection.execute(sa.select(vendors.c.email, vendors.c.name))}
+
+
 def list_vendors(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Vendor]:
     """Lists the vendors for which all conditions hold, with their grants, ordered by e-mail."""
     grants: dict[int, list[Grant]] = {}

@@ -81,7 +81,8 @@ def approving(console: Console, held: int) -> Iterator[int]:
 def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> None:
     page = console.log_in(OperatorRole.EDITOR).get(f"/runs/{held}/held").text
     order = (
-        "The sync held this run, because <bdi>4 of 17 enrollments would vanish, more than 10%; 1 of 14 ",
+        "The sync held this run, because <bdi>4 of 17 enrollments would vanish, more than 10%</bdi>, and for ",
+        "<li><bdi>1 of 14 ",
         "<bdi>The only aide would vanish</bdi>.",
         "<h2>By type</h2>",
         "<h2>By school</h2>",
@@ -89,7 +90,7 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
         "<h2>By grade</h2>",
         "the rows need not add up to the number of users",
         "<h2>Samples</h2>",
-        "<details",
+        '<details class="card"',
         "<summary>Limits of the feed</summary>",
         "for a type of at least 50 records, or a file of as many rows",
         'id="decide"',
@@ -99,8 +100,8 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
     buttons = re.findall(r"<button([^>]*)>((?:Approve|Discard|Set)[^<]*)<", page)
     assert buttons == [
         (' class="plain"', "Set the limits"),
-        (' class="danger"', "Approve: delete 5 records, change 1, add 1"),
-        (f' class="plain" formaction="/console/runs/{held}/held/discard"', "Discard: change nothing"),
+        (f' class="primary" formaction="/console/runs/{held}/held/discard"', "Discard: change nothing"),
+        (' class="plain danger"', "Approve: delete 5 records, change 1, add 1"),
     ]
 
 

@@ -168,7 +168,8 @@ def test_a_refused_export_says_why(console: Console, browser: Browser, export: P
     [run] = read(browser, "/runs?outcome=refused")["runs"]["rows"]
     page = browser.get(f"/runs/{run['run']}").text
     assert "Reasons of the refusal" in page
-    assert "Show each reason, with its file, line and value" in page
+    assert "<li><bdi>" in page.partition("Reasons of the refusal")[2].partition("</section>")[0]
+    assert 'href="/console/feeds/springfield">Load another export' in page
     assert "the person and the class" not in page
     assert "<script>alert" not in page + browser.get(f"/runs/{run['run']}/rejected").text
     assert read(browser, f"/runs/{run['run']}/changes")["changes"] == []

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from roster_service.accounts.clients import list_clients
+from roster_service.accounts.districts import list_named_districts
 from roster_service.accounts.parts import PARTS, list_received, list_shown_parts
-from roster_service.accounts.vendors import list_vendors
+from roster_service.accounts.vendors import list_vendors, read_vendor_names
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import (
     AccessLogFilter,
@@ -43,13 +45,16 @@ PRIVACY_DAYS = 30
 
 @dataclass(frozen=True)
 class Disclosures:
-    """The access log, newest row first. `vendors`: to choose from; `parts`: by request id, the words of the parts of
+    """The access log, newest row first. `vendors`: the names by e-mail, `clients`: by client id,
+    `districts`: the words by id, to choose from; `parts`: by request id, the words of the parts of
     people that the answer could have; `names`: of the districts in the roster, by id; `person`: whose records the
     answers had; `found`: the people to choose one of; `problem`: why nobody was found; `unsearchable`: with a person,
     the rows that do not tell whether they have the person; `missing`: why rows of ended workers may be missing, None if
     none are."""
 
-    vendors: Sequence[str]
+    vendors: Mapping[str, str]
+    clients: Mapping[str, str]
+    districts: Mapping[str, str]
     rows: Paged
     parts: Mapping[str, Sequence[str]]
     names: Mapping[str, str]
@@ -122,7 +127,7 @@ def read_privacy(visit: Visit) -> Privacy:
     return Privacy(
         days=PRIVACY_DAYS,
         shown=list_shown(connection, AccessLogFilter(since=since)),
-        names={vendor.email: vendor.name for vendor in listed},
+        names=read_vendor_names(connection),
         kept=[
             KeptFields(
                 vendor.name,
@@ -168,7 +173,9 @@ def read_disclosures(visit: Visit) -> Disclosures:
     )
     rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
     return Disclosures(
-        vendors=list(known),
+        vendors=read_vendor_names(connection),
+        clients={client.client_id: client.name for client in list_clients(connection)},
+        districts={district.sourcedId: district.words for district in list_named_districts(connection)},
         rows=make_paged(visit, rows),
         parts={row.request_id: [PARTS[name].words for name in list_shown_parts(row.path, row.scope)] for row in rows},
         names=read_labels(connection, orgs, (district for row in rows for district in row.districts or ())),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from roster_service.accounts.vendors import read_vendor_names
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, Unsearchable, count_unsearchable
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
@@ -101,13 +102,14 @@ class PersonPage:
 
 @dataclass(frozen=True)
 class RecordPage:
-    """The records with one id, and which vendors see them. `person`: None unless the id is that of a person;
-    `versions`: of the look of a vendor."""
+    """The records with one id, and which vendors see them. `person`: None unless the id is that of a person; `names`:
+    of the vendors, by e-mail; `versions`: of the look of a vendor."""
 
     sourcedId: str  # noqa: N815  (the name in OneRoster)
     person: PersonPage | None
     records: Sequence[RosterRecord]
     verdicts: Sequence[Verdict]
+    names: Mapping[str, str]
     versions: Sequence[str]
 
 
@@ -148,7 +150,14 @@ def read_record(visit: Visit) -> RecordPage:
         raise CommandError(f"the roster has no record {sourced_id[:256]}")
     person = None if known is None else _read_person(visit, known, verdicts)
     versions = [*(version.prefix for version in VERSIONS), VENDOR_INTERFACE]
-    return RecordPage(sourced_id, person, found, verdicts, versions)
+    return RecordPage(
+        sourcedId=sourced_id,
+        person=person,
+        records=found,
+        verdicts=verdicts,
+        names=read_vendor_names(visit.connection),
+        versions=versions,
+    )
 
 
 def _read_person(visit: Visit, known: KnownPerson, verdicts: Sequence[Verdict]) -> PersonPage:

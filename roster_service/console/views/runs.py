@@ -21,7 +21,7 @@ from roster_service.feeds.change_history import ChangedRecord, find_changes
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feeds import find_listed, list_feeds
 from roster_service.feeds.held_runs import HELD
-from roster_service.feeds.rejected_rows import count_rejected_rows, explain_missing
+from roster_service.feeds.rejected_rows import RejectedRow, count_rejected_rows, explain_missing, read_rejected_rows
 from roster_service.feeds.run_history import (
     STEPS,
     TYPES,
@@ -34,7 +34,15 @@ from roster_service.feeds.run_history import (
     list_good_runs_before,
     list_run_page,
 )
-from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, OUTCOMES, find_rejected_percent, needs_person
+from roster_service.feeds.run_outcomes import (
+    INCOMPLETE,
+    LOADED_OUTCOMES,
+    MISSING,
+    OUTCOMES,
+    REFUSED,
+    find_rejected_percent,
+    needs_person,
+)
 from roster_service.feeds.runs import Decision, is_being_applied, read_decision
 from roster_service.feeds.scripts import Background
 from roster_service.feeds.sync_lock import RUNNING, find_step
@@ -43,6 +51,10 @@ from roster_service.roster.record_names import read_names
 
 # Changes of a page.
 PAGE = 50
+# Why an export was refused, at most so many reasons on the page of its run. After the other outcomes, rejected rows
+# are rows of people.
+REASONS = 10
+OF_EXPORT = (REFUSED, MISSING, INCOMPLETE)
 # The good runs beside a run.
 GOOD_RUNS = 13
 # What each step does, for people.
@@ -116,12 +128,13 @@ class Urgency(StrEnum):
 @dataclass(frozen=True)
 class RunPage:
     """A run. `steps`: all of them, with their seconds; `now`: those of the run that applies it, or takes it back, while
-    that is under way, and `by`: its number; `before`: the number of the last good run before it; `compared`:
-    with that run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are
-    stored; `missing`: why the others are not; `urgency`: whether a person must act; `latest`: the latest run of the
-    feed; `condition`: what is said of the feed first; `decision`: on a held run; `undo`: what taking it back would do,
-    None for a run that changed nothing; `undone_by`: the run that has done so; `undoing`: the undo that was started
-    last; `is_live`: whether the page changes by itself."""
+    that is under way, and `by`: its number; `before`: the number of the last good run before it; `compared`: with that
+    run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are stored;
+    `missing`: why the others are not; `reasons`: the first of them, if they are why the export was refused; `urgency`:
+    whether a person must act; `latest`: the latest run of the feed; `condition`: what is said of the feed first;
+    `decision`: on a held run; `undo`: what taking it back would do, None for a run that changed nothing; `undone_by`:
+    the run that has done so; `undoing`: the undo that was started last; `is_live`: whether the page changes by
+    itself."""
 
     run: RunDetails
     steps: Sequence[Progress]
@@ -132,6 +145,7 @@ class RunPage:
     shrunk: Sequence[str]
     stored: int
     missing: str
+    reasons: Sequence[RejectedRow]
     urgency: Urgency
     latest: int | None
     condition: Condition
@@ -198,7 +212,8 @@ def read_run(visit: Visit) -> RunPage:
     decision = read_decision(connection, visit.settings.home, run)
     good = list_good_runs_before(connection, number, GOOD_RUNS)
     undoing = read_started(visit.settings.home, number)
-    if not visit.signed_in.role.includes(_VIEWER):
+    sees_people = visit.signed_in.role.includes(_VIEWER)
+    if not sees_people:
         # A preview has samples by name, also in the reports of scripts, and the reason of a decision may name a person.
         run, undoing = dataclasses.replace(run, preview=None), None
         decision = dataclasses.replace(decision, change=None, approval=None)
@@ -216,6 +231,9 @@ def read_run(visit: Visit) -> RunPage:
         shrunk=list(explain_shrunk(run.files, good)),
         stored=stored,
         missing=explain_missing(run.rejected, stored),
+        reasons=list(read_rejected_rows(connection, number, REASONS))
+        if sees_people and run.outcome in OF_EXPORT
+        else (),
         urgency=_find_urgency(run, conditions, visit.settings.rejected_percent),
         latest=feed.latest_run,
         condition=conditions[0],
