@@ -67,8 +67,8 @@ client_option = click.option(
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @change_options
 def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, as_json: bool) -> None:
-    """Write the zip that the vendor EMAIL would get now into a file that only its owner can read. The change log has
-    the look."""
+    """Write the zip that the vendor EMAIL would get now into a file that only its owner can read. The change log
+    records it."""
     settings = read_settings()
     with open_roster_engine(settings) as engine:
         package, made = preview_package(engine, find_actor(), email, preset, client_id, settings)
