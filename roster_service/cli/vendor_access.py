@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +14,13 @@ from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendors import Grant, Vendor, VendorLogin
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey
-from roster_service.auth.throttling.limits import MOST, RosteringAllowance, fill_allowance, fill_rostering_rate
+from roster_service.auth.throttling.limits import (
+    LIMITS,
+    RosteringAllowance,
+    fill_allowance,
+    fill_rostering_rate,
+    make_allowances,
+)
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import Command, as_json, change_options, make_table, open_change, open_connection, show
 
@@ -180,34 +185,22 @@ def describe_rostering(allowance: RosteringAllowance) -> str:
     return f"{rate:,} requests a second, {burst:,} in a burst, {at_once}"
 
 
-def _make_limit_option(name: str, words: str) -> Callable[[Command], Command]:
-    return click.option(f"--{name.replace('_', '-')}", type=click.IntRange(1, MOST[name]), help=words)
+def _limit_options(command: Command) -> Command:
+    """Gives a command an option for each limit."""
+    for limit in reversed(LIMITS):
+        option = f"--{limit.name.replace('_', '-')}"
+        command = click.option(option, type=click.IntRange(1, limit.most), help=f"{limit.words}.")(command)
+    return command
 
 
 @click.command("limits")
 @click.argument("email")
-@_make_limit_option("per_second", "Requests a second on /v1, on average.")
-@_make_limit_option("burst", "Requests at once; a multiple of those a second.")
-@_make_limit_option("per_day", "Requests on /v1 in any 24 hours.")
-@_make_limit_option("rostering_per_second", "Requests a second on OneRoster paths.")
-@_make_limit_option("rostering_burst", "As --burst, on OneRoster paths.")
-@_make_limit_option("rostering_at_once", "Their requests that run at the same time.")
+@_limit_options
 @change_options
-def vendor_limits(
-    email: str,
-    per_second: int | None,
-    burst: int | None,
-    per_day: int | None,
-    rostering_per_second: int | None,
-    rostering_burst: int | None,
-    rostering_at_once: int | None,
-    as_json: bool,
-) -> None:
+def vendor_limits(email: str, as_json: bool, **given: int | None) -> None:
     """Set the limits of the vendor EMAIL. A limit without an option becomes the default again."""
-    allowance = Allowance(per_second, burst, per_day)
-    rostering = RosteringAllowance(rostering_per_second, rostering_burst, rostering_at_once)
     with open_change() as (connection, actor):
-        changed = vendors.change_allowance(connection, actor, email, allowance, rostering)
+        changed = vendors.change_allowance(connection, actor, email, *make_allowances(given))
     show(changed, as_json, _describe_all_limits)
 
 

@@ -169,13 +169,13 @@ PROPERTY_CASE = Deviation(
     "write it as the standard does",
 )
 OTHER_PROPERTY = Deviation("a manifest property that is none", ("source.vendor", "nothing"), "leave it out")
-BLANK_MODE = Deviation("a blank mode in the manifest", ("", "absent"), "write absent")
-UNDECLARED_FILE = Deviation("a file that the manifest does not declare", ("absent", "bulk"), "declare it bulk")
 MISSING_PROPERTY = Deviation(
     "a required manifest property is missing",
     ("", "manifest version 1.0; version 1.2 if there is roles.csv, else 1.1"),
     "add the property",
 )
+BLANK_MODE = Deviation("a blank mode in the manifest", ("", "absent"), "write absent")
+UNDECLARED_FILE = Deviation("a file that the manifest does not declare", ("absent", "bulk"), "declare it bulk")
 MISSING_FILE = Deviation("a file that the manifest declares is missing", ("bulk", "absent"), "declare it absent")
 NO_COURSES = Deviation(
     "no courses.csv", ("", "a course for each id that classes name, or for each class"), "export the courses"
@@ -212,58 +212,8 @@ NO_PLACE = Deviation(
     "columns that the roster has no place for", ("Home_language", "nothing"), "leave them out", allowed=True
 )
 
-DEVIATIONS: tuple[Deviation, ...] = (
-    FLAG_SPELLING,
-    WORD_CASE,
-    MAPPED_WORD,
-    WORD_SPELLING,
-    GRADE_SPELLING,
-    UNKNOWN_GRADE,
-    US_DAY,
-    DAY_FIRST,
-    SAME_DAY_FIRST,
-    PLAIN_DAY,
-    MIDNIGHT,
-    SCHOOL_YEAR,
-    LIST_SPACES,
-    CELL_SPACES,
-    STATUS_IN_BULK,
-    HEADER_CASE,
-    HEADER_SPACES,
-    HEADER_SPELLING,
-    EXTRA_COLUMN,
-    COLUMN_ORDER,
-    MISSING_COLUMN,
-    BYTE_ORDER_MARK,
-    UTF_16,
-    WINDOWS_1252,
-    MAC_LINES,
-    BLANK_LINE,
-    QUOTED_NEWLINE,
-    EXTRA_CELLS,
-    DUPLICATE_ROW,
-    NO_TARGET,
-    FILE_NAME_CASE,
-    OTHER_FILE,
-    FOLDER,
-    NO_MANIFEST,
-    MANIFEST_VERSION,
-    MODE_CASE,
-    PROPERTY_CASE,
-    OTHER_PROPERTY,
-    MISSING_PROPERTY,
-    BLANK_MODE,
-    UNDECLARED_FILE,
-    MISSING_FILE,
-    NO_COURSES,
-    NO_DISTRICT,
-    COURSE_NAMES,
-    MADE_NAME,
-    NO_CONTACT,
-    NO_TERM,
-    UNKNOWN_RACE,
-    NO_PLACE,
-)
+# All of them, in this order.
+DEVIATIONS = tuple(value for value in tuple(globals().values()) if isinstance(value, Deviation))
 
 # The spellings of FLAG_SPELLING, and the flag that each means.
 FLAG_SPELLINGS: Mapping[str, str] = MappingProxyType(

@@ -6,6 +6,7 @@ vendor interface a second one covers the day.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Mapping
@@ -22,15 +23,6 @@ BURST_SECONDS = 2
 REQUESTS_PER_DAY = 100_000
 # Twice what one client that waits for each response can send to one worker.
 ROSTERING_PER_SECOND = 3000
-# The greatest value of each limit of a vendor, by the option of `roster vendor limits`.
-MOST = {
-    "per_second": 10_000,
-    "burst": 100_000,
-    "per_day": 1_000_000,
-    "rostering_per_second": 100_000,
-    "rostering_burst": 1_000_000,
-    "rostering_at_once": 1000,
-}
 # Workers take requests of the rostering window in lots of this part of the burst.
 LOTS = 100
 
@@ -46,6 +38,45 @@ class RosteringAllowance:
 
 
 ROSTERING_DEFAULTS = RosteringAllowance(None, None, None)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit that an operator sets for a vendor. `name`: of the field of the form, and of the option of `roster vendor
+    limits`; `words`: what is limited; `most`: its greatest value."""
+
+    name: str
+    words: str
+    most: int
+
+
+# In the order of the fields of `Allowance`, then of `RosteringAllowance`.
+LIMITS = (
+    Limit("per_second", "Requests a second on the vendor interface, on average", 10_000),
+    Limit("burst", "Requests at once there; a multiple of those a second", 100_000),
+    Limit("per_day", "Requests there in any 24 hours", 1_000_000),
+    Limit("rostering_per_second", "Requests a second on OneRoster paths", 100_000),
+    Limit("rostering_burst", "Requests at once there", 1_000_000),
+    Limit("rostering_at_once", "Requests there that run at the same time", 1000),
+)
+
+
+def make_allowances(given: Mapping[str, int | None]) -> tuple[Allowance, RosteringAllowance]:
+    """Returns the limits that an operator sets. `given`: by the names of `LIMITS`; None: the default."""
+    values = [given[limit.name] for limit in LIMITS]
+    return Allowance(*values[:3]), RosteringAllowance(*values[3:])
+
+
+def list_own_limits(allowance: Allowance, rostering: RosteringAllowance) -> Mapping[str, int | None]:
+    """Returns the limits of a vendor, by the names of `LIMITS`; None: it has none of its own."""
+    own = (*dataclasses.astuple(allowance), *dataclasses.astuple(rostering))
+    return dict(zip((limit.name for limit in LIMITS), own, strict=True))
+
+
+def list_limits_in_force(allowance: Allowance, rostering: RosteringAllowance) -> Mapping[str, int | None]:
+    """As `list_own_limits`, with the defaults; None: the service decides."""
+    filled = (*fill_allowance(allowance), *fill_rostering_rate(rostering), rostering.at_once)
+    return dict(zip((limit.name for limit in LIMITS), filled, strict=True))
 
 
 def fill_allowance(allowance: Allowance) -> tuple[int, int, int]:

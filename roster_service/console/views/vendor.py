@@ -11,10 +11,8 @@ from roster_service.accounts.clients import Client
 from roster_service.accounts.kept_people import KeptPerson, list_kept
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
-from roster_service.accounts.vendors import Vendor
 from roster_service.auth.access_log.reports import RefusedRow, count_refused, read_usage
-from roster_service.auth.credentials.api_keys import Allowance
-from roster_service.auth.throttling.limits import MOST, RosteringAllowance, fill_allowance, fill_rostering_rate
+from roster_service.auth.throttling.limits import LIMITS, Limit, list_limits_in_force, list_own_limits, make_allowances
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
@@ -42,17 +40,6 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True)
-class Limit:
-    """A limit of a vendor: the field of the form, what it limits, the vendor's own value, and the value that counts;
-    None: the service decides."""
-
-    name: str
-    words: str
-    own: int | None
-    counts: int | None
-
-
-@dataclass(frozen=True)
 class VendorPage:
     """What a vendor sees. `last`: the last request that was refused in `REFUSED_DAYS`, None if none was; `clients`: its
     clients, and `names`: of them, by id; `withholdable`: the words of all fields that can be withheld,
@@ -64,6 +51,8 @@ class VendorPage:
     summary: VendorSummary
     districts: Sequence[DistrictAccess]
     limits: Sequence[Limit]
+    own_limits: Mapping[str, int | None]
+    limits_in_force: Mapping[str, int | None]
     clients: Sequence[Client]
     names: Mapping[str, str]
     last: RefusedRow | None
@@ -102,7 +91,9 @@ def read_vendor(visit: Visit) -> VendorPage:
         head=head,
         summary=summarize_vendor(connection, vendor),
         districts=list_district_access(connection, vendor),
-        limits=_list_limits(vendor),
+        limits=LIMITS,
+        own_limits=list_own_limits(vendor.allowance, vendor.rostering),
+        limits_in_force=list_limits_in_force(vendor.allowance, vendor.rostering),
         clients=own,
         names={item.client_id: item.name for item in own},
         last=next(iter(read_own_refused(visit, vendor)), None),
@@ -134,20 +125,6 @@ def read_requests(visit: Visit) -> RequestsPage:
     )
 
 
-def _list_limits(vendor: Vendor) -> Sequence[Limit]:
-    own, rostering = vendor.allowance, vendor.rostering
-    rate, burst, day = fill_allowance(own)
-    rostering_rate, rostering_burst = fill_rostering_rate(rostering)
-    return (
-        Limit("per_second", "Vendor interface: requests a second", own.requests_per_second, rate),
-        Limit("burst", "Vendor interface: requests at once", own.burst, burst),
-        Limit("per_day", "Vendor interface: requests a day", own.requests_per_day, day),
-        Limit("rostering_per_second", "OneRoster: requests a second", rostering.requests_per_second, rostering_rate),
-        Limit("rostering_burst", "OneRoster: requests in a burst", rostering.burst, rostering_burst),
-        Limit("rostering_at_once", "OneRoster: requests at the same time", rostering.at_once, None),
-    )
-
-
 def set_flags(sent: Submission) -> Outcome:
     """Makes the permission flags of a vendor those of the form."""
     flags = [flag for flag in PermissionFlag if flag.value in sent.lists("flag")]
@@ -169,20 +146,18 @@ def set_withheld(sent: Submission) -> Outcome:
 
 def set_limits(sent: Submission) -> Outcome:
     """Makes the limits of a vendor those of the form; an empty field is the default of the service."""
-    given = {name: _read_limit(sent, name) for name in MOST}
-    allowance = Allowance(given["per_second"], given["burst"], given["per_day"])
-    rostering = RosteringAllowance(given["rostering_per_second"], given["rostering_burst"], given["rostering_at_once"])
+    given = {limit.name: _read_limit(sent, limit) for limit in LIMITS}
     with sent.change() as connection:
-        vendor = vendors.change_allowance(connection, sent.actor, find_vendor(sent).email, allowance, rostering)
+        vendor = vendors.change_allowance(connection, sent.actor, find_vendor(sent).email, *make_allowances(given))
     return Moved(f"/vendors/{vendor.id}", f"The limits of {vendor.name} have changed.")
 
 
-def _read_limit(sent: Submission, name: str) -> int | None:
-    given = sent.get(name)
+def _read_limit(sent: Submission, limit: Limit) -> int | None:
+    given = sent.get(limit.name)
     if given is None:
         return None
-    if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= MOST[name]):
-        raise CommandError(f"a limit is a whole number from 1 to {MOST[name]:,}, or empty")
+    if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= limit.most):
+        raise CommandError(f"a limit is a whole number from 1 to {limit.most:,}, or empty")
     return int(given)
 
 
