@@ -224,7 +224,7 @@ def test_shares_are_of_the_loaded_records_and_the_worst_is_first(console: Consol
     assert shares[0] > 0 == shares[-1]
     page = read(browser.get("/quality?feed=shelbyville").text)
     first = checks[0]
-    assert f"{first['title']}: {first['count']} of {first['records']} records" in page
+    assert f"{first['title']}: {first['count']} of {first['records']}" in page
     none = sum(it["count"] == 0 for it in checks)
     assert f"{none} check{'s find' if none > 1 else ' finds'} nothing" in page
 

@@ -78,7 +78,7 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     page = read(browser.get(f"/vendors/{vendor.id}").text)
     assert "no e-mail, no guardians, no birth dates; no call yet, none refused today (UTC)." in page
     page = read(browser.get(f"/vendors/{vendor.id}/credentials").text)
-    assert "1 client for OneRoster and no API key; no request yet." in page
+    assert "1 client for OneRoster and no API key, 1 of which never expires; no request yet." in page
     assert "Link not used yet" in page
     assert "Secret not made yet" in page
     assert "No valid key" in page
@@ -198,7 +198,7 @@ def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> Non
         number = vendors.find_vendor(connection, email).id
     link = re.search(r'href="/console([^"]*)">End a leaked secret', browser.get(f"/find?q={client_id}").text)
     assert link is not None
-    opened = browser.get(link[1]).text.partition('<details id="leaked" open>')[2].partition("</form>")[0]
+    opened = browser.get(link[1]).text.partition('<details class="risky" id="leaked" open>')[2].partition("</form>")[0]
     assert f'name="client" value="{client_id}"' in opened
     assert "End a leaked secret" not in console.log_in(OperatorRole.VIEWER).get(f"/find?q={client_id}").text
     shown = browser.send(f"/vendors/{number}/credentials/secret", client=client_id, grace="0", reason="leaked")

@@ -27,7 +27,8 @@ from roster_service.schemas.versions import VERSIONS
 class CredentialsPage:
     """The credentials of a vendor. `credentials`: by client id; `links`: by client id, the links with which it makes
     its secrets; `keys`: the API keys that have not ended; `used`: the last request with any of them, None if there was
-    none; `refused`: requests of the last `refused_days`, by cause; `scopes`, `presets`: the words for each."""
+    none; `lasting`: how many of them never expire; `refused`: requests of the last `refused_days`, by cause; `scopes`,
+    `presets`: the words for each."""
 
     head: VendorHead
     clients: Sequence[Client]
@@ -35,6 +36,7 @@ class CredentialsPage:
     links: Mapping[str, SecretLink]
     keys: Sequence[ListedCredential]
     used: str | None
+    lasting: int
     refused: Sequence[RefusedRow]
     refused_days: int
     scopes: Mapping[str, str]
@@ -55,6 +57,7 @@ def read_credentials(visit: Visit) -> CredentialsPage:
         credentials={item.name: item for item in listed if item.name in ids},
         links={link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)},
         keys=[item for item in listed if item.name not in ids and not item.has_ended(datetime.now(UTC))],
+        lasting=sum(item.expires_at is None for item in listed if not item.has_ended(datetime.now(UTC))),
         used=max((item.used_at for item in listed if item.used_at), default=None),
         refused=read_own_refused(visit, vendor),
         refused_days=REFUSED_DAYS,
