@@ -113,7 +113,7 @@ RELATIONS: Mapping[sa.Table, tuple[Relation, ...]] = {
     tables.orgs: (
         _to("Parent", _orgs.parent_id),
         _to("District", _orgs.district_id),
-        _from("Children", _orgs.parent_id, "parent"),
+        _from("Schools and orgs below it", _orgs.parent_id, "parent"),
         _from("Courses", _courses.org_id, "school"),
         _from("Classes", _classes.school_id, "school"),
         _from("Enrollments", _enrollments.school_id, "school"),
@@ -121,7 +121,7 @@ RELATIONS: Mapping[sa.Table, tuple[Relation, ...]] = {
     ),
     tables.academic_sessions: (
         _to("Parent", _sessions.parent_id),
-        _from("Children", _sessions.parent_id, "parent"),
+        _from("Terms within it", _sessions.parent_id, "parent"),
         _from("Courses of the year", _courses.school_year_id, "year"),
         _from("Classes", _terms.session_id, "term"),
     ),
