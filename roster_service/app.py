@@ -65,7 +65,7 @@ from roster_service.vendor.views import VendorServices, register_vendor
 from roster_service.web.compression import register_compression
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.guides import register_docs, register_start_page
-from roster_service.web.health import Check, Need, find_first_unmet, register_health
+from roster_service.web.health import HealthCheck, Need, find_first_unmet, register_health
 from roster_service.web.metrics_page import register_metrics_page
 from roster_service.web.page_assets import register_assets
 from roster_service.web.request_log import register_request_end
@@ -329,7 +329,7 @@ def count_connections(engine: sa.Engine, role: DatabaseRole) -> None:
         sa.event.listen(engine, ending, lambda *_: number.dec())
 
 
-def list_checks(serving: sa.Engine, keys: KeyRing) -> Mapping[Need, Check]:
+def list_checks(serving: sa.Engine, keys: KeyRing) -> Mapping[Need, HealthCheck]:
     """Returns the checks of `/readyz`, in the order in which one depends on another. This version can serve the schema,
     or the application would not exist."""
     return {Need.DATABASE: partial(require_reachable, serving), Need.SIGNING_KEY: keys.read_private}

@@ -28,7 +28,7 @@ from roster_service.db.tables import vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
 from roster_service.feeds.sharing_groups import count_members, lock_groups, make_group
 from roster_service.feeds.sharing_members import Extent
-from roster_service.feeds.sharing_previews import Preview, preview_extents
+from roster_service.feeds.sharing_previews import SharingPreview, preview_extents
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, check_rules
@@ -75,7 +75,7 @@ def make_grants(
     return [Grant(district_id, school_id, rules=rules) for school_id in wanted or [None]]
 
 
-def preview_grants(connection: sa.Connection, now: Iterable[Grant], then: Iterable[Grant]) -> Preview:
+def preview_grants(connection: sa.Connection, now: Iterable[Grant], then: Iterable[Grant]) -> SharingPreview:
     """Counts what grants open beside the present ones. It makes temporary tables, so the transaction is not read-only.
     Raises CommandError for a filter that means nothing."""
     return preview_extents(connection, map(_get_extent, now), map(_get_extent, then))

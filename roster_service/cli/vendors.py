@@ -32,7 +32,7 @@ from roster_service.cli.vendor_access import (
 )
 from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.recipients import FILES, find_recipient
-from roster_service.feeds.sharing_previews import Preview
+from roster_service.feeds.sharing_previews import SharingPreview
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -145,7 +145,7 @@ def vendor_grant(
     show(shown, as_json, lambda _: words if preview is None else f"{_describe_preview(preview)}\n{words}")
 
 
-def _describe_preview(preview: Preview) -> str:
+def _describe_preview(preview: SharingPreview) -> str:
     """Returns the counts of a preview, of all and by school, and the examples."""
     rows = [("all", counted) for counted in preview.counts]
     rows += [(school.name, counted) for school in preview.schools for counted in school.counts]

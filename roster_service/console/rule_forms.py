@@ -13,7 +13,7 @@ from roster_service.accounts.vendor_rights import preview_grants
 from roster_service.accounts.vendors import Grant
 from roster_service.console.visit import Tools
 from roster_service.errors import CommandError
-from roster_service.feeds.sharing_previews import Preview
+from roster_service.feeds.sharing_previews import SharingPreview
 from roster_service.schemas.rule_words import make_filter, name_grades, read_parts, split_items
 from roster_service.schemas.sharing_rules import Rules, Staff, check_rules
 
@@ -121,7 +121,7 @@ def _make_boxes(known: Sequence[str], checked: Sequence[str], name: Callable[[st
     return [Box(value, name(value), value in checked) for value in values]
 
 
-def read_preview(tools: Tools, now: Iterable[Grant], then: Iterable[Grant]) -> Preview:
+def read_preview(tools: Tools, now: Iterable[Grant], then: Iterable[Grant]) -> SharingPreview:
     """Reads what grants open beside those of now. Raises CommandError for a filter that means nothing."""
     # It makes temporary tables, which the connection of a visit cannot, and ends without a commit.
     with tools.owner.connect() as connection:

@@ -15,7 +15,7 @@ from roster_service.schemas.versions import VERSIONS
 
 
 @dataclass(frozen=True)
-class Card:
+class CredentialCard:
     """Credentials, which are shown once: `client_id` and `client_secret`, or `api_key` and `password`. `origin`: the
     address of the service, and `is_public`: whether a setting says it; `tried`: the scope of the example call, and
     `paths`: the root of the paths that it opens; `roots`: by version of the scopes, the root of its paths;
@@ -59,7 +59,7 @@ def show_secret(
         for scope in made.scopes
         if scope.startswith(f"{version.prefix}/")
     )
-    card = Card(
+    card = CredentialCard(
         vendor=vendor,
         origin=sent.tools.service_url,
         is_public=sent.settings.public_url is not None,
@@ -89,7 +89,7 @@ def show_key(
     has_ended_others: bool = False,
 ) -> Shown:
     is_public = sent.settings.public_url is not None
-    card = Card(
+    card = CredentialCard(
         vendor,
         sent.tools.service_url,
         is_public,

@@ -26,10 +26,10 @@ from roster_service.schemas.kinds import (
 
 METADATA = "metadata"
 Fields = Mapping[str, RosterField]
-Cell = sa.ColumnElement[Any]
+CellText = sa.ColumnElement[Any]
 
 
-def make_cell(fields: Fields, path: str, rights: ContentRights) -> Cell:
+def make_cell(fields: Fields, path: str, rights: ContentRights) -> CellText:
     """Returns the expression of a field of a record: a text, or a list of ids; NULL for an absent or a hidden one.
     `path`: the names of the field and of those inside it, with dots."""
     name, _, rest = path.partition(".")
@@ -62,14 +62,14 @@ def make_cell(fields: Fields, path: str, rights: ContentRights) -> Cell:
     return sa.cast(_read_source(field, "", rights), sa.Text)
 
 
-def _read_source(field: RosterField, path: str, rights: ContentRights) -> Cell:
+def _read_source(field: RosterField, path: str, rights: ContentRights) -> CellText:
     found = field.source(path, rights)
     if isinstance(found, Through):
         raise TypeError(f"{path} has several values a record")
     return found
 
 
-def _list_items(item: Cell, rows: ChildRows, rights: ContentRights) -> Cell:
+def _list_items(item: CellText, rows: ChildRows, rights: ContentRights) -> CellText:
     chosen = sa.select(item).where(rows.condition(rights)).order_by(*rows.order)
     return sa.func.array(chosen.scalar_subquery())
 

@@ -72,7 +72,7 @@ class Related:
 
 
 @dataclass(frozen=True)
-class Card:
+class PersonCard:
     """What people know a person by: the values of the roster, None or empty where it has none."""
 
     grades: Sequence[str]
@@ -87,7 +87,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """A cell of the grid. `reason`: why, in words."""
 
     state: Seeing
@@ -104,7 +104,7 @@ class GridRow:
     id: int
     only: str
     is_kept: bool
-    cells: Sequence[Cell]
+    cells: Sequence[GridCell]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class ShownParts:
 
 
 @dataclass(frozen=True)
-class Cause:
+class MissingCause:
     """A reason why a person or a part is missing. `run`: that it is about, `is_held`: whether it waits for a decision;
     `feed`: that it is about."""
 
@@ -130,7 +130,7 @@ class Cause:
     feed: str | None = None
 
 
-def read_card(connection: sa.Connection, sourced_id: str) -> Card:
+def read_card(connection: sa.Connection, sourced_id: str) -> PersonCard:
     """Reads the card of a person of the roster."""
     row = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one()
 
@@ -160,7 +160,7 @@ def read_card(connection: sa.Connection, sourced_id: str) -> Card:
     whole = sa.func.concat(guardian.c.given_name, " ", guardian.c.family_name, type_=sa.Text)
     agents = sa.select(guardian.c.sourced_id, whole, reached)
     agents = agents.where(guardian.c.sourced_id.in_(select_guardians(sourced_id)))
-    return Card(
+    return PersonCard(
         grades=row.grades or (),
         username=row.username,
         identifier=row.identifier,
@@ -184,15 +184,15 @@ def make_grid(connection: sa.Connection, sourced_id: str, verdicts: Sequence[Ver
         cells = {column: _judge(vendor, column, own, received[vendor.email]) for column in COLUMNS}
         for column, cell in cells.items():
             if cell.state is Seeing.SEES and column in absent:
-                cells[column] = Cell(Seeing.EMPTY, absent[column])
+                cells[column] = GridCell(Seeing.EMPTY, absent[column])
             elif cell.state is Seeing.SEES and column in FOLLOWING and column not in following[vendor.email]:
-                cells[column] = Cell(Seeing.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
+                cells[column] = GridCell(Seeing.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
         only = next((verdict.only for verdict in own if verdict.kind == USERS.singular), "")
         rows.append(GridRow(vendor.email, vendor.name, vendor.id, only, vendor.id in kept, list(cells.values())))
     return rows
 
 
-def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: Received) -> Cell:
+def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: Received) -> GridCell:
     """Whether a vendor sees a part of a person who has it. `verdicts`: of the vendor."""
     people = [verdict for verdict in verdicts if verdict.kind == USERS.singular]
     ways = {verdict.by for verdict in people if verdict.shown}
@@ -203,17 +203,17 @@ def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: R
     if not ways and not any(verdict.shown for verdict in people):
         # The vendor interface has students alone, so the reason of a client says more.
         hidden = [verdict for verdict in people if verdict.by != STUDENTS] or people
-        return Cell(Seeing.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
+        return GridCell(Seeing.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
     if column == "Guardians" and WithheldField.AGENTS in vendor.withheld:
-        return Cell(Seeing.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
+        return GridCell(Seeing.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
     seen = {part: [way for way in received.get(part, ()) if way in ways] for part in COLUMNS[column]}
     by = dict.fromkeys(way for found in seen.values() for way in found)
     if by:
         words = ", ".join(PARTS[part].words for part, found in seen.items() if found)
-        return Cell(Seeing.SEES, f"{words}: by {', '.join(by)}" if len(seen) > 1 else f"by {', '.join(by)}")
+        return GridCell(Seeing.SEES, f"{words}: by {', '.join(by)}" if len(seen) > 1 else f"by {', '.join(by)}")
     if all(is_withheld(PARTS[part], vendor) for part in COLUMNS[column]):
-        return Cell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
-    return Cell(Seeing.CLOSED, "no valid client or key has the scope or the flag for it")
+        return GridCell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
+    return GridCell(Seeing.CLOSED, "no valid client or key has the scope or the flag for it")
 
 
 def _find_absent(connection: sa.Connection, sourced_id: str) -> Mapping[str, str]:
@@ -252,22 +252,24 @@ def list_shown(connection: sa.Connection, wanted: AccessLogFilter) -> list[Shown
     ]
 
 
-def list_causes(connection: sa.Connection, person: KnownPerson, settings: Settings) -> Iterator[Cause]:
+def list_causes(connection: sa.Connection, person: KnownPerson, settings: Settings) -> Iterator[MissingCause]:
     """Yields why a person, or a part of the person, may be missing: what keeps the person out, the feed, rejected rows,
     roles. The grants are the grid's."""
     if person.whereabouts in EXCLUDED:
-        yield Cause(f"The person is {person.whereabouts}: no vendor gets anything of the person.")
+        yield MissingCause(f"The person is {person.whereabouts}: no vendor gets anything of the person.")
     row = connection.execute(sa.select(users).where(users.c.sourced_id == person.sourcedId)).one_or_none()
     feeds = [feed for feed in list_feeds(connection, settings.time_zone) if feed.state == FeedState.ADDED]
     if row is not None:
         own = connection.scalar(sa.select(tables.feeds.c.name).where(tables.feeds.c.id == row.feed_id))
         feeds = [feed for feed in feeds if feed.name == own]
         if row.status != ACTIVE:
-            yield Cause(f"The export of {own} has the person no more; vendors get the record as deleted.", feed=own)
+            yield MissingCause(
+                f"The export of {own} has the person no more; vendors get the record as deleted.", feed=own
+            )
         elif not connection.scalar(sa.select(sa.exists().where(user_roles.c.user_id == person.sourcedId))):
-            yield Cause("The person has no role at any org, so no vendor sees the record.")
+            yield MissingCause("The person has no role at any org, so no vendor sees the record.")
     elif person.whereabouts is Whereabouts.DISCLOSED:
-        yield Cause("The roster has no such person any more; the access log has the person.")
+        yield MissingCause("The roster has no such person any more; the access log has the person.")
     # Nobody knows the feed of a person who is not in the roster: the rejected rows, and the held exports, may.
     rejecting = {feed.name for feed in feeds} if row else set(connection.scalars(_select_feeds(person.sourcedId)))
     for feed in feeds:
@@ -276,7 +278,7 @@ def list_causes(connection: sa.Connection, person: KnownPerson, settings: Settin
         for condition in list_conditions(feed, settings):
             if condition.needs and (row is not None or feed.held_run is not None):
                 held = condition.run == feed.held_run and condition.run is not None
-                yield Cause(f"The feed {feed.name}: {condition.sentence}.", condition.run, held, feed.name)
+                yield MissingCause(f"The feed {feed.name}: {condition.sentence}.", condition.run, held, feed.name)
 
 
 def _select_feeds(sourced_id: str) -> sa.Select[str]:
@@ -286,7 +288,7 @@ def _select_feeds(sourced_id: str) -> sa.Select[str]:
     return sa.select(tables.feeds.c.name).select_from(joined).where(is_rejected(sourced_id)).distinct()
 
 
-def _list_rejections(connection: sa.Connection, sourced_id: str, feed: str) -> Iterator[Cause]:
+def _list_rejections(connection: sa.Connection, sourced_id: str, feed: str) -> Iterator[MissingCause]:
     for type_ in (USERS.plural, DEMOGRAPHICS.plural):
         found = explain_record(connection, type_, sourced_id, feed)
         if found is not None:
@@ -294,4 +296,4 @@ def _list_rejections(connection: sa.Connection, sourced_id: str, feed: str) -> I
             place = f"{first.file}, line {first.line:,}" if first.line else first.file
             rows = "1 row that names" if found.count == 1 else f"{found.count:,} rows that name"
             words = f"Run {found.run} of {feed} rejected {rows} the person; {place}: {first.reason}."
-            yield Cause(words, run=found.run)
+            yield MissingCause(words, run=found.run)

@@ -39,7 +39,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Reference:
+class RecordReference:
     """A record that another one refers to, or that refers to it. `label`: its name; None if the roster does not have
     it, or if it is deleted."""
 
@@ -56,7 +56,7 @@ class References:
     title: str
     collection: str
     facet: str | None
-    shown: Sequence[Reference]
+    shown: Sequence[RecordReference]
     more: bool
 
 
@@ -190,7 +190,7 @@ def read_references(
         if relation.target is tables.enrollments:
             # The label of an enrollment is its role alone.
             labels = read_names(connection, tables.enrollments, labels, {})
-        shown = [Reference(row.id, labels.get(row.id), row.detail) for row in rows[: relation.most]]
+        shown = [RecordReference(row.id, labels.get(row.id), row.detail) for row in rows[: relation.most]]
         collection = TYPES[relation.target.name]
         found.append(References(relation.title, collection, relation.facet, shown, len(rows) > relation.most))
     return found

@@ -53,7 +53,7 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Preview:
+class ExportPreview:
     """An export that is proposed. `feed`, `format`: for which it is; `is_new`: whether loading it adds the feed;
     `path`: of the export; `is_upload`: whether it is in the folder of the preview; `source`: what to call it."""
 
@@ -66,39 +66,39 @@ class Preview:
     source: str
 
 
-def preview_path(connection: sa.Connection, home: Path, feed: str, format_: str, path: str) -> Preview:
+def preview_path(connection: sa.Connection, home: Path, feed: str, format_: str, path: str) -> ExportPreview:
     """Starts the dry run of the export at an absolute path. Raises CommandError for a name, format or path that cannot
     be used."""
     if not Path(path).is_absolute():
         raise CommandError(f"{path} is no absolute path on the machine of the service, as /exports/springfield")
     is_new = _require_feed(connection, feed, format_)
     with _make_folder(home) as folder:
-        made = Preview(folder.name, feed, format_, is_new, path, is_upload=False, source=path)
+        made = ExportPreview(folder.name, feed, format_, is_new, path, is_upload=False, source=path)
         return _start(connection, home, folder, made)
 
 
 def preview_upload(
     connection: sa.Connection, home: Path, feed: str, format_: str, uploads: Sequence[Upload]
-) -> Preview:
+) -> ExportPreview:
     """Stores an uploaded export, a zip or CSV files, and starts its dry run. Raises CommandError for a name, format or
     files that cannot be used."""
     is_new = _require_feed(connection, feed, format_)
     with _make_folder(home) as folder:
         path = str(_store(folder / EXPORT, uploads).resolve())
         named = _name_file(uploads[0].name) if len(uploads) == 1 else f"{len(uploads)} CSV files"
-        made = Preview(folder.name, feed, format_, is_new, path, is_upload=True, source=f"{named}, uploaded")
+        made = ExportPreview(folder.name, feed, format_, is_new, path, is_upload=True, source=f"{named}, uploaded")
         return _start(connection, home, folder, made)
 
 
-def find_preview(home: Path, preview_id: str) -> Preview:
+def find_preview(home: Path, preview_id: str) -> ExportPreview:
     """Returns a preview. Raises CommandError if there is none, or no more."""
     if preview_id.isascii() and preview_id.isalnum():
         with contextlib.suppress(OSError, ValueError):
-            return Preview(**json.loads((home / FOLDER / preview_id / FACTS).read_text(encoding="utf-8")))
+            return ExportPreview(**json.loads((home / FOLDER / preview_id / FACTS).read_text(encoding="utf-8")))
     raise CommandError("there is no such preview; it was loaded or discarded, or is too old")
 
 
-def read_dry_run(home: Path, preview: Preview) -> Background:
+def read_dry_run(home: Path, preview: ExportPreview) -> Background:
     """Returns the dry run of a preview."""
     found = read_background(home / FOLDER / preview.id)
     if found is None:
@@ -109,7 +109,7 @@ def read_dry_run(home: Path, preview: Preview) -> Background:
     return replace(found, text=f"the dry run ended without a report; it is ended {bounds}. {found.text[-500:]}".strip())
 
 
-def add_previewed_feed(connection: sa.Connection, actor: Actor, preview: Preview) -> None:
+def add_previewed_feed(connection: sa.Connection, actor: Actor, preview: ExportPreview) -> None:
     """Adds the feed of a preview if it is new, with the path of the export unless that was uploaded. The caller commits
     before `load_preview`, because the loader reads the feed. Raises CommandError for a feed that was added, removed or
     changed meanwhile."""
@@ -120,7 +120,7 @@ def add_previewed_feed(connection: sa.Connection, actor: Actor, preview: Preview
         raise CommandError(f"there is a feed {preview.feed} already")
 
 
-def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: Preview) -> None:
+def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: ExportPreview) -> None:
     """Starts the load of the export of a preview, which is deleted after that. Raises CommandError if a load of the
     feed was started and has not ended."""
     folder = home / FOLDER / preview.id
@@ -128,7 +128,7 @@ def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: P
     start_load(connection, actor, *given, home, is_complete=True, drop=folder, source=preview.source)
 
 
-def drop_preview(home: Path, preview: Preview) -> None:
+def drop_preview(home: Path, preview: ExportPreview) -> None:
     """Deletes a preview, and the export if it was uploaded."""
     shutil.rmtree(home / FOLDER / preview.id, ignore_errors=True)
 
@@ -204,7 +204,7 @@ def _make_room(parent: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _start(connection: sa.Connection, home: Path, folder: Path, preview: Preview) -> Preview:
+def _start(connection: sa.Connection, home: Path, folder: Path, preview: ExportPreview) -> ExportPreview:
     (folder / FACTS).write_text(json.dumps(asdict(preview)), encoding="utf-8")
     options = ("--feed", preview.feed, "--dry-run", "--json", "--", preview.path)
     start_script(connection, home, folder, f"load_{preview.format}", *options, bounds=BOUNDS)

@@ -35,7 +35,7 @@ from roster_service.db.tables import (
 )
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
-Rows = sa.Select[Any] | sa.CompoundSelect[Any]
+SelectedRows = sa.Select[Any] | sa.CompoundSelect[Any]
 _Part = TypeVar("_Part")
 
 
@@ -145,7 +145,7 @@ class _Look:
 def _find(
     connection: sa.Connection,
     extents: Mapping[int, Extent],
-    stages: Iterable[Callable[[_Look], Iterable[Rows]]],
+    stages: Iterable[Callable[[_Look], Iterable[SelectedRows]]],
     *,
     noted: bool,
 ) -> None:
@@ -186,7 +186,7 @@ def _keep_context(connection: sa.Connection, grant_ids: Collection[int]) -> None
     connection.execute(WANTED.insert().from_select([column.name for column in WANTED.c], rows))
 
 
-def _select_classes(look: _Look) -> Iterable[Rows]:
+def _select_classes(look: _Look) -> Iterable[SelectedRows]:
     # The schemas take half a second to import, which a sync without such grants spares.
     from roster_service.schemas.sharing_rules import select_classes
 
@@ -196,7 +196,7 @@ def _select_classes(look: _Look) -> Iterable[Rows]:
         )
 
 
-def _select_courses(look: _Look) -> Iterable[Rows]:
+def _select_courses(look: _Look) -> Iterable[SelectedRows]:
     shared = _found(classes)
     offered = sa.select(shared.c.grant_id, classes.c.course_id).distinct()
     offered = offered.where(classes.c.sourced_id == shared.c.sourced_id, classes.c.status == "active")
@@ -204,7 +204,7 @@ def _select_courses(look: _Look) -> Iterable[Rows]:
     yield look.select(courses, found.c.grant_id).where(courses.c.sourced_id == found.c.course_id)
 
 
-def _select_students(look: _Look) -> Iterable[Rows]:
+def _select_students(look: _Look) -> Iterable[SelectedRows]:
     from roster_service.schemas.sharing_rules import select_students
 
     by_rules = look.group_by(lambda extent: (extent.students, extent.classes is not None))
@@ -218,7 +218,7 @@ def _select_students(look: _Look) -> Iterable[Rows]:
         yield rows
 
 
-def _select_staff(look: _Look) -> Iterable[Rows]:
+def _select_staff(look: _Look) -> Iterable[SelectedRows]:
     from roster_service.schemas.sharing_rules import Staff
 
     by_staff = look.group_by(lambda extent: extent.staff)
@@ -236,7 +236,7 @@ def _select_staff(look: _Look) -> Iterable[Rows]:
         )
 
 
-def _select_guardians(look: _Look) -> Iterable[Rows]:
+def _select_guardians(look: _Look) -> Iterable[SelectedRows]:
     # Of active students: the purge of one, which has no stamp, ends no membership.
     student = _found(users)
     present = (
@@ -252,7 +252,7 @@ def _select_guardians(look: _Look) -> Iterable[Rows]:
         )
 
 
-def _select_enrollments(look: _Look) -> Iterable[Rows]:
+def _select_enrollments(look: _Look) -> Iterable[SelectedRows]:
     found = _found(users)
     person = sa.select(found.c.grant_id, found.c.sourced_id).distinct().where(found.c.role.not_in(GUARDIAN_ROLES))
     # Joined, because the planner takes `IN` for a condition that leaves one row of a grant.
@@ -267,7 +267,7 @@ def _select_enrollments(look: _Look) -> Iterable[Rows]:
 
 
 # Each may read what those before it have found.
-_OPENED: tuple[Callable[[_Look], Iterable[Rows]], ...] = (
+_OPENED: tuple[Callable[[_Look], Iterable[SelectedRows]], ...] = (
     _select_classes,
     _select_courses,
     _select_students,
@@ -328,7 +328,7 @@ def is_candidate(type_: sa.ColumnElement[str], sourced_id: sa.ColumnElement[str]
     )
 
 
-def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Rows]) -> bool:
+def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, SelectedRows]) -> bool:
     """Notes the records that a transaction changes, and those whose membership may follow from them, as the tables are
     now: for `find_members`. `changed`: selects of the ids of users, classes, courses and enrollments. Returns whether
     it has noted them: where no grant has rules, it does nothing.
@@ -381,7 +381,7 @@ def note_stamped(connection: sa.Connection, feed_ids: Collection[int], stamp: da
     )
 
 
-def _add(connection: sa.Connection, table: sa.Table, ids: Rows, context: str = "") -> None:
+def _add(connection: sa.Connection, table: sa.Table, ids: SelectedRows, context: str = "") -> None:
     found = ids.subquery()
     kind, key = sa.literal(table.name, CText), found.c[0]
     known = sa.exists().where(CANDIDATES.c.type == kind, CANDIDATES.c.sourced_id == key)

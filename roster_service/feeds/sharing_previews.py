@@ -57,7 +57,7 @@ class CountedSchool:
 
 
 @dataclass(frozen=True)
-class Preview:
+class SharingPreview:
     """What a change opens and closes. `counts`: of each kind; `seen`: the names of some students that are open after
     it; `coming`, `going`: of some that it opens or closes."""
 
@@ -68,7 +68,7 @@ class Preview:
     going: Sequence[str]
 
 
-def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iterable[Extent]) -> Preview:
+def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iterable[Extent]) -> SharingPreview:
     """Counts what `then` opens beside `now`. It makes temporary tables, so the transaction is not read-only; the caller
     ends it. Raises CommandError for a filter that means nothing."""
     sides = {"before": [*now], "after": [*then]}
@@ -94,7 +94,7 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
     found = {
         row.kind: _read(row) for row in _count(connection, sa.select(*person, *flags).group_by(*person).subquery())
     }
-    return Preview(
+    return SharingPreview(
         [found.get(kind, Counted(kind, 0, 0, 0, 0)) for kind in KINDS],
         [
             CountedSchool(key, name, sorted(by_school[key], key=lambda counted: KINDS.index(counted.kind)))

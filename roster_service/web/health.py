@@ -28,7 +28,7 @@ class Need(StrEnum):
 
 
 # Raises any error if its need is not met.
-Check = Callable[[], object]
+HealthCheck = Callable[[], object]
 
 REASONS: Mapping[Need, str] = {
     Need.RUNNING: "the service is stopping",
@@ -64,7 +64,7 @@ def _describe(standby: Standby | None) -> Mapping[str, object]:
     return {"standby": {"answers": not standby.is_away, "lag_seconds": None if lag is None else round(lag, 1)}}
 
 
-def find_first_unmet(checks: Mapping[Need, Check]) -> Need | None:
+def find_first_unmet(checks: Mapping[Need, HealthCheck]) -> Need | None:
     """Returns the first need whose check fails."""
     for need, check in checks.items():
         try:

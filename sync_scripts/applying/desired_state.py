@@ -19,7 +19,7 @@ from roster_service.roster.references import OWNERS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from sync_scripts.applying.org_tree import FeedDistrict, store_districts, store_parents
 from sync_scripts.applying.parts import (
-    Rows,
+    SelectedRows,
     add_enrollment_roles,
     find_own_file,
     select_current,
@@ -42,7 +42,7 @@ class DesiredPart:
 
     part: Part
     rows: sa.Table
-    owners: Rows
+    owners: SelectedRows
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class DesiredState:
     """The roster that an export describes. `records`: per roster table, the SELECT of the records that may differ, with
     every column of the table except `OWN_COLUMNS`; `parts`: per table of parts, its rows."""
 
-    records: Mapping[sa.Table, Rows]
+    records: Mapping[sa.Table, SelectedRows]
     parts: Mapping[sa.Table, DesiredPart]
 
 
@@ -62,7 +62,7 @@ def make_desired_state(
     staged = retention.staged
     placed = district.set_parents(retention.include_retained(staged["orgs"]))
     above = {"parent_id": store_parents(connection, placed), "district_id": store_districts(connection, placed)}
-    records: dict[sa.Table, Rows] = {}
+    records: dict[sa.Table, SelectedRows] = {}
     for file in staged.values():
         table = file.file.table
         if table is not None and table not in records:
@@ -102,7 +102,7 @@ def _make_desired_part(
     return DesiredPart(part, rows, all_owners)
 
 
-def _unite_records(table: sa.Table, computed: Mapping[str, sa.Table], retention: Retention) -> Rows:
+def _unite_records(table: sa.Table, computed: Mapping[str, sa.Table], retention: Retention) -> SelectedRows:
     """The rows of all files with records of the table. In a tree, also the retained records, because their computed
     columns may change with a row above them."""
     files = [file for file in retention.staged.values() if file.file.table is table]
@@ -126,14 +126,14 @@ def _find_owners(connection: sa.Connection, part: Part, retention: Retention) ->
     if part.owner not in retention.absent:
         return None
     file = next(file for file in retention.staged.values() if file.file.table is part.owner)
-    ids: list[Rows] = [sa.select(file["sourcedId"].label("sourced_id")).where(file.live)]
+    ids: list[SelectedRows] = [sa.select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
         enrolled = store_ids(connection, "enrolled_anew", sa.union(*_list_reenrolled(retention)))
         ids.append(select_current(part.owner, retention, only=("sourced_id", enrolled)))
     return store_ids(connection, f"owners_{part.table.name}", sa.union(*ids) if len(ids) > 1 else ids[0])
 
 
-def _list_reenrolled(retention: Retention) -> Iterator[Rows]:
+def _list_reenrolled(retention: Retention) -> Iterator[SelectedRows]:
     """The ids of the users with an enrollment that is new, changed, gone or rejected, or in a class that is."""
     classes = [file["sourcedId"].label("sourced_id") for file in _find_files(tables.classes, retention)]
     moved = sa.union_all(

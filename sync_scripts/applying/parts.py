@@ -24,7 +24,7 @@ from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
 
-Rows = sa.Select[Any] | sa.CompoundSelect[Any]
+SelectedRows = sa.Select[Any] | sa.CompoundSelect[Any]
 NEEDS_BULK = "must be loaded in bulk before a delta: the stored roles have no ids yet that a row could name"
 
 
@@ -54,10 +54,10 @@ def _find_deltas_without_ids(connection: sa.Connection, retention: Retention) ->
 
 def select_identified_parts(
     part: Part, file: StagedFile, views: Staged, retention: Retention, profiles: sa.Table | None
-) -> Rows:
+) -> SelectedRows:
     """The rows of a part: the rows of its file, and the retained ones. `profiles`: the profiles after the run; a
     retained role loses its profile if the profile is gone. None: the run does not change the profiles."""
-    rows: Rows = part.rows(views)
+    rows: SelectedRows = part.rows(views)
     if retention.is_retained_part(file.file, part.table) is not None:
         rows = _add_retained(rows.subquery("staged_parts"), part.table, file.file, retention, profiles)
     return rows if part.number is None else part.number(rows.subquery("unnumbered"), views)
@@ -65,7 +65,7 @@ def select_identified_parts(
 
 def _add_retained(
     staged: sa.Subquery, table: sa.Table, file: CsvFile, retention: Retention, profiles: sa.Table | None
-) -> Rows:
+) -> SelectedRows:
     stored = table.alias()
     kept: dict[str, sa.ColumnElement[Any]] = {column.name: stored.c[column.name] for column in staged.c}
     new = sa.select(*staged.c)
@@ -145,11 +145,11 @@ def _belongs_to_user(part: sa.FromClause, feed_id: int, status: str) -> sa.Colum
 
 def select_current(
     table: sa.Table, retention: Retention, *names: str, only: tuple[str, sa.Table] | None = None
-) -> Rows:
+) -> SelectedRows:
     """(id, the columns `names`) of every record of the feed that is active after the run: the staged ones, and the
     stored ones that stay active without a staged row. `only`: a column, and the table of the ids to which it is
     limited."""
-    found: list[Rows] = []
+    found: list[SelectedRows] = []
     for file in retention.staged.values():
         if file.file.table is table:
             cells = {cell.column.name: cell for cell in file.file.cells if cell.column is not None}

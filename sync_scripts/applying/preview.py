@@ -27,7 +27,7 @@ from sync_scripts.staging.retained import ACTIVE
 
 # How many classes are listed, and how many samples of each kind of change and type.
 LISTED, SAMPLES = 20, 5
-Preview = dict[str, list[dict[str, Any]]]
+RunPreview = dict[str, list[dict[str, Any]]]
 # By type, the number of the records that would vanish and change, and of all active ones.
 Counted = dict[str, dict[str, int]]
 # The references of records to their schools.
@@ -50,7 +50,7 @@ class _Touched:
 
 def make_preview(
     connection: sa.Connection, differences: list[Difference], desired: DesiredState, feed_id: int
-) -> Preview:
+) -> RunPreview:
     """The preview of a run whose differences are not written. `schools`, `grades`, `roles` and `classes`: where records
     would vanish or change, the most first; `samples`: some records of each kind of change, with their names, and the
     fields that differ."""

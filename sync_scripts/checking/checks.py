@@ -31,7 +31,7 @@ from sync_scripts.checking.cell_checks import (
 from sync_scripts.checking.failures import Failures
 from sync_scripts.checking.references import DroppedReferences, is_optional, leave_out_orphans
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, Format, Reference, Staged, StagedFile
+from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, CellReference, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.retained import Retention, Target, Targets
@@ -252,7 +252,7 @@ def _list_reference_checks(
 
 
 def _check_reference(
-    file: StagedFile, cell: Cell, refers: Reference, target: Target | None, failures: Failures
+    file: StagedFile, cell: Cell, refers: CellReference, target: Target | None, failures: Failures
 ) -> Check:
     name: sa.ColumnElement[str] = file[cell.header]
     rows: sa.FromClause = file.table
@@ -280,7 +280,7 @@ def _is_staged(name: sa.ColumnElement[str], staged: StagedFile) -> sa.ColumnElem
     return sa.exists().where(staged.alias()["sourcedId"] == name)
 
 
-def _list_found(name: sa.ColumnElement[str], refers: Reference, target: Target) -> Iterator[sa.ColumnElement[bool]]:
+def _list_found(name: sa.ColumnElement[str], refers: CellReference, target: Target) -> Iterator[sa.ColumnElement[bool]]:
     """The conditions that a name has a target: a live row of the export, or a stored record that stays active."""
     for named in (target.staged, target.retained):
         if named is not None:
@@ -291,7 +291,7 @@ def _list_found(name: sa.ColumnElement[str], refers: Reference, target: Target) 
             yield sa.exists().where(*conditions)
 
 
-def _explain_reference(name: sa.ColumnElement[str], refers: Reference, staged: StagedFile) -> sa.ColumnElement[str]:
+def _explain_reference(name: sa.ColumnElement[str], refers: CellReference, staged: StagedFile) -> sa.ColumnElement[str]:
     """The reason for a reference without a target: to a row that is marked as gone, of a wrong type, or to none."""
     gone = staged.alias()
     marked = sa.exists().where(gone["sourcedId"] == name, ~gone.live)

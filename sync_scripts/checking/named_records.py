@@ -18,7 +18,7 @@ from roster_service.feeds.rejected_rows import NamedRecord
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.record_names import LABEL_COLUMNS
 from sync_scripts.formats.cells import ID_LENGTH, to_list
-from sync_scripts.formats.model import FAULT, KEY, CsvFile, Format, StagedFile, Subject
+from sync_scripts.formats.model import FAULT, KEY, CsvFile, FileSubject, Format, StagedFile
 from sync_scripts.reading.rejections import cut_value
 
 # A row that names more records, in a long list, names the first of them.
@@ -74,23 +74,23 @@ def make_records(cells: Iterable[NamingCell], ids: Sequence[Any], label: str | N
     return tuple(named.values())[:MOST_RECORDS]
 
 
-def _find_subject(file: CsvFile) -> Subject | None:
+def _find_subject(file: CsvFile) -> FileSubject | None:
     """The table of the records that the rows of a file describe, and how to make their ids; None for rows that are
     parts of records."""
     if file.table is not None:
-        return Subject(file.table, lambda _feed, key: key)
+        return FileSubject(file.table, lambda _feed, key: key)
     return file.subject if file.subject is not None and file.subject.identify is not None else None
 
 
-def _identify(key: sa.ColumnElement[str], subject: Subject, feed_name: str) -> sa.ColumnElement[str]:
+def _identify(key: sa.ColumnElement[str], subject: FileSubject, feed_name: str) -> sa.ColumnElement[str]:
     return key if subject.identify is None else subject.identify(feed_name, key)
 
 
-def _select_ids(key: sa.ColumnElement[str], subject: Subject, feed_name: str) -> sa.ColumnElement[Any]:
+def _select_ids(key: sa.ColumnElement[str], subject: FileSubject, feed_name: str) -> sa.ColumnElement[Any]:
     return array([_identify(key, subject, feed_name)], type_=CText)
 
 
-def _select_items(cell: sa.ColumnElement[str], subject: Subject, feed_name: str) -> sa.ColumnElement[Any]:
+def _select_items(cell: sa.ColumnElement[str], subject: FileSubject, feed_name: str) -> sa.ColumnElement[Any]:
     items = sa.func.unnest(to_list(cell)).table_valued("item").render_derived()
     return sa.select(sa.func.array_agg(_identify(items.c.item, subject, feed_name), type_=CTexts)).scalar_subquery()
 

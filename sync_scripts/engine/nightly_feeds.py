@@ -45,7 +45,7 @@ ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
-class Feed:
+class NightlyFeed:
     """A feed that the nightly sync loads."""
 
     name: str
@@ -74,18 +74,18 @@ class NightlySync:
 class _Turn:
     """A feed that waits. `ready_at`: the time before which its export is not looked at again."""
 
-    feed: Feed
+    feed: NightlyFeed
     attempt: int = 1
     ready_at: float = 0.0
 
 
-def list_nightly_feeds(engine: sa.Engine) -> list[Feed]:
+def list_nightly_feeds(engine: sa.Engine) -> list[NightlyFeed]:
     """The enabled feeds that have the path of an export, ordered by name."""
     loaded = sa.and_(feeds.c.state != FeedState.REMOVED, feeds.c.enabled, feeds.c.path.is_not(None))
     wanted = sa.select(feeds).where(loaded).order_by(feeds.c.name)
     with engine.connect() as connection:
         return [
-            Feed(
+            NightlyFeed(
                 row.name,
                 row.format,
                 Path(row.path),
@@ -148,14 +148,14 @@ def _load_in_turn(sync: NightlySync, waiting: deque[_Turn], codes: list[ExitCode
         codes.append(code)
 
 
-def _announce_pauses(sync: NightlySync, found: list[Feed]) -> None:
+def _announce_pauses(sync: NightlySync, found: list[NightlyFeed]) -> None:
     for feed in found:
         words = None if feed.pause is None else feed.pause.announce(sync.today(sync.settings.time_zone))
         if words is not None:
             send(sync, Announcement(AnnouncementKind.PAUSE, feed.name, words))
 
 
-def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
+def _load_feed(sync: NightlySync, feed: NightlyFeed, *, is_last: bool) -> ExitCode:
     """Loads a feed. `is_last`: an export that is not complete is a run of its own, because nobody looks again."""
     if feed.pause is not None and feed.pause.covers(sync.today(sync.settings.time_zone)):
         event = {"feed": feed.name, "outcome": "paused", "message": f"paused {feed.pause.describe()}"}
@@ -184,7 +184,7 @@ def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
     return code
 
 
-def _report_error(sync: NightlySync, feed: Feed, error: Exception) -> ExitCode:
+def _report_error(sync: NightlySync, feed: NightlyFeed, error: Exception) -> ExitCode:
     """Passes an error to `sync.notify`, announces it, and returns its exit code."""
     code, described = choose_error_code(error), describe_error(error)
     sync.notify({"feed": feed.name, **described, "exit": code})
@@ -195,7 +195,7 @@ def _report_error(sync: NightlySync, feed: Feed, error: Exception) -> ExitCode:
     return code
 
 
-def _announce_change(sync: NightlySync, feed: Feed, outcome: str, message: str | None) -> None:
+def _announce_change(sync: NightlySync, feed: NightlyFeed, outcome: str, message: str | None) -> None:
     """Announces a problem that the feed did not have last night, or the end of the one that it had."""
     problem = outcome if OUTCOMES[outcome].is_announced else None
     own = feeds.c.name == feed.name

@@ -17,7 +17,7 @@ from roster_service.feeds.run_history import PURGED, TYPES, ReadFile
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.applying.desired_state import DesiredState
-from sync_scripts.applying.preview import Preview
+from sync_scripts.applying.preview import RunPreview
 from sync_scripts.checking.checks import CheckResult
 from sync_scripts.formats.conversion import DISTRICT
 from sync_scripts.formats.model import METADATA, Format, Staged
@@ -49,7 +49,7 @@ class Report:
     message: str | None = None
     notices: tuple[str, ...] = ()
     # What would vanish, and samples, of a held run and of a dry run; None for other runs.
-    preview: Preview | None = None
+    preview: RunPreview | None = None
     dry_run: bool = False
     # The number of the run in sync_runs; None for a dry run, which has no row there.
     run: int | None = None
@@ -103,7 +103,7 @@ class Report:
             "dry_run": self.dry_run,
         }
 
-    def _omit_samples(self) -> Preview | None:
+    def _omit_samples(self) -> RunPreview | None:
         """The preview without its samples: the output of a run goes to logs, and samples have values of records."""
         return self.preview and {name: part for name, part in self.preview.items() if name != "samples"}
 

@@ -25,15 +25,15 @@ from sync_scripts.formats.clever_people import PEOPLE
 from sync_scripts.formats.conversion import describe_made, lacks_part_of_term, make_id, select_ambiguous_courses
 from sync_scripts.formats.model import (
     Cell,
+    CellReference,
     ConvertedFile,
     ConvertedRows,
     CsvFile,
+    FileSubject,
     Format,
-    Reference,
     Remark,
     RetainedRows,
     Staged,
-    Subject,
     declare_source,
     list_cells,
     loosen,
@@ -131,8 +131,8 @@ GRADE = replace(
 YES_NO = make_word_kind(Vocabulary(tuple(people.FLAGS)))
 GENDER = make_word_kind(Vocabulary(tuple(people.SEXES)))
 
-TO_SCHOOL = Reference("schools")
-TO_TEACHER = Reference("teachers")
+TO_SCHOOL = CellReference("schools")
+TO_TEACHER = CellReference("teachers")
 SCHOOL = Cell("School_id", ID, required=True, refers=TO_SCHOOL)
 
 
@@ -227,10 +227,10 @@ FILES = (
     ),
     _declare(
         "seats",
-        Subject(tables.enrollments),
+        FileSubject(tables.enrollments),
         SCHOOL,
-        Cell("Section_id", ID, required=True, refers=Reference("sections")),
-        Cell("Student_id", ID, required=True, refers=Reference("students")),
+        Cell("Section_id", ID, required=True, refers=CellReference("sections")),
+        Cell("Student_id", ID, required=True, refers=CellReference("students")),
         key="Section_id",
         unique=False,
         written_as="enrollments",

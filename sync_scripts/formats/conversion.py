@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.model import METADATA, StagedFile, Subject
+from sync_scripts.formats.model import METADATA, FileSubject, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
 FIRST_MONTH_OF_SCHOOL = "07"
@@ -43,9 +43,9 @@ def make_id(feed_name: str, kind: str, *cells: sa.ColumnElement[str]) -> sa.Colu
     return made
 
 
-def describe_made(table: sa.Table, kind: str) -> Subject:
+def describe_made(table: sa.Table, kind: str) -> FileSubject:
     """The subject of rows whose records have ids that are made from this kind and the key of a row."""
-    return Subject(table, lambda feed, key: make_id(feed, kind, key))
+    return FileSubject(table, lambda feed, key: make_id(feed, kind, key))
 
 
 def make_course_id(

@@ -39,7 +39,7 @@ GONE = ("tobedeleted", "inactive")
 
 
 @dataclass(frozen=True)
-class Reference:
+class CellReference:
     """The reference of a cell that names rows of `file` by their id. `types`: the allowed values of their `type`
     (empty: any). `tree`: the references from row to row must not form a circle."""
 
@@ -62,7 +62,7 @@ class Cell:
     kind: CellKind
     column: sa.Column[Any] | None = None
     required: bool = False
-    refers: Reference | None = None
+    refers: CellReference | None = None
     # Whether the cell is a list of ids; the checks look at its items one by one.
     many: bool = False
     # The column of a parts table that stores the items of a list.
@@ -80,7 +80,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Subject:
+class FileSubject:
     """The records of `table` that the rows of a file describe, for a file that the sync converts into other files.
     `identify` makes the id of the record from the name of the feed and the key of the row; None: these two do not
     determine the id."""
@@ -110,7 +110,7 @@ class CsvFile:
     # The name in the export, where it differs from the name among the staged files.
     written_as: str | None = None
     # For a file without a `table`, which the sync converts into other files.
-    subject: Subject | None = None
+    subject: FileSubject | None = None
 
     @property
     def file_name(self) -> str:
@@ -158,7 +158,7 @@ def list_cells(kind: CellKind, *headers: str) -> tuple[Cell, ...]:
 
 def declare_source(
     name: str,
-    subject: Subject,
+    subject: FileSubject,
     *cells: Cell,
     key: str,
     unique: bool = True,

@@ -47,7 +47,7 @@ from sync_scripts.formats.cells import (
     CellKind,
     make_word_kind,
 )
-from sync_scripts.formats.model import Cell, CsvFile, Format, Reference
+from sync_scripts.formats.model import Cell, CellReference, CsvFile, Format
 from sync_scripts.formats.oneroster_parts import PARTS_1_1, PARTS_1_2, RULES_1_2
 
 # OneRoster 1.0 had `inactive` for `tobedeleted`, and exporters still write it.
@@ -56,10 +56,10 @@ STATUS = make_word_kind(Vocabulary((*vocabulary.STATUS.words, "inactive")))
 SEX_SPELLINGS: Mapping[str, str] = MappingProxyType({"m": "male", "f": "female"})
 
 
-def _find_reference(column: sa.Column[Any], *types: str) -> Reference | None:
+def _find_reference(column: sa.Column[Any], *types: str) -> CellReference | None:
     """The reference of a cell that fills a column; None for a column that names no record."""
     target = find_target(column)
-    return None if target is None else Reference(TYPES[target.name], types, tree=target is column.table)
+    return None if target is None else CellReference(TYPES[target.name], types, tree=target is column.table)
 
 
 def _refer(header: str, column: sa.Column[Any], *types: str) -> Cell:
@@ -229,7 +229,7 @@ _ROLES = _make_part_file(
     Cell("beginDate", DAY, user_roles.c.begin_date),
     Cell("endDate", DAY, user_roles.c.end_date),
     _refer("orgSourcedId", user_roles.c.org_id),
-    Cell("userProfileSourcedId", ID, user_roles.c.profile_id, refers=Reference("userProfiles")),
+    Cell("userProfileSourcedId", ID, user_roles.c.profile_id, refers=CellReference("userProfiles")),
 )
 
 _USER_PROFILES = _make_part_file(

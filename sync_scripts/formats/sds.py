@@ -38,15 +38,15 @@ from sync_scripts.formats.cells import (
 from sync_scripts.formats.conversion import label_cells
 from sync_scripts.formats.model import (
     Cell,
+    CellReference,
     ConvertedFile,
     ConvertedRows,
     CsvFile,
+    FileSubject,
     Format,
-    Reference,
     RetainedRows,
     Staged,
     StagedFile,
-    Subject,
     declare_source,
     list_cells,
     loosen,
@@ -63,13 +63,13 @@ _PREFIX = "sds_"
 ORG_TYPE = replace(TEXT, tolerates=make_word_kind(vocabulary.ORG_TYPES).tolerates)
 
 
-def _refer_to(name: str, *types: str, tree: bool = False) -> Reference:
-    return Reference(_PREFIX + name, types, tree=tree, written_as=name)
+def _refer_to(name: str, *types: str, tree: bool = False) -> CellReference:
+    return CellReference(_PREFIX + name, types, tree=tree, written_as=name)
 
 
-def _describe_records(table: sa.Table) -> Subject:
+def _describe_records(table: sa.Table) -> FileSubject:
     """Records of `table` with the ids of the export."""
-    return Subject(table, lambda _feed, key: key)
+    return FileSubject(table, lambda _feed, key: key)
 
 
 TO_ORG = _refer_to("orgs")
@@ -81,7 +81,7 @@ SOURCED_ID = Cell("sourcedId", ID, required=True)
 
 
 def _declare(
-    name: str, subject: Subject, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True
+    name: str, subject: FileSubject, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True
 ) -> CsvFile:
     """A file of the export. A prefix tells its name among the staged files from the name of the OneRoster file."""
     full = _PREFIX + name
@@ -111,7 +111,7 @@ FILES = (
     ),
     _declare(
         "roles",
-        Subject(tables.users),
+        FileSubject(tables.users),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
         Cell("role", TEXT, required=True),
@@ -135,7 +135,7 @@ FILES = (
     ),
     _declare(
         "enrollments",
-        Subject(tables.enrollments),
+        FileSubject(tables.enrollments),
         Cell("classSourcedId", ID, required=True, refers=TO_CLASS),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("role", TEXT, required=True),
@@ -179,7 +179,7 @@ FILES = (
     ),
     _declare(
         "relationships",
-        Subject(tables.users),
+        FileSubject(tables.users),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("relationshipUserSourcedId", ID, required=True, refers=TO_USER),
         Cell("relationshipRole", TEXT, required=True),

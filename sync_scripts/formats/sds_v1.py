@@ -34,15 +34,15 @@ from sync_scripts.formats.conversion import (
 )
 from sync_scripts.formats.model import (
     Cell,
+    CellReference,
     ConvertedFile,
     CsvFile,
+    FileSubject,
     Format,
-    Reference,
     Remark,
     RetainedRows,
     Staged,
     StagedFile,
-    Subject,
     declare_source,
     list_cells,
     loosen,
@@ -65,14 +65,14 @@ PEOPLE = (("student", STUDENT, "Student Number"), ("teacher", TEACHER, "Teacher 
 
 
 def _declare(
-    name: str, subject: Subject, *cells: Cell, key: str = KEY, unique: bool = True, required: bool = True
+    name: str, subject: FileSubject, *cells: Cell, key: str = KEY, unique: bool = True, required: bool = True
 ) -> CsvFile:
     written = name.removeprefix("sds1_")
     return declare_source(name, subject, *cells, key=key, unique=unique, required=required, written_as=written)
 
 
-def _refer_to(name: str) -> Reference:
-    return Reference(name, written_as=name.removeprefix("sds1_"))
+def _refer_to(name: str) -> CellReference:
+    return CellReference(name, written_as=name.removeprefix("sds1_"))
 
 
 def _make_people_file(name: str, kind: str, *cells: Cell) -> CsvFile:
@@ -93,7 +93,7 @@ def _make_people_file(name: str, kind: str, *cells: Cell) -> CsvFile:
 def _make_seats_file(name: str, person: str) -> CsvFile:
     return _declare(
         name,
-        Subject(tables.enrollments),
+        FileSubject(tables.enrollments),
         Cell("Section SIS ID", ID, required=True, refers=_refer_to(SECTION)),
         Cell(KEY, ID, required=True, refers=_refer_to(person)),
         key="Section SIS ID",
@@ -156,7 +156,7 @@ FILES = (
     ),
     _declare(
         RELATIONS,
-        Subject(tables.users),
+        FileSubject(tables.users),
         Cell(KEY, ID, required=True, refers=_refer_to(STUDENT)),
         Cell("Email", NAME, required=True, refers=_refer_to(USER)),
         Cell("Role", TEXT),

@@ -26,7 +26,7 @@ from sync_scripts.formats.tolerated import (
 )
 from sync_scripts.reading.headers import SEPARATED, find_separator
 from sync_scripts.reading.lines import CleanLines, decode_cell, list_deviations
-from sync_scripts.reading.package import UNREADABLE, Package, leave_out_others, recognize_names
+from sync_scripts.reading.package import UNREADABLE, ExportPackage, leave_out_others, recognize_names
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
 FILE_NAME = "manifest.csv"
@@ -56,7 +56,7 @@ class Manifest:
     notices: tuple[Notice, ...] = ()
 
 
-def read_manifest(package: Package, files: Collection[str]) -> Manifest:
+def read_manifest(package: ExportPackage, files: Collection[str]) -> Manifest:
     """Reads the manifest of a package. `files`: the names, without .csv, of all files that the manifest may name.
     Raises RefusedExportError where the manifest cannot be read, or a property has an unknown value."""
     written, deviations = _read_rows(package)
@@ -110,7 +110,7 @@ def _list_deviations(rows: list[tuple[int, str, str]]) -> Iterator[Deviation]:
         yield MODE_CASE
 
 
-def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Deviation, ...]]:
+def _read_rows(package: ExportPackage) -> tuple[list[tuple[int, str, str]], tuple[Deviation, ...]]:
     """((line, property, value) of every row, the tolerated deviations of the first line)."""
 
     def refuse(reason: str, line: int | None = None) -> RefusedExportError:
@@ -171,7 +171,7 @@ class Contents:
     `deltas`: the names of the delta files, which name only changed records. An export with a delta file may leave out
     any other file; the `silent` files are those, and count as deltas without rows."""
 
-    package: Package
+    package: ExportPackage
     files: tuple[CsvFile, ...]
     notices: tuple[Notice, ...]
     deltas: frozenset[str] = frozenset()
@@ -182,7 +182,7 @@ class Contents:
         return form.made - {file.name for file in self.files} - self.deltas
 
 
-def list_contents(package: Package, manifest: Manifest, form: Format) -> Contents:
+def list_contents(package: ExportPackage, manifest: Manifest, form: Format) -> Contents:
     """Compares the manifest with the files of the package, and returns the files to load. A file that it does not
     declare is in bulk; beside deltas, it is left out. Raises RefusedExportError where a required file is absent."""
     known = (FILE_NAME, *(f"{name}.csv" for name in (*(file.name for file in form.files), *form.skipped)))
@@ -206,7 +206,7 @@ def _list_deltas(manifest: Manifest, form: Format) -> frozenset[str]:
     return frozenset(file.name for file in form.files if manifest.modes.get(file.name) == DELTA)
 
 
-def _correct_modes(package: Package, manifest: Manifest, form: Format) -> tuple[Manifest, list[Notice]]:
+def _correct_modes(package: ExportPackage, manifest: Manifest, form: Format) -> tuple[Manifest, list[Notice]]:
     """(the manifest with the modes that the files of the package have, the notices about the differences)."""
     modes, notices = dict(manifest.modes), list[Notice]()
     deltas = _list_deltas(manifest, form)
@@ -226,7 +226,7 @@ def _correct_modes(package: Package, manifest: Manifest, form: Format) -> tuple[
     return replace(manifest, modes=modes), notices
 
 
-def _find_differences(package: Package, manifest: Manifest, form: Format) -> Iterator[Rejection]:
+def _find_differences(package: ExportPackage, manifest: Manifest, form: Format) -> Iterator[Rejection]:
     for file in form.files:
         mode = manifest.modes.get(file.name, ABSENT)
         if mode != ABSENT and file.file_name not in package.names:
@@ -235,7 +235,7 @@ def _find_differences(package: Package, manifest: Manifest, form: Format) -> Ite
             yield Rejection(file.file_name, "is required, but the manifest declares it absent")
 
 
-def list_without_manifest(package: Package, form: Format) -> Contents:
+def list_without_manifest(package: ExportPackage, form: Format) -> Contents:
     """The contents of an export without a manifest. Raises RefusedExportError where a required file is missing."""
     skipped = {f"{name}.csv" for name in form.skipped}
     known = (*(file.file_name for file in form.files), *sorted(skipped))
@@ -247,7 +247,7 @@ def list_without_manifest(package: Package, form: Format) -> Contents:
     return Contents(package, files, (*package.notices, *name_notices, *other_notices, *notices))
 
 
-def _find_missing(package: Package, form: Format) -> Iterator[Rejection]:
+def _find_missing(package: ExportPackage, form: Format) -> Iterator[Rejection]:
     for file in form.files:
         if file.required and file.name not in form.made and file.file_name not in package.names:
             yield Rejection(file.file_name, f"is missing; every export of {form.name} has it")

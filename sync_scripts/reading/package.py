@@ -30,7 +30,7 @@ HARMLESS_BYTES = 2**20
 
 
 @dataclass(frozen=True)
-class Package:
+class ExportPackage:
     """The files of an export. `open` opens the file of a name for reading bytes from its start; `size` gives its
     size in bytes. `notices`: the tolerated deviations of the package itself."""
 
@@ -41,7 +41,7 @@ class Package:
     notices: tuple[Notice, ...] = ()
 
 
-def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tuple[Notice, ...]]:
+def recognize_names(package: ExportPackage, known: Iterable[str]) -> tuple[ExportPackage, tuple[Notice, ...]]:
     """(the package, where files whose names differ from `known` names only in letter case have the known names; the
     notices about them).
 
@@ -54,7 +54,7 @@ def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tu
     def find(name: str) -> str:
         return written.get(name, name)
 
-    return Package(
+    return ExportPackage(
         package.path,
         names,
         lambda name: package.open(find(name)),
@@ -63,14 +63,14 @@ def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tu
     ), tuple(notices)
 
 
-def leave_out_others(package: Package, known: Iterable[str]) -> tuple[Package, tuple[Notice, ...]]:
+def leave_out_others(package: ExportPackage, known: Iterable[str]) -> tuple[ExportPackage, tuple[Notice, ...]]:
     """(the package without the files whose names are not in `known`, the notices about them)."""
     others = sorted(package.names - set(known))
     return replace(package, names=package.names - set(others)), tuple(Tolerated(name, OTHER_FILE) for name in others)
 
 
 @contextlib.contextmanager
-def open_package(path: Path) -> Iterator[Package]:
+def open_package(path: Path) -> Iterator[ExportPackage]:
     """Opens the export at `path` for the length of the block. Raises RefusedExportError where it is neither a folder
     nor an intact zip, or would unpack to too many bytes."""
     if path.is_dir():
@@ -83,7 +83,7 @@ def open_package(path: Path) -> Iterator[Package]:
         entries = [entry for entry in archive.infolist() if not entry.is_dir() and not _is_litter(entry.filename)]
         refuse_if(Findings.of(_find_bad_entries(entries)))
         names, top, notices = _find_top(path, [entry.filename for entry in entries])
-        yield Package(
+        yield ExportPackage(
             path,
             frozenset(names),
             lambda name: _open_entry(archive, top + name),
@@ -127,7 +127,7 @@ def list_entries(path: Path) -> list[Path]:
     return sorted((*path.iterdir(), *path.glob("*/*")))
 
 
-def _open_folder(path: Path) -> Package:
+def _open_folder(path: Path) -> ExportPackage:
     try:
         files = (entry.relative_to(path).as_posix() for entry in list_entries(path) if entry.is_file())
         paths = [name for name in files if not _is_litter(name)]
@@ -137,7 +137,7 @@ def _open_folder(path: Path) -> Package:
         sizes = {name: (path / top / name).stat().st_size for name in names}
     except OSError as error:
         raise _refuse(path, error.strerror or "cannot be read") from None
-    return Package(
+    return ExportPackage(
         path, frozenset(sizes), lambda name: open_plain((path / top / name).open("rb")), sizes.__getitem__, notices
     )
 

@@ -17,7 +17,7 @@ from sync_scripts.formats.tolerated import NO_MANIFEST, Tolerated
 from sync_scripts.reading.lines import LONGEST_LINE
 from sync_scripts.reading.manifest import FILE_NAME as MANIFEST
 from sync_scripts.reading.manifest import Contents, list_contents, list_without_manifest, read_manifest
-from sync_scripts.reading.package import UNREADABLE, Package, recognize_names
+from sync_scripts.reading.package import UNREADABLE, ExportPackage, recognize_names
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 
 
@@ -29,16 +29,16 @@ class Family:
     name: str
     title: str
     forms: tuple[Format, ...]
-    parse: Callable[[Package], tuple[Format, Contents]]
+    parse: Callable[[ExportPackage], tuple[Format, Contents]]
 
-    def read(self, package: Package) -> tuple[Format, Contents]:
+    def read(self, package: ExportPackage) -> tuple[Format, Contents]:
         """Returns the format and the contents of a package. Raises RefusedExportError, also for an export of another
         family."""
         refuse_if(Findings.of(_find_other_families(package, self)))
         return self.parse(package)
 
 
-def _find_other_families(package: Package, own: Family) -> Iterator[Rejection]:
+def _find_other_families(package: ExportPackage, own: Family) -> Iterator[Rejection]:
     """The families whose files an export has, if they are not those of its own."""
     # OneRoster and School Data Sync have files of the same names.
     is_oneroster = own is ONEROSTER and _has_files_of_oneroster(package)
@@ -53,7 +53,7 @@ def _find_other_families(package: Package, own: Family) -> Iterator[Rejection]:
             )
 
 
-def _has_files(package: Package, family: Family) -> bool:
+def _has_files(package: ExportPackage, family: Family) -> bool:
     names = {name.lower() for name in package.names}
     return any(
         {file.file_name.lower() for file in form.files if file.required and file.name not in form.made} <= names
@@ -61,7 +61,7 @@ def _has_files(package: Package, family: Family) -> bool:
     )
 
 
-def _has_files_of_oneroster(package: Package) -> bool:
+def _has_files_of_oneroster(package: ExportPackage) -> bool:
     """Whether an export has a manifest, or users with a column that only OneRoster has."""
     names = {name.lower(): name for name in package.names}
     with contextlib.suppress(*UNREADABLE):
@@ -71,7 +71,7 @@ def _has_files_of_oneroster(package: Package) -> bool:
     return MANIFEST in names
 
 
-def _read_oneroster(package: Package) -> tuple[Format, Contents]:
+def _read_oneroster(package: ExportPackage) -> tuple[Format, Contents]:
     package, name_notices = recognize_names(package, [MANIFEST])
     package = replace(package, notices=(*package.notices, *name_notices))
     # Only 1.2 has roles.csv.
@@ -86,12 +86,12 @@ def _read_oneroster(package: Package) -> tuple[Format, Contents]:
     return form, list_contents(package, manifest, form)
 
 
-def _read_sds(package: Package) -> tuple[Format, Contents]:
+def _read_sds(package: ExportPackage) -> tuple[Format, Contents]:
     form = _find_sds_version(package)
     return form, list_without_manifest(package, form)
 
 
-def _find_sds_version(package: Package) -> Format:
+def _find_sds_version(package: ExportPackage) -> Format:
     """The version of an export of School Data Sync: only v1 has `school.csv`, and only in v2 users have their orgs."""
     names = {name.lower(): name for name in package.names}
     if "school.csv" in names:

@@ -22,7 +22,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from sync_scripts.formats.model import CsvFile, Staged, StagedFile, Subject
+from sync_scripts.formats.model import CsvFile, FileSubject, Staged, StagedFile
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
@@ -135,7 +135,7 @@ class Retention:
         )
         return StagedFile(file, sa.select(*columns).where(condition).subquery(), ())
 
-    def _find_described(self, file: CsvFile, subject: Subject) -> StagedFile | None:
+    def _find_described(self, file: CsvFile, subject: FileSubject) -> StagedFile | None:
         """The rejected rows of a file that the sync converts, where the record that the row describes is stored and
         active. None: no such row."""
         rejected = self.rejected.get(file.name)

@@ -18,7 +18,7 @@ from sync_scripts.formats.tolerated import Notice, Tolerated
 from sync_scripts.reading.headers import Header, read_header
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, Rows, SuspectBytesError
 from sync_scripts.reading.manifest import Contents
-from sync_scripts.reading.package import UNREADABLE, Package
+from sync_scripts.reading.package import UNREADABLE, ExportPackage
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 from sync_scripts.reading.repair import RepairedLines, find_faults, find_surplus
 from sync_scripts.staging.line_hashes import DigestingReader, LastLines, LineHasher, NewLines
@@ -85,7 +85,7 @@ def stage_files(connection: sa.Connection, contents: Contents, form: Format, las
     return Stage(staged, tuple(notices), digests, rows, gone)
 
 
-def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileError) -> RefusedExportError:
+def find_damage(package: ExportPackage, files: Iterable[CsvFile], error: DamagedFileError) -> RefusedExportError:
     """Reads all files line by line and returns their faults as an error; without faults, the reason of `error`."""
     findings = Findings()
     for file in files:
@@ -98,7 +98,7 @@ def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileEr
     return RefusedExportError(findings or Findings.of([Rejection(error.file_name, error.reason)]))
 
 
-def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str, Header], list[Notice]]:
+def _read_headers(package: ExportPackage, files: Iterable[CsvFile]) -> tuple[dict[str, Header], list[Notice]]:
     """The header of each file by its name, and the notices about tolerated deviations in them."""
     headers = {}
     notices: list[Notice] = []
@@ -118,7 +118,7 @@ def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str,
 class _Source:
     """A file with a good header, and the format that declares it."""
 
-    package: Package
+    package: ExportPackage
     file: CsvFile
     header: Header
     form: Format
@@ -128,7 +128,7 @@ class _Source:
 
 
 @contextlib.contextmanager
-def _open(package: Package, file: CsvFile) -> Iterator[BinaryIO]:
+def _open(package: ExportPackage, file: CsvFile) -> Iterator[BinaryIO]:
     try:
         with package.open(file.file_name) as stream:
             yield stream
@@ -136,7 +136,7 @@ def _open(package: Package, file: CsvFile) -> Iterator[BinaryIO]:
         raise DamagedFileError(file.file_name, "is truncated or damaged") from None
 
 
-def _find_faults(package: Package, file: CsvFile, header: Header) -> Findings:
+def _find_faults(package: ExportPackage, file: CsvFile, header: Header) -> Findings:
     with _open(package, file) as stream:
         return Findings.of(find_faults(stream, file.file_name, header.written))
 

@@ -12,7 +12,7 @@ from roster_service.accounts import vendor_rights, vendors
 from roster_service.accounts.vendors import Grant
 from roster_service.db.tables import classes, group_members, user_roles, users, vendor_grants
 from roster_service.errors import CommandError
-from roster_service.feeds.sharing_previews import KINDS, Preview
+from roster_service.feeds.sharing_previews import KINDS, SharingPreview
 from roster_service.roster.visibility import VENDOR, ContentRights, Viewer, role_is_visible, row_is_visible
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -71,7 +71,7 @@ def count(seen: Seen) -> dict[str, int]:
     return {kind: len({key for of, key, _ in seen if of == kind}) for kind in KINDS}
 
 
-def read_preview(engine: sa.Engine, now: Sequence[Grant], then: Sequence[Grant]) -> Preview:
+def read_preview(engine: sa.Engine, now: Sequence[Grant], then: Sequence[Grant]) -> SharingPreview:
     """A preview; its transaction is rolled back."""
     with engine.connect() as connection:
         return vendor_rights.preview_grants(connection, now, then)

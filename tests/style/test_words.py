@@ -38,8 +38,8 @@ def test_a_plain_word_is_taken(source: str) -> None:
     assert list(list_troubles(MODULE, source)) == []
 
 
-def test_a_class_has_the_name_of_no_other() -> None:
-    source = "class Limits: pass"
+@pytest.mark.parametrize("source", ["class Limits: pass", "Limits = tuple[int, int]"])
+def test_a_class_and_an_alias_of_a_type_have_the_name_of_no_other(source: str) -> None:
     (trouble,) = list_troubles(Path("sync_scripts/engine/hold_policy.py"), source)
     assert "say: HoldLimits" in trouble
     assert list(list_troubles(Path("roster_service/serving/params.py"), source)) == []

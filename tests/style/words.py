@@ -48,24 +48,34 @@ RETIRED: Mapping[str, str] = {
 }
 # Classes whose name several things claimed: the file whose they are, and what others say.
 ONE_MEANING: Mapping[str, tuple[str, str]] = {
-    "Change": ("roster_service/change_log/changes.py", "ChangedRecord"),
     "Access": ("roster_service/explore/who_sees.py", "Scopes"),
     "Address": ("roster_service/schemas/kinds.py", "RequestAddress"),
     "Caller": ("roster_service/server/http_channel.py", "VendorCaller"),
+    "Cell": ("sync_scripts/formats/model.py", "GridCell, CellText"),
+    "Change": ("roster_service/change_log/changes.py", "ChangedRecord"),
     "Check": ("sync_scripts/checking/", "QualityCheck"),
     "Client": ("roster_service/accounts/clients.py", "TokenClient"),
     "Disclosures": ("roster_service/console/views/disclosures.py", "DisclosureRecorder"),
+    "ExcludedPeople": ("roster_service/feeds/exclusions.py", "ExclusionsPage"),
+    "Feed": ("roster_service/feeds/feeds.py", "NightlyFeed"),
+    "Findings": ("sync_scripts/reading/rejections.py", "FindingsPage"),
     "Invitation": ("roster_service/console/views/operators.py", "PasswordLink"),
     "Kind": ("grammar/oneroster_filter/field_types.py", "CellKind, AnnouncementKind, KeptRows"),
+    "Limit": ("roster_service/auth/throttling/limits.py", "FeedLimit"),
     "Limits": ("roster_service/serving/params.py", "HoldLimits"),
     "Login": ("roster_service/console/login.py", "VendorLogin"),
     "Operator": ("grammar/oneroster_filter/nodes.py", "OperatorAccount"),
+    "Package": ("roster_service/deliveries/package.py", "ExportPackage"),
     "Part": ("sync_scripts/formats/model.py", "ShownPart"),
     "Preset": ("roster_service/deliveries/presets.py", "ScopePreset"),
+    "Reference": ("roster_service/roster/references.py", "RecordReference, CellReference"),
     "Role": ("roster_service/schemas/v1p2.py", "DatabaseRole"),
     "Rows": ("sync_scripts/reading/lines.py", "ChildRows"),
+    "SchoolRow": ("roster_service/explore/school_access.py", "HeldSchool"),
     "Stage": ("sync_scripts/staging/", "ConnectionState"),
+    "Subject": ("roster_service/change_log/changes.py", "FileSubject"),
     "TextList": ("grammar/oneroster_filter/", "TextArray"),
+    "VendorList": ("roster_service/console/views/vendors.py", "LookPage"),
 }
 # Names that say a retired word in its plain sense: a consumer walks through pages.
 CONSUMER_NAMES = frozenset({"walk", "measure_walk", "WALK_TARGET", "walk_raw"})
@@ -114,7 +124,8 @@ def list_names(path: Path, source: str) -> Iterator[Name]:
                 # In `lambda it: it.name` the place of the lambda says what it is.
                 yield Name(path, node.lineno, node.arg)
             case ast.Name(ctx=ast.Store()):
-                yield Name(path, node.lineno, node.id)
+                # A name like that of a class is an alias of a type.
+                yield Name(path, node.lineno, node.id, re.fullmatch(r"([A-Z][a-z]+)+", node.id) is not None)
             case ast.Attribute(ctx=ast.Store()):
                 yield Name(path, node.lineno, node.attr)
 

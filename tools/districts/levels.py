@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Subject:
+class SchoolSubject:
     """A subject. Its title and a grade make the title of a course; `code` is its SCED code. `itinerant`: one teacher
     gives it at two neighbouring schools."""
 
@@ -24,21 +24,24 @@ class Level:
 
     name: str
     grades: tuple[str, ...]
-    subjects: tuple[Subject, ...]
+    subjects: tuple[SchoolSubject, ...]
     together: bool = False
 
 
-_ARTS = (Subject("Art & Design", "05154", itinerant=True), Subject("Physical Education", "08001", itinerant=True))
+_ARTS = (
+    SchoolSubject("Art & Design", "05154", itinerant=True),
+    SchoolSubject("Physical Education", "08001", itinerant=True),
+)
 
 ELEMENTARY = Level(
     "Elementary School",
     ("KG", "01", "02", "03", "04", "05"),
     (
-        Subject("Homeroom", "22106", class_type="homeroom"),
-        Subject("Mathematics", "02038"),
-        Subject('Reading: "100%" Club', "01038"),
-        Subject("Science", "03238"),
-        Subject("Social Studies", "04438"),
+        SchoolSubject("Homeroom", "22106", class_type="homeroom"),
+        SchoolSubject("Mathematics", "02038"),
+        SchoolSubject('Reading: "100%" Club', "01038"),
+        SchoolSubject("Science", "03238"),
+        SchoolSubject("Social Studies", "04438"),
         *_ARTS,
     ),
     together=True,
@@ -47,11 +50,11 @@ MIDDLE = Level(
     "Middle School",
     ("06", "07", "08"),
     (
-        Subject("Homeroom", "22106", class_type="homeroom"),
-        Subject("Pre_Algebra", "02051"),
-        Subject("English/Language Arts", "01036"),
-        Subject("Earth Science", "03008"),
-        Subject("World' AND 'History", "04064"),
+        SchoolSubject("Homeroom", "22106", class_type="homeroom"),
+        SchoolSubject("Pre_Algebra", "02051"),
+        SchoolSubject("English/Language Arts", "01036"),
+        SchoolSubject("Earth Science", "03008"),
+        SchoolSubject("World' AND 'History", "04064"),
         *_ARTS,
     ),
 )
@@ -59,11 +62,11 @@ HIGH = Level(
     "High School",
     ("09", "10", "11", "12"),
     (
-        Subject("Homeroom", "22106", class_type="homeroom"),
-        Subject("Algebra & 50% Statistics", "02052"),
-        Subject("English Literature", "01056"),
-        Subject("Biology", "03051"),
-        Subject("U.S. History", "04101"),
+        SchoolSubject("Homeroom", "22106", class_type="homeroom"),
+        SchoolSubject("Algebra & 50% Statistics", "02052"),
+        SchoolSubject("English Literature", "01056"),
+        SchoolSubject("Biology", "03051"),
+        SchoolSubject("U.S. History", "04101"),
         *_ARTS,
     ),
 )

@@ -9,55 +9,61 @@ from roster_service.errors import Problem
 
 
 @dataclass(frozen=True)
-class Cause:
+class RefusalCause:
     """`words`: what was wrong, as a clause in which `{caller}` stands for the client or key; `remedy`: what to do."""
 
     words: str
     remedy: str
 
 
-_NOT_UNDERSTOOD = Cause(
+_NOT_UNDERSTOOD = RefusalCause(
     "a request of {caller} was not one that the service takes",
     "the vendor must correct the request: its answer said what is wrong",
 )
-CAUSES: Mapping[str, Cause] = {
+CAUSES: Mapping[str, RefusalCause] = {
     problem.value: cause
     for problem, cause in {
-        Problem.CREDENTIALS: Cause(
+        Problem.CREDENTIALS: RefusalCause(
             "the secret or password of {caller} was wrong or missing",
             "make a new secret, or a link with which the vendor makes one",
         ),
-        Problem.DISABLED: Cause(
+        Problem.DISABLED: RefusalCause(
             "{caller} is disabled, or its secret has ended", "enable the client, or make a new secret"
         ),
-        Problem.API_KEY: Cause("the API key was missing, unknown or has ended", "make a new key"),
-        Problem.NO_TOKEN: Cause(
+        Problem.API_KEY: RefusalCause("the API key was missing, unknown or has ended", "make a new key"),
+        Problem.NO_TOKEN: RefusalCause(
             "a request came without a token", "the product must ask the token endpoint first, and send what it gets"
         ),
-        Problem.BAD_TOKEN: Cause(
+        Problem.BAD_TOKEN: RefusalCause(
             "the token of {caller} was not one of this service", "the product must get its token from this service"
         ),
-        Problem.ENDED_TOKEN: Cause(
+        Problem.ENDED_TOKEN: RefusalCause(
             "the token of {caller} had ended",
             "the product must get a new one: a token ends after its time, and with a change of scopes, grants or flags",
         ),
-        Problem.BAD_SIGNATURE: Cause(
+        Problem.BAD_SIGNATURE: RefusalCause(
             "the signature of {caller} was not valid",
             "the product must sign with the present secret, and its clock must be right",
         ),
-        Problem.SCOPE: Cause("{caller} lacks a scope", "give the client the scope, or let the product do without"),
-        Problem.PRIVILEGE: Cause(
+        Problem.SCOPE: RefusalCause(
+            "{caller} lacks a scope", "give the client the scope, or let the product do without"
+        ),
+        Problem.PRIVILEGE: RefusalCause(
             "{caller} asked for a part of students that it may not request", "check the part on the vendor's page"
         ),
-        Problem.NO_GRANT: Cause("no district or school is granted", "choose districts or schools for the vendor"),
-        Problem.RATE: Cause(
+        Problem.NO_GRANT: RefusalCause(
+            "no district or school is granted", "choose districts or schools for the vendor"
+        ),
+        Problem.RATE: RefusalCause(
             "{caller} sent too many requests", "the product must wait as `Retry-After` says, or needs higher limits"
         ),
-        Problem.UNKNOWN_RECORD: Cause(
+        Problem.UNKNOWN_RECORD: RefusalCause(
             "{caller} asked for a record that is not there, or that the vendor does not see",
             "look at the page of the record: it says which vendors see it",
         ),
-        Problem.PULL_ENDED: Cause("a page was of a pull that had ended", "the product must begin with the first page"),
+        Problem.PULL_ENDED: RefusalCause(
+            "a page was of a pull that had ended", "the product must begin with the first page"
+        ),
         **dict.fromkeys(
             (
                 *(Problem.METHOD, Problem.VERSION, Problem.PARAMETER, Problem.FILTER),
@@ -69,6 +75,6 @@ CAUSES: Mapping[str, Cause] = {
 }
 
 
-def find_cause(text: str) -> Cause:
+def find_cause(text: str) -> RefusalCause:
     """Returns what a stored cause says. A former version may have stored one that is no more."""
-    return CAUSES.get(text, Cause(text, ""))
+    return CAUSES.get(text, RefusalCause(text, ""))

@@ -12,7 +12,7 @@ from roster_service.console.filters import to_segment
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.feeds.export_previews import (
-    Preview,
+    ExportPreview,
     add_previewed_feed,
     drop_preview,
     find_preview,
@@ -27,7 +27,7 @@ class PreviewPage:
     """A preview. `dry_run`: its process; `report`: what the run would do, None if the export would not be loaded or the
     dry run has not ended; `rejections`: the first reasons of a refused export."""
 
-    preview: Preview
+    preview: ExportPreview
     dry_run: Background
     report: Mapping[str, Any] | None
     rejections: Sequence[Mapping[str, Any]]
@@ -67,7 +67,7 @@ def drop(sent: Submission) -> Outcome:
     return Moved("/feeds", "The preview is discarded. Nothing was changed.")
 
 
-def _find(sent: Submission) -> Preview:
+def _find(sent: Submission) -> ExportPreview:
     return find_preview(sent.settings.home, str(sent.place["preview"]))
 
 

@@ -15,7 +15,7 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.held import LIMITS, Limit, list_limits, read_limit
+from roster_service.console.views.held import LIMITS, FeedLimit, list_limits, read_limit
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
 from roster_service.errors import CommandError
@@ -55,7 +55,7 @@ class FeedPage:
     feed: Feed
     conditions: Sequence[Condition]
     runs: Sequence[Run]
-    limits: Sequence[Limit]
+    limits: Sequence[FeedLimit]
     words: str | None
     load: Background | None
     removal: Background | None

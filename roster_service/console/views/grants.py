@@ -17,7 +17,7 @@ from roster_service.console.vendor_forms import find_vendor
 from roster_service.console.vendor_words import make_district_access
 from roster_service.console.visit import Again, Moved, Outcome, Submission, Visit
 from roster_service.errors import CommandError
-from roster_service.feeds.sharing_previews import Preview
+from roster_service.feeds.sharing_previews import SharingPreview
 
 # What the checkboxes of the grants send.
 WHOLE, SOME, NOTHING = "whole", "some", "nothing"
@@ -35,7 +35,7 @@ class School:
 
 
 @dataclass(frozen=True)
-class Choice:
+class GrantChoice:
     """The grants of one district, as the form has them. `extent`: `whole`, `some` or `nothing`; `rules`: those that the
     form has; `students`: that the choice opens, `now`: that the present grants open; `preview`: all that it opens, if
     it or a present grant has rules; `present`: the rules of the present grants, in words; `only`: the words for the
@@ -50,7 +50,7 @@ class Choice:
     rules: RuleForm
     students: int
     now: int
-    preview: Preview | None
+    preview: SharingPreview | None
     present: Sequence[str]
     only: str | None
     problem: str | None
@@ -92,7 +92,7 @@ def read_districts(visit: Visit) -> Districts:
     return Districts(vendor, search, cut_page(visit, sorted(rows, key=lambda row: row.words is None)))
 
 
-def read_choice(visit: Visit) -> Choice:
+def read_choice(visit: Visit) -> GrantChoice:
     """Reads the grants of a district: those of the query string, if it has some, else the present ones."""
     connection, district_id = visit.connection, visit.place["district"]
     vendor = find_vendor_by_id(connection, visit.place["vendor"])
@@ -131,7 +131,7 @@ def read_choice(visit: Visit) -> Choice:
         before = None if None in present else [school_id for school_id in present if school_id is not None]
         after = None if extent == WHOLE else checked
         students, now = of_district.count_at(after), of_district.count_at(before)
-    return Choice(
+    return GrantChoice(
         vendor=vendor,
         district_id=district_id,
         district=names.get(district_id, district_id),

@@ -29,7 +29,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class Limit:
+class FeedLimit:
     """A limit beyond which runs of a feed are held, in percent. `own`: that of the feed, None for that of the service;
     `default`: that of the service; `least`: the records of a type or rows of a file from which on it counts."""
 
@@ -41,7 +41,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class SchoolRow:
+class HeldSchool:
     """The records of one type at a school that would vanish and change, and the active ones."""
 
     sourcedId: str  # noqa: N815  (the name in exports)
@@ -69,7 +69,7 @@ class HeldPage:
     deletes: int
     typed: str | None
     is_listed: bool
-    limits: Sequence[Limit]
+    limits: Sequence[FeedLimit]
     decision: Decision
     now: Sequence[Progress]
 
@@ -120,10 +120,10 @@ def list_emptied(shown: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[s
             yield f"{name} would lose all its people: {number:,}"
 
 
-def list_school_rows(page: HeldPage) -> Sequence[SchoolRow]:
+def list_school_rows(page: HeldPage) -> Sequence[HeldSchool]:
     """Returns the schools of a held run, a row for each type."""
     return [
-        SchoolRow(
+        HeldSchool(
             school["sourcedId"], school["name"], kind, counts["vanishing"], counts.get("changing", 0), counts["active"]
         )
         for school in page.shown["schools"]
@@ -131,10 +131,10 @@ def list_school_rows(page: HeldPage) -> Sequence[SchoolRow]:
     ]
 
 
-def list_limits(feed: Feed, settings: Settings) -> Sequence[Limit]:
+def list_limits(feed: Feed, settings: Settings) -> Sequence[FeedLimit]:
     """Returns the limits of a feed."""
     return [
-        Limit(name, words, getattr(feed, name), getattr(settings, name), settings.hold_least_records)
+        FeedLimit(name, words, getattr(feed, name), getattr(settings, name), settings.hold_least_records)
         for name, words in LIMITS.items()
     ]
 

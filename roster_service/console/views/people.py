@@ -35,7 +35,7 @@ class ExcludedPerson:
 
 
 @dataclass(frozen=True)
-class ExcludedPeople:
+class ExclusionsPage:
     """The excluded people, the oldest first, a page of them. `found`: the people whom the typed text names; `problem`:
     why it names nobody, else None."""
 
@@ -52,7 +52,7 @@ class Erasure:
     held: Sequence[tuple[int, str]]
 
 
-def read_people(visit: Visit) -> ExcludedPeople:
+def read_people(visit: Visit) -> ExclusionsPage:
     """Reads the erased and the hidden people."""
     rows = [
         ExcludedPerson(exclusion.reference, exclusion.kind, exclusion.sourced_id, format_instant(exclusion.at))
@@ -64,7 +64,7 @@ def read_people(visit: Visit) -> ExcludedPeople:
         found = [] if typed is None else find_people(visit.connection, typed, key)
     except UnknownPersonError as error:
         problem = str(error)
-    return ExcludedPeople(cut_page(visit, rows), found, problem)
+    return ExclusionsPage(cut_page(visit, rows), found, problem)
 
 
 def read_erasure(visit: Visit) -> Erasure:

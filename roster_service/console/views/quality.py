@@ -109,7 +109,7 @@ class SisRow:
 
 
 @dataclass(frozen=True)
-class Findings:
+class FindingsPage:
     """The findings of a check. `is_pairs`: those that have the same value belong together; `formats`: of exports, by
     feed; `runs`: by feed, the run whose rejected rows are counted beside the records; `chart`:
     how many findings there were in a feed, None for several feeds or without counts."""
@@ -176,7 +176,7 @@ def _list_schools(connection: sa.Connection, quality: FeedQuality) -> list[Place
     return sorted(found, key=lambda it: (-it.total, it.name))
 
 
-def read_check(visit: Visit) -> Findings:
+def read_check(visit: Visit) -> FindingsPage:
     """Reads the findings of the check of the path. Raises CommandError if there is no such check."""
     check = CHECKS_BY_NAME.get(visit.place["check"])
     if check is None:
@@ -220,7 +220,7 @@ def read_check(visit: Visit) -> Findings:
     ]
     rows_named = dataclasses.replace(page, rows=named)
     chart = _make_chart(visit, check.name, feed) if problem is None and feed and not school else None
-    return Findings(
+    return FindingsPage(
         check=check.name,
         title=check.title,
         advice=check.advice,
@@ -235,7 +235,7 @@ def read_check(visit: Visit) -> Findings:
     )
 
 
-def list_for_sis(content: Findings) -> list[SisRow]:
+def list_for_sis(content: FindingsPage) -> list[SisRow]:
     """Returns the findings for the office of the SIS."""
     return [
         SisRow(

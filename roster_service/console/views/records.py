@@ -24,9 +24,9 @@ from roster_service.errors import CommandError
 from roster_service.explore.known_people import EXCLUDED, KnownPerson, find_person
 from roster_service.explore.person import (
     COLUMNS,
-    Card,
-    Cause,
     GridRow,
+    MissingCause,
+    PersonCard,
     ShownParts,
     list_causes,
     list_shown,
@@ -91,8 +91,8 @@ class PersonPage:
     they have the person; `missing`: why rows of ended workers may be missing, None if none are."""
 
     known: KnownPerson
-    card: Card | None
-    causes: Sequence[Cause]
+    card: PersonCard | None
+    causes: Sequence[MissingCause]
     columns: Sequence[str]
     grid: Sequence[GridRow]
     shown: Sequence[ShownParts]

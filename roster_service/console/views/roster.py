@@ -258,7 +258,7 @@ class SeenRecord:
 
 
 @dataclass(frozen=True)
-class VendorList:
+class LookPage:
     """A page of a collection as a client gets it. `again`: the form of the next page, None after the last one."""
 
     view: CollectionView
@@ -292,7 +292,7 @@ def look(sent: Submission) -> Outcome:
     ]
     form = {name: sent.form.get(name, "") for name in ("client", "version", "kind", "filter", "reason")}
     again = {**form, "page": str(page + 1)} if page * LOOKED < view.total else None
-    return Shown("vendor_list", f"{KINDS[kind][1]} as {view.vendor} sees them", VendorList(view, records, page, again))
+    return Shown("vendor_list", f"{KINDS[kind][1]} as {view.vendor} sees them", LookPage(view, records, page, again))
 
 
 SCREENS = (Screen("roster", "/roster", "Roster", OperatorRole.VIEWER, read_roster, list_csv, "Roster"),)

@@ -32,7 +32,7 @@ from roster_service.console.views.clients import find_client
 from roster_service.console.visit import Again, Outcome, Shown, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.feeds import list_feeds
-from roster_service.feeds.sharing_previews import Preview
+from roster_service.feeds.sharing_previews import SharingPreview
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
 from roster_service.schemas.sharing_rules import Rules
@@ -70,7 +70,7 @@ class Wizard:
     chosen: Mapping[str, Sequence[str]]
     rules: RuleForm
     only: str | None
-    preview: Preview | None
+    preview: SharingPreview | None
     problem: str | None
 
 
