@@ -103,10 +103,12 @@ def to_query(values: Mapping[str, Any]) -> str:
 
 
 def to_value(value: Any) -> str:
-    """Returns a value of a field as a person reads it: None, or none, as a dash, a list with commas, the members of a
-    part with their names."""
-    if value is None or isinstance(value, Undefined) or value in ([], {}):
+    """Returns a value of a field as a person reads it: None, or none, as a dash, an empty list as `none`, any other
+    with commas, the members of a part with their names."""
+    if value is None or isinstance(value, Undefined):
         return "–"
+    if value in ([], {}):
+        return "none"
     if isinstance(value, list):
         return (", " if all(isinstance(one, str) for one in value) else "; ").join(map(to_value, value))
     if isinstance(value, Mapping):

@@ -18,7 +18,8 @@ from roster_service.settings import Settings
 @dataclass(frozen=True)
 class Condition:
     """What is said of a feed. `word`, `colour`: of its badge; `cause`: why; `remedy`: what to do about it, None if
-    there is nothing; `run`: that it is about, None if it is about none; `needs`: whether a person must act."""
+    there is nothing; `run`: that it is about, None if it is about none; `needs`: whether a person must act; `failed`:
+    whether an approval of it failed."""
 
     word: str
     colour: Colour
@@ -26,6 +27,7 @@ class Condition:
     remedy: str | None = None
     run: int | None = None
     needs: bool = False
+    failed: bool = False
 
     @property
     def first_cause(self) -> str:
@@ -64,8 +66,11 @@ def _describe_held(feed: Feed, run: int, settings: Settings) -> Condition:
     outcome, approval = OUTCOMES[HELD], read_approval(settings.home, run)
     if feed.is_applied or (approval is not None and approval.is_running):
         return Condition("being applied", Colour.QUIET, "the export that was held is loaded now", run=run)
-    failed = "" if approval is None else "; its approval failed"
-    return Condition(HELD, outcome.colour, outcome.explain(feed.held_message) + failed, outcome.remedy, run, needs=True)
+    cause = outcome.explain(feed.held_message)
+    if approval is None:
+        return Condition(HELD, outcome.colour, cause, outcome.remedy, run, needs=True)
+    cause = f"{cause}; its approval failed"
+    return Condition(HELD, outcome.colour, cause, outcome.remedy, run, needs=True, failed=True)
 
 
 def _describe_latest(feed: Feed, word: str, settings: Settings) -> Iterator[Condition]:

@@ -109,6 +109,11 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
     ("place", "words"),
     [
         pytest.param({"role": "teacher", "counts": {"users": (44, 44)}}, ["all 44 teachers would vanish"], id="a role"),
+        pytest.param(
+            {"role": "siteAdministrator", "counts": {"users": (3, 3)}},
+            ["all 3 site administrators would vanish"],
+            id="words",
+        ),
         pytest.param({"role": "aide", "counts": {"users": (1, 1)}}, ["the only aide would vanish"], id="one person"),
         pytest.param({"role": "teacher", "counts": {"users": (43, 44)}}, [], id="one stays"),
         pytest.param(
@@ -122,7 +127,9 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
 def test_what_would_be_gone_as_a_whole_is_said(place: dict[str, Any], words: list[str]) -> None:
     counts = {name: {"vanishing": gone, "active": every} for name, (gone, every) in place["counts"].items()}
     shown = {"roles": [], "schools": [], "roles" if "role" in place else "schools": [{**place, "counts": counts}]}
-    assert list(list_emptied(shown)) == words
+    assert list(list_emptied(shown, {"tombstoned": 44, "added": 21})) == words
+    # With other ids, everybody goes and comes.
+    assert list(list_emptied(shown, {"tombstoned": 44, "added": 22})) == []
 
 
 def test_an_approval_that_deletes_many_records_takes_a_second_step(

@@ -151,11 +151,11 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     console.vendors.extensions["roster_access_log"].flush()
     cause = f"401 {Problem.CREDENTIALS.value}"
     assert "2 of its requests in 30 days" in owner.get(f"/vendors/{number}/credentials").text
-    words = f"from 127.0.0.1: the secret or password of tests was wrong or missing ({cause}, POST /oauth/token). Make a"
+    words = f"from 127.0.0.1: the secret or password of tests was wrong or missing ({cause}, POST /oauth/token)."
     first = owner.get(f"/vendors/{number}").text
     assert f'href="/console/vendors/{number}/requests">2 refused today</a> (UTC)' in first
     assert "The last refused request, at " in first
-    assert words in first
+    assert f"{words} Make a new secret" in first
     page = owner.get(f"/vendors/{number}/requests").text
     assert cause in page
     assert "Today (UTC): 2 refused; 2 refused in 30 days." in page

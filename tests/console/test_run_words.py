@@ -29,7 +29,7 @@ def test_what_a_run_did(counts: dict[str, dict[str, int]], words: str) -> None:
     ("value", "words"),
     [
         (None, "–"),
-        ([], "–"),
+        ([], "none"),
         ("Zoë", "Zoë"),
         (True, "true"),
         (["03", "04"], "03, 04"),

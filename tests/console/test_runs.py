@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -161,6 +162,40 @@ def test_added_records_are_paged_and_later_changes_hide_none(
     assert {"spr-enr-13", "spr-enr-14"} <= set(seen)
 
 
+def test_a_run_says_what_the_feed_waits_for(console: Console, browser: Browser) -> None:
+    """A later run, a pause of the feed, or another run of it that is held."""
+
+    def add(connection: sa.Connection, feed_id: int, outcome: str) -> int:
+        row = {"feed_id": feed_id, "format": "x", "source": "x", "outcome": outcome, "counts": {}, "seconds": {}}
+        times = {"started_at": sa.func.now(), "finished_at": sa.func.now()}
+        return int(
+            connection.execute(sa.insert(sync_runs).values(**row, **times).returning(sync_runs.c.id)).scalar_one()
+        )
+
+    def read_lead(run: int) -> str:
+        lead = browser.get(f"/runs/{run}").text.partition('<p class="lead ')[2].partition("</p>")[0]
+        return " ".join(re.sub("<[^>]*>", "", lead.replace('">', " ", 1)).split())
+
+    with console.engine.begin() as connection:
+        new = sa.insert(feeds).values(name="waiting", format="oneroster").returning(feeds.c.id)
+        feed_id = connection.execute(new).scalar_one()
+        first, held, last = (add(connection, feed_id, outcome) for outcome in ("refused", "held", "missing"))
+    assert read_lead(first).startswith("over ")
+    assert read_lead(first).endswith(f"Run {last} is the latest of this feed.")
+    assert (read_lead(held).split()[0], read_lead(last).split()[0]) == ("needs", "needs")
+    with console.engine.begin() as connection:
+        connection.execute(sa.update(feeds).where(feeds.c.id == feed_id).values(enabled=False))
+    assert read_lead(held).startswith("needs ")
+    assert read_lead(last).endswith("The feed is held: a person must decide.")
+    assert "Nobody must act" not in read_lead(last)
+    with console.engine.begin() as connection:
+        connection.execute(sa.update(sync_runs).where(sync_runs.c.id == held).values(outcome="discarded"))
+    assert read_lead(last).endswith("Nobody must act now. The feed is disabled: the nightly sync leaves it out.")
+    with console.engine.begin() as connection:
+        connection.execute(sa.delete(sync_runs).where(sync_runs.c.feed_id == feed_id))
+        connection.execute(sa.delete(feeds).where(feeds.c.id == feed_id))
+
+
 def test_a_refused_export_says_why(console: Console, browser: Browser, export: Path, settings: Settings) -> None:
     header("orgs", "name", HOSTILE[:30])(export)
     with pytest.raises(RefusedExportError):
@@ -168,7 +203,11 @@ def test_a_refused_export_says_why(console: Console, browser: Browser, export: P
     [run] = read(browser, "/runs?outcome=refused")["runs"]["rows"]
     page = browser.get(f"/runs/{run['run']}").text
     assert "Reasons of the refusal" in page
-    assert "<li><bdi>" in page.partition("Reasons of the refusal")[2].partition("</section>")[0]
+    section = page.partition("Reasons of the refusal")[2].partition("</section>")[0]
+    reasons = html.unescape(re.sub("<[^>]*>", "", section))
+    assert "orgs.csv, line 1: column name is missing in the header" in reasons
+    assert HOSTILE[:30] in reasons
+    assert "Show each reason, with its file, line and value" in page
     assert 'href="/console/feeds/springfield">Load another export' in page
     assert "the person and the class" not in page
     assert "<script>alert" not in page + browser.get(f"/runs/{run['run']}/rejected").text
@@ -219,5 +258,5 @@ def test_an_interrupted_run_says_so(console: Console, browser: Browser, under_wa
         good = sa.insert(sync_runs).values(feed_id=feed_id, format="x", source="x", **ended)
         later = connection.scalar(good.returning(sync_runs.c.id))
     page = " ".join(re.sub("<[^>]*>", "", browser.get(f"/runs/{dead}").text).split())
-    assert f"nothing was changed. It is over: run {later} is the latest of this feed." in page
+    assert f"nothing was changed. Run {later} is the latest of this feed." in page
     assert "Load the export again" not in page

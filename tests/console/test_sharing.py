@@ -86,6 +86,9 @@ def test_the_effect_is_shown_and_nothing_is_saved(console: Console, browser: Bro
     assert f"This choice opens 3 students; now the vendor sees {before} of the district: {before - 3} fewer." in page
     assert f"It sees only {WORDS}." in page
     assert "Nothing is saved yet. This choice opens" in page
+    # What is swapped, and left out of a form that was kept, has no button: its element ends before.
+    swapped = sent.text.partition('id="effect"')[2].partition("Set the access")[0]
+    assert swapped.count("</div>") == swapped.count("<div") + 1
     assert re.search(rf"students {before} 3 0 {before - 3}", page)
     assert "It no longer sees, such as: " in page
     school = {("extent", "some"), ("school", "spr-elementary"), ("staff", "classes")}

@@ -78,7 +78,7 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     page = read(browser.get(f"/vendors/{vendor.id}").text)
     assert "no e-mail, no guardians, no birth dates; no call yet, none refused today (UTC)." in page
     page = read(browser.get(f"/vendors/{vendor.id}/credentials").text)
-    assert "1 client for OneRoster and no API key, 1 of which never expires; no request yet." in page
+    assert "1 client for OneRoster and no API key; no request yet." in page
     assert "Link not used yet" in page
     assert "Secret not made yet" in page
     assert "No valid key" in page

@@ -27,8 +27,8 @@ from roster_service.schemas.versions import VERSIONS
 class CredentialsPage:
     """The credentials of a vendor. `credentials`: by client id; `links`: by client id, the links with which it makes
     its secrets; `keys`: the API keys that have not ended; `used`: the last request with any of them, None if there was
-    none; `lasting`: how many of them never expire; `refused`: requests of the last `refused_days`, by cause; `scopes`,
-    `presets`: the words for each."""
+    none; `lasting`: how many secrets and keys, of those that were made, never expire; `refused`: requests of the last
+    `refused_days`, by cause; `scopes`, `presets`: the words for each."""
 
     head: VendorHead
     clients: Sequence[Client]
@@ -51,13 +51,19 @@ def read_credentials(visit: Visit) -> CredentialsPage:
     own = list_own_clients(visit, vendor)
     ids = {item.client_id for item in own}
     listed = [item for item in list_credentials(connection) if item.vendor == vendor.email]
+    links = {link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)}
+    unmade = {item.name for item in listed if item.name in links and not (links[item.name].used_at or item.used_at)}
     return CredentialsPage(
         head=head,
         clients=own,
         credentials={item.name: item for item in listed if item.name in ids},
-        links={link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)},
+        links=links,
         keys=[item for item in listed if item.name not in ids and not item.has_ended(datetime.now(UTC))],
-        lasting=sum(item.expires_at is None for item in listed if not item.has_ended(datetime.now(UTC))),
+        lasting=sum(
+            item.expires_at is None and item.name not in unmade
+            for item in listed
+            if not item.has_ended(datetime.now(UTC))
+        ),
         used=max((item.used_at for item in listed if item.used_at), default=None),
         refused=read_own_refused(visit, vendor),
         refused_days=REFUSED_DAYS,

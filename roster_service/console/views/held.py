@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,7 +89,7 @@ def read_held(visit: Visit) -> HeldPage:
         run=run,
         feed=feed,
         shown=parts,
-        emptied=list(list_emptied(parts)),
+        emptied=list(list_emptied(parts, run.counts.get("users", {}))),
         shrunk=list(explain_shrunk(run.files, good)),
         before=good[0].run if good else None,
         compared=compare_run(run, good),
@@ -101,20 +102,20 @@ def read_held(visit: Visit) -> HeldPage:
     )
 
 
-def list_emptied(shown: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+def list_emptied(shown: Mapping[str, Sequence[Mapping[str, Any]]], changes: Mapping[str, int]) -> Iterator[str]:
     """Yields a sentence for each role whose people would all vanish, and for each school that would lose all of its
-    people. `shown`: of `HeldPage`."""
+    people. `shown`: of `HeldPage`; `changes`: users by kind of change. An export in which people have other ids takes
+    all of them away and adds them again: then nobody is gone."""
+    if changes.get("added", 0) * 2 >= changes.get("tombstoned", 0):
+        return
     for place in (*shown["roles"], *shown["schools"]):
         users = place["counts"].get("users")
         if users is None or not users["active"] or users["vanishing"] < users["active"]:
             continue
         number = users["active"]
         if "role" in place:
-            yield (
-                f"the only {place['role']} would vanish"
-                if number == 1
-                else f"all {number:,} {place['role']}s would vanish"
-            )
+            role = re.sub(r"(?<=[a-z])[A-Z]", lambda sign: f" {sign[0].lower()}", place["role"])
+            yield f"the only {role} would vanish" if number == 1 else f"all {number:,} {role}s would vanish"
         else:
             name = place["name"] or place["sourcedId"]
             yield f"{name} would lose all its people: {number:,}"

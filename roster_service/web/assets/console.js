@@ -31,6 +31,14 @@ const showCopyButtons = () => document.querySelectorAll("[data-copy][hidden]").f
 document.addEventListener("htmx:afterSwap", showCopyButtons);
 showCopyButtons();
 
+// A form whose button would change nothing yet waits for a change; without a script, it can be sent.
+for (const form of document.querySelectorAll("form[data-needs-change]")) {
+  const save = form.querySelector("button.primary");
+  if (!save) continue;
+  save.disabled = true;
+  form.addEventListener("input", () => (save.disabled = false), { once: true });
+}
+
 // The form of a session that had ended, as its page has it: with its labels, and what was typed and checked.
 const showKeptForm = async (plain) => {
   const answer = await fetch(plain.dataset.screen);
