@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 import sqlalchemy as sa
-from flask import Flask, Response, redirect
+from flask import Flask, redirect
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from roster_service.auth.access_log.entries import GrantedDistricts, PersonHasher
@@ -47,7 +47,7 @@ from roster_service.db.roles import (
 )
 from roster_service.db.round_trip import RoundTrips
 from roster_service.feeds.roster_state import read_database_id
-from roster_service.http.request_facts import register_host_check
+from roster_service.http.request_facts import add_common_headers, register_host_check
 from roster_service.http.stages import DisclosureRecorder
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
@@ -77,8 +77,6 @@ MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
 ACCOUNTS_POOL_SIZE = 2
 _log = logging.getLogger(__name__)
-# Every response carries these headers.
-COMMON_HEADERS = {"X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"}
 
 
 def create_app(settings: Settings, database_url: str) -> Flask:
@@ -333,9 +331,3 @@ def list_checks(serving: sa.Engine, keys: KeyRing) -> Mapping[Need, HealthCheck]
     """Returns the checks of `/readyz`, in the order in which one depends on another. This version can serve the schema,
     or the application would not exist."""
     return {Need.DATABASE: partial(require_reachable, serving), Need.SIGNING_KEY: keys.read_private}
-
-
-def add_common_headers(response: Response) -> Response:
-    """Adds the headers that every response carries."""
-    response.headers.update(COMMON_HEADERS)
-    return response

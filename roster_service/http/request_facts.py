@@ -39,6 +39,8 @@ def refuse_invalid_host() -> None:
 
 
 REQUEST_ID = "X-Request-Id"
+# Every response carries these headers.
+COMMON_HEADERS = {"X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"}
 # The ids that the service takes over from a client or a proxy: UUIDs, trace ids, nginx's `$request_id`.
 _WELL_FORMED_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
@@ -118,4 +120,10 @@ def add_rate_headers(response: Response) -> Response:
     state = get_request_facts().rate
     if state is not None:
         response.headers.extend(state.make_headers())
+    return response
+
+
+def add_common_headers(response: Response) -> Response:
+    """Adds the headers that every response carries."""
+    response.headers.update(COMMON_HEADERS)
     return response

@@ -13,7 +13,7 @@ kind takes a description for the model.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -399,14 +399,6 @@ def list_hidden(members: Mapping[str, RosterField], rights: ContentRights) -> It
             yield name
         else:
             yield from (f"{name}.{inner}" for inner in list_hidden(member.members, rights))
-
-
-def find_vocabulary(members: Mapping[str, RosterField], path: Sequence[str]) -> Vocabulary | None:
-    """Returns the words of the field to which these names lead; None for a field without words."""
-    found = members.get(path[0])
-    if found is None:
-        return None
-    return found.vocabulary if len(path) == 1 else find_vocabulary(found.members, path[1:])
 
 
 def list_roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 from flask import Flask, request
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from roster_service.app import add_common_headers
 from roster_service.db.deadline import limit_time
 from roster_service.db.engine import START_SECONDS
 from roster_service.errors import DatabaseUnavailableError, ErrorProfile, SchemaError, SettingError
-from roster_service.http.request_facts import LIVE_PATH, READY_PATH, register_host_check
+from roster_service.http.request_facts import LIVE_PATH, READY_PATH, add_common_headers, register_host_check
 from roster_service.rostering.blueprints import set_error_profile
 from roster_service.rostering.paths import EncodedIds
 from roster_service.settings import Settings

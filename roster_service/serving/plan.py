@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oneroster_filter import (
@@ -26,7 +26,8 @@ from oneroster_filter.typing import TypedExpr
 
 from roster_service.errors import Problem, RefusedRequestError, describe_filter_error
 from roster_service.roster.visibility import ContentRights
-from roster_service.schemas.kinds import RosterField, find_vocabulary, list_hidden, list_roster_fields
+from roster_service.roster.vocabulary import Vocabulary
+from roster_service.schemas.kinds import RosterField, list_hidden, list_roster_fields
 from roster_service.schemas.records import Record
 from roster_service.serving.params import Params
 from roster_service.serving.path_filters import PathFilter
@@ -132,7 +133,7 @@ def _check_words(expression: TypedExpr | None, view: ResourceView) -> Iterator[N
     """Yields a notice for each comparison of a field with a text that is none of its words. The response has it only if
     no record is found: a refusal would stop clients that ask for other words too, and an export can have other ones."""
     for clause in clauses(expression) if expression is not None else ():
-        words = find_vocabulary(view.fields, clause.path)
+        words = _find_vocabulary(view.fields, clause.path)
         if words is None or clause.operator not in _WHOLE_WORDS[clause.type.kind]:
             continue
         texts = clause.value if isinstance(clause.value, tuple) else (str(clause.value),)
@@ -140,6 +141,14 @@ def _check_words(expression: TypedExpr | None, view: ResourceView) -> Iterator[N
         if unknown is not None:
             described = f"no `{clause.field}` is {unknown[:80]!r}; its words are {words.sentence}"
             yield Notice(Problem.FILTER_WORD, f"the filter finds no record: {described}")
+
+
+def _find_vocabulary(members: Mapping[str, RosterField], path: Sequence[str]) -> Vocabulary | None:
+    """Returns the words of the field to which these names lead; None for a field without words."""
+    found = members.get(path[0])
+    if found is None:
+        return None
+    return found.vocabulary if len(path) == 1 else _find_vocabulary(found.members, path[1:])
 
 
 def _check_sort(name: str | None, view: ResourceView) -> tuple[str | None, tuple[Notice, ...]]:

@@ -1,4 +1,4 @@
-"""Counts the responses, and shows at `/metrics` the metrics of all workers and of the database, for Prometheus.
+"""Shows at `/metrics` the metrics of all workers and of the database, for Prometheus.
 
 The path exists only with ROSTER_METRICS_TOKEN, and takes that token as a bearer token: the figures show which vendors
 read how much, and the names of the feeds.
@@ -21,20 +21,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import Unauthorized
 
 from roster_service.feeds.figures import Figures, read_figures
-from roster_service.http.request_facts import METRICS_PATH, RequestFacts
-from roster_service.metrics import MULTIPROCESS_FOLDER, REQUESTS, SECONDS, VENDOR_REQUESTS
+from roster_service.http.request_facts import METRICS_PATH
+from roster_service.metrics import MULTIPROCESS_FOLDER
 from roster_service.serving.standby import Standby
-
-# Any client may send any method; a label has only those that the service knows.
-METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})
-
-
-def count_request(facts: RequestFacts, status: int, seconds: float) -> None:
-    """Counts a request that has its response. `seconds`: that it took."""
-    REQUESTS.labels(facts.method if facts.method in METHODS else "other", facts.path, status).inc()
-    SECONDS.labels(facts.path).observe(seconds)
-    if facts.vendor is not None:
-        VENDOR_REQUESTS.labels(facts.vendor.vendor_id, f"{status // 100}xx").inc()
 
 
 def register_metrics_page(app: Flask, token: str, engine: sa.Engine, standby: Standby | None) -> None:

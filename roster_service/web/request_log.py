@@ -22,9 +22,9 @@ from roster_service.auth.access_log.entries import Entry
 from roster_service.auth.access_log.writer import AccessLog
 from roster_service.http.request_facts import REQUEST_ID, WATCHED_PATHS, RequestFacts, get_request_facts
 from roster_service.logs import add_facts, facts
+from roster_service.metrics import REQUESTS, SECONDS, VENDOR_REQUESTS
 from roster_service.schemas.versions import VERSIONS
 from roster_service.serving.params import FIELDS, FILTER, LISTED_FIELDS, SORT
-from roster_service.web.metrics_page import count_request
 
 _KEY_PREFIX = re.compile(r"key-[0-9a-f]{8}(?=-)")
 _CLIENT_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
@@ -35,7 +35,17 @@ _FIELD_NAMES = frozenset(
     name for version in VERSIONS for record in version.records.values() for name in record().fields
 )
 _CLIENT_CLAIM = re.compile(r'"client_id"\s*:\s*"([^"]*)"')
+# Any client may send any method; a label has only those that the service knows.
+METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})
 log = logging.getLogger(__name__)
+
+
+def count_request(facts: RequestFacts, status: int, seconds: float) -> None:
+    """Counts a request that has its response. `seconds`: that it took."""
+    REQUESTS.labels(facts.method if facts.method in METHODS else "other", facts.path, status).inc()
+    SECONDS.labels(facts.path).observe(seconds)
+    if facts.vendor is not None:
+        VENDOR_REQUESTS.labels(facts.vendor.vendor_id, f"{status // 100}xx").inc()
 
 
 def add_entry(access_log: AccessLog, facts: RequestFacts, status: int, size: int) -> None:
