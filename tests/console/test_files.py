@@ -6,7 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
-from roster_service.deliveries.accounts import find_delivery, read_secret
+from roster_service.db.tables import delivery_runs
+from roster_service.deliveries.accounts import FAILED, find_delivery, read_secret
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
@@ -142,3 +143,24 @@ def test_a_delivery_is_changed_stopped_and_started_on_the_page_of_the_vendor(
     editor.send(f"/vendors/{number}/files/delivery-start", delivery=NAME)
     with console.engine.connect() as connection:
         assert find_delivery(connection, NAME).word == "sent"
+
+
+def test_a_file_that_failed_is_tried_again_at_once(
+    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[object, ...]] = []
+    monkeypatch.setattr(
+        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words)
+    )
+    path = f"/vendors/{number}/files"
+    assert "Try again now" not in owner.get(path).text
+    with console.engine.begin() as connection:
+        last = sa.select(sa.func.max(delivery_runs.c.id)).scalar_subquery()
+        failed = {"state": FAILED, "message": "Connection refused"}
+        connection.execute(sa.update(delivery_runs).where(delivery_runs.c.id == last).values(failed))
+    assert "Try again now" in owner.get(path).text
+    assert "Try again now" not in console.log_in(OperatorRole.VIEWER).get(path).text
+    assert owner.send(f"{path}/delivery-send", delivery="of nobody").status_code == 422
+    assert started == []
+    assert owner.send(f"{path}/delivery-send", delivery=NAME).status_code == 303
+    assert started == [("deliver", NAME)]

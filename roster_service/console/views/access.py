@@ -18,12 +18,14 @@ from roster_service.explore.school_access import LEVELS, SchoolRow, SeenBy, Shar
 @dataclass(frozen=True)
 class SchoolAccess:
     """The table. `rows`: schools, a page of them; `count`, `shared`: of all found schools, and of those that a vendor
-    sees; `parts`: the words of the parts to choose from; `problem`: why nothing was looked for, else None."""
+    sees; `sensitive`: of those at which one gets sensitive parts; `parts`: the words of the parts to choose from;
+    `problem`: why nothing was looked for, else None."""
 
     vendors: Sequence[SeenBy]
     rows: Paged
     count: int
     shared: int
+    sensitive: int
     districts: Sequence[DistrictName]
     levels: Sequence[str]
     parts: Mapping[str, str]
@@ -45,11 +47,13 @@ def read_access(visit: Visit) -> SchoolAccess:
         )
     except CommandError as error:
         problem = str(error)
+    sensitive = {vendor.id for vendor in vendors if vendor.is_sensitive}
     return SchoolAccess(
         vendors=vendors,
         rows=cut_page(visit, rows),
         count=len(rows),
         shared=sum(bool(row.seen) for row in rows),
+        sensitive=sum(not sensitive.isdisjoint(row.seen) for row in rows),
         districts=list_named_districts(visit.connection),
         levels=list(LEVELS),
         parts={part.name: part.words for part in PARTS.values()},

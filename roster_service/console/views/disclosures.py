@@ -45,13 +45,16 @@ PRIVACY_DAYS = 30
 
 @dataclass(frozen=True)
 class Disclosures:
-    """The access log, newest row first. `vendors`: the names by e-mail, `clients`: by client id,
+    """The access log, newest row first. `seeing`: how many vendors were shown records of people in the last
+    `days` days; `vendors`: the names by e-mail, `clients`: by client id,
     `districts`: the words by id, to choose from; `parts`: by request id, the words of the parts of
     people that the answer could have; `names`: of the districts in the roster, by id; `person`: whose records the
     answers had; `found`: the people to choose one of; `problem`: why nobody was found; `unsearchable`: with a person,
     the rows that do not tell whether they have the person; `missing`: why rows of ended workers may be missing, None if
     none are."""
 
+    seeing: int
+    days: int
     vendors: Mapping[str, str]
     clients: Mapping[str, str]
     districts: Mapping[str, str]
@@ -172,7 +175,10 @@ def read_disclosures(visit: Visit) -> Disclosures:
         person=None if one is None else hasher.hash_id(one.sourcedId),
     )
     rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
+    since = datetime.now(UTC) - timedelta(days=PRIVACY_DAYS)
     return Disclosures(
+        seeing=len({shown.vendor for shown in list_shown(connection, AccessLogFilter(since=since))}),
+        days=PRIVACY_DAYS,
         vendors=read_vendor_names(connection),
         clients={client.client_id: client.name for client in list_clients(connection)},
         districts={district.sourcedId: district.words for district in list_named_districts(connection)},

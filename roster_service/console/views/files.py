@@ -107,6 +107,15 @@ def start_of_vendor(sent: Submission) -> Outcome:
     return _stop(sent, stopped=False)
 
 
+def send_of_vendor(sent: Submission) -> Outcome:
+    """Starts to make the file of a delivery anew and to send it, as `roster delivery send` does."""
+    vendor, name = find_vendor(sent), sent.get("delivery") or ""
+    with sent.tools.owner.connect() as connection:
+        _require_own(connection, name, vendor)
+    _start(sent, name)
+    return Moved(f"/vendors/{vendor.id}/files", f"The file of {name} is made and sent now.")
+
+
 def _stop(sent: Submission, *, stopped: bool) -> Outcome:
     vendor, name = find_vendor(sent), sent.get("delivery") or ""
     with sent.change() as connection:
@@ -172,5 +181,6 @@ FORMS = (
     Form("files", "delivery-set", Verb.DELIVERY_SET, change_of_vendor, None),
     Form("files", "delivery-stop", Verb.DELIVERY_STOP, stop_of_vendor, None),
     Form("files", "delivery-start", Verb.DELIVERY_START, start_of_vendor, None),
+    Form("files", "delivery-send", Verb.DELIVERY_START, send_of_vendor, None),
     Form("files", "delivery-remove", Verb.DELIVERY_REMOVE, remove_from_vendor, _read_typed),
 )
