@@ -83,7 +83,7 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
     order = (
         "The sync held this run, because <bdi>4 of 17 enrollments would vanish, more than 10%</bdi>, and for ",
         "<li><bdi>1 of 14 ",
-        "<bdi>The only aide would vanish</bdi>.",
+        "<bdi>All of these would vanish: 1 aide</bdi>.",
         "<h2>By type</h2>",
         "<h2>By school</h2>",
         "the rows can add up to more than the numbers by type",
@@ -108,13 +108,17 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        pytest.param({"role": "teacher", "counts": {"users": (44, 44)}}, ["all 44 teachers would vanish"], id="a role"),
+        pytest.param(
+            {"role": "teacher", "counts": {"users": (44, 44)}}, ["all of these would vanish: 44 teachers"], id="a role"
+        ),
         pytest.param(
             {"role": "siteAdministrator", "counts": {"users": (3, 3)}},
-            ["all 3 site administrators would vanish"],
+            ["all of these would vanish: 3 site administrators"],
             id="words",
         ),
-        pytest.param({"role": "aide", "counts": {"users": (1, 1)}}, ["the only aide would vanish"], id="one person"),
+        pytest.param(
+            {"role": "aide", "counts": {"users": (1, 1)}}, ["all of these would vanish: 1 aide"], id="one person"
+        ),
         pytest.param({"role": "teacher", "counts": {"users": (43, 44)}}, [], id="one stays"),
         pytest.param(
             {"sourcedId": "s", "name": "High", "counts": {"users": (1200, 1200), "classes": (1, 2)}},

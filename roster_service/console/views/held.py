@@ -9,6 +9,7 @@ from typing import Any
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
+from roster_service.console.filters import to_counted
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views.runs import GOOD_RUNS, Comparison, Progress, compare_run, list_steps
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
@@ -103,22 +104,29 @@ def read_held(visit: Visit) -> HeldPage:
 
 
 def list_emptied(shown: Mapping[str, Sequence[Mapping[str, Any]]], changes: Mapping[str, int]) -> Iterator[str]:
-    """Yields a sentence for each role whose people would all vanish, and for each school that would lose all of its
+    """Yields a sentence for the roles whose people would all vanish, and one for each school that would lose all of its
     people. `shown`: of `HeldPage`; `changes`: users by kind of change. An export in which people have other ids takes
     all of them away and adds them again: then nobody is gone."""
     if changes.get("added", 0) * 2 >= changes.get("tombstoned", 0):
         return
-    for place in (*shown["roles"], *shown["schools"]):
-        users = place["counts"].get("users")
-        if users is None or not users["active"] or users["vanishing"] < users["active"]:
-            continue
-        number = users["active"]
-        if "role" in place:
-            role = re.sub(r"(?<=[a-z])[A-Z]", lambda sign: f" {sign[0].lower()}", place["role"])
-            yield f"the only {role} would vanish" if number == 1 else f"all {number:,} {role}s would vanish"
-        else:
-            name = place["name"] or place["sourcedId"]
-            yield f"{name} would lose all its people: {number:,}"
+    roles = [
+        to_counted(place["counts"]["users"]["active"], _name_role(place["role"]))
+        for place in shown["roles"]
+        if _is_emptied(place)
+    ]
+    if roles:
+        yield f"all of these would vanish: {', '.join(roles)}"
+    for place in filter(_is_emptied, shown["schools"]):
+        yield f"{place['name'] or place['sourcedId']} would lose all its people: {place['counts']['users']['active']:,}"
+
+
+def _is_emptied(place: Mapping[str, Any]) -> bool:
+    users = place["counts"].get("users")
+    return users is not None and 0 < users["active"] <= users["vanishing"]
+
+
+def _name_role(role: str) -> str:
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda sign: f" {sign[0].lower()}", role)
 
 
 def list_school_rows(page: HeldPage) -> Sequence[HeldSchool]:
