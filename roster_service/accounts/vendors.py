@@ -29,14 +29,13 @@ from roster_service.schemas.sharing_rules import Rules, Staff
 
 @dataclass(frozen=True)
 class Grant:
-    """A whole district, or one school of it."""
+    """A whole district, or one school of it. `district_name`, `school_name`: for people, None for an org that the
+    roster no longer has; `rules`: None for all records of these orgs."""
 
     district_id: str
     school_id: str | None = None
-    # The names, for people; None for an org that the roster no longer has.
     district_name: str | None = field(default=None, compare=False)
     school_name: str | None = field(default=None, compare=False)
-    # None: all records of these orgs.
     rules: Rules | None = None
 
 

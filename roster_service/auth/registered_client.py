@@ -16,12 +16,13 @@ from roster_service.schemas.flags import find_withheld
 
 @dataclass(frozen=True)
 class RegisteredClient:
-    """A client with all that the check of its credentials needs of it and of its vendor."""
+    """A client with all that the check of its credentials needs of it and of its vendor. `secret_hashes`: of its
+    secret, and of the previous one during its grace; `salts`: what the same secrets are derived from, none for a client
+    that may not sign requests; `disabled`: why it gets no token in spite of the right secret, only if `find_client` was
+    asked for disabled clients, too."""
 
     client_id: str
-    # The hash of its secret, and of the previous secret during its grace.
     secret_hashes: tuple[bytes, ...]
-    # What the same secrets are derived from; none for a client that may not sign requests.
     salts: tuple[bytes, ...]
     scopes: tuple[Scope, ...]
     client_version: int
@@ -30,7 +31,6 @@ class RegisteredClient:
     visibility_key: str
     withheld: frozenset[WithheldField]
     has_rules: bool
-    # Why it gets no token in spite of the right secret; only if `find_client` was asked for disabled clients, too.
     disabled: str | None = None
 
     def make_token(self, scopes: Sequence[Scope], expires_at: float) -> AccessToken:

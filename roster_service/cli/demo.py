@@ -36,12 +36,12 @@ EXPORT = Path(__file__).with_name("roster-demo.zip")
 
 @dataclasses.dataclass(frozen=True)
 class DemoAccount:
-    """The credentials of the demo vendor for both interfaces, and the identifier of its district."""
+    """The credentials of the demo vendor for both interfaces, and `districtlea`, the identifier of its district. The
+    fields with a default are None in a file that a version without the vendor interface has written."""
 
     client_id: str
     client_secret: str
     scopes: tuple[str, ...]
-    # None in a file that a version without the vendor interface has written.
     email: str | None = None
     password: str | None = None
     api_key: str | None = None

@@ -45,40 +45,37 @@ FORMATS = ("oneroster", "clever", "sds")
 
 @dataclass(frozen=True)
 class Feed:
-    """A feed, and its latest runs."""
+    """A feed, and its latest runs. `state`: of `FeedState`; `hold_…`: the limits beyond which a run is held, in percent
+    of the records of a type, None for the service's settings; `pause`: the days and the reason, also of one to come;
+    `is_paused`: whether it is one of today; `strict`: whether the sync refuses its exports for any deviation; `words`:
+    whether it has a mapping of words; `latest_run`, `last_outcome`, `message`: of the latest run, which may still be
+    running, None before the first; `rejected_percent`: the largest share of the rows of a file that it rejected;
+    `last_good_run`, `age_seconds`: the end of the last run after which the roster was that of the export, and the time
+    since; `held_run`, `held_message`: the run that waits for a decision, and why; `is_applied`: whether a run that is
+    under way applies it."""
 
     name: str
     format: str
     path: str | None
     enabled: bool
-    # Of `FeedState`.
     state: str
-    # The limits beyond which a run is held, in percent of the records of a type; None: the service's settings.
     hold_tombstones_percent: int | None
     hold_changes_percent: int | None
     hold_rejected_percent: int | None
     marker: str | None
-    # The days and the reason of a pause, also of one to come; whether it is one of today.
     pause: str | None
     is_paused: bool
-    # Whether the sync refuses its exports for any deviation.
     strict: bool
-    # Whether it has a mapping of words.
     words: bool
     last_run: str | None
-    # The number, the outcome and the message of the latest run, which may still be running; None before the first.
     latest_run: int | None
     last_outcome: str | None
     message: str | None
-    # The largest share of the rows of a file that it rejected.
     rejected_percent: float
-    # The end of the last run after which the roster was that of the export, and the seconds since.
     last_good_run: str | None
     age_seconds: int | None
-    # The number of the run that waits for a decision, and why.
     held_run: int | None
     held_message: str | None
-    # Whether a run that is under way applies it.
     is_applied: bool
 
     @property

@@ -44,13 +44,13 @@ COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "rejected", 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of the sync. `counts`: by type of record, records by kind of change; `rejected`: number of its rows."""
+    """A run of the sync. `finished`: None for a run that is running or was interrupted; `counts`: by type of record,
+    records by kind of change; `rejected`: number of its rows."""
 
     run: int
     feed: str
     outcome: str
     started: str
-    # None for a run that is running or was interrupted.
     finished: str | None
     counts: dict[str, dict[str, int]]
     rejected: int
@@ -85,21 +85,20 @@ class ReadFile:
 
 @dataclass(frozen=True)
 class RunDetails(Run):
-    """A run with all that is stored about it, but its rejected rows. `seconds`: by step, in the order of the steps."""
+    """A run with all that is stored about it, but its rejected rows. `source`: the path of the export, or what was
+    given in its place; `actor`, `written`: who loaded it, and when it was written, if it is known; `stamp`: the
+    dateLastModified of its changes, None if it changed nothing; `seconds`: by step, in the order of the steps; `files`:
+    none for a run that was refused; `causes`: most rows first; `preview`: of a held run, what would vanish by school
+    and class, and samples."""
 
     format: str
-    # The path of the export, or what was given in its place; who loaded it, and when it was written, if it is known.
     source: str
     actor: str | None
     written: str | None
-    # The dateLastModified of its changes; None if it changed nothing.
     stamp: str | None
     seconds: dict[str, float]
-    # None for runs before this was stored, and for a run that was refused.
     files: list[ReadFile]
-    # Most rows first.
     causes: list[Cause]
-    # Of a held run: what would vanish by school and class, and samples.
     preview: dict[str, Any] | None
 
 

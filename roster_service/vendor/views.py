@@ -47,12 +47,11 @@ STUDENTS_BODY = StudentsRequest()
 
 @dataclass(frozen=True)
 class VendorServices:
-    """The services that the views need."""
+    """The services that the views need. `engine`: of the serving role; `accounts`: of the role that may read accounts,
+    which the serving role may not."""
 
-    # Of the serving role.
     engine: sa.Engine
     reader: Reader
-    # Of the role that may read accounts, which the serving role may not.
     accounts: sa.Engine
     keys: KeyRing
     issuer: str

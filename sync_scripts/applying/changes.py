@@ -29,14 +29,13 @@ ROW_ID = "row_id"
 @dataclass(frozen=True)
 class Counts:
     """The effect of a run on the records of one type. The field names are the keys of the JSON output and of
-    sync_runs.counts."""
+    sync_runs.counts. `rejected`: rows of the export; all other fields count records."""
 
     added: int = 0
     changed: int = 0
     revived: int = 0
     tombstoned: int = 0
     unchanged: int = 0
-    # Rejected rows of the export; all other fields count records.
     rejected: int = 0
 
     @property

@@ -29,7 +29,12 @@ from sync_scripts.staging.retained import ACTIVE
 @dataclass(frozen=True)
 class Report:
     """The report of a run. `outcome`: `done`, `unchanged` if the roster already equalled the export, `stale` if that is
-    so for days, or `held`; the counts of a held run are those that it would have made."""
+    so for days, or `held`; the counts of a held run are those that it would have made; `stamp`, `revision`: the
+    dateLastModified of every change of the run, and the roster's new revision, None if nothing changed; `findings`: the
+    reasons of rejected rows, the run has loaded the others; `purged`: by type, the records that it deleted for good;
+    `message`: why it is held, or stale; `preview`: what would vanish, and samples, of a held run and of a dry run;
+    `run`: its number in sync_runs, None for a dry run, which has no row there; `written_at`: when the export was
+    written, None if nothing says it."""
 
     feed: str
     format: str
@@ -37,23 +42,16 @@ class Report:
     outcome: str
     counts: Mapping[str, Counts]
     seconds: Mapping[str, float]
-    # The dateLastModified of every change of the run, and the roster's new revision; None if nothing changed.
     stamp: datetime | None = None
     revision: int | None = None
-    # The reasons of rejected rows; the run has loaded the other rows.
     findings: Findings = NO_FINDINGS
-    # By type, the records that the run deleted for good.
     purged: Mapping[str, int] = dataclasses.field(default_factory=dict)
     files: tuple[ReadFile, ...] = ()
-    # Why the run is held, or stale.
     message: str | None = None
     notices: tuple[str, ...] = ()
-    # What would vanish, and samples, of a held run and of a dry run; None for other runs.
     preview: RunPreview | None = None
     dry_run: bool = False
-    # The number of the run in sync_runs; None for a dry run, which has no row there.
     run: int | None = None
-    # When the export was written; None if nothing says it.
     written_at: datetime | None = None
 
     @property

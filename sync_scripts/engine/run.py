@@ -50,32 +50,28 @@ def _notify_nobody(_event: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a run."""
+    """The options of a run. `dry_run`: report the changes without applying them; `allow_mass_delete`: never hold the
+    run; `changes`: where a dry run writes the changes that it would make, with the values before and after; `strict`:
+    refuse the export for any tolerated deviation; `approval`: of the held run whose export this is; `undoes`: the run
+    that this one takes back: it is not held, and loads no other export than the one before that run; `keeps_copy`: keep
+    a copy of the export in the data folder, for an undo; `wait`: for another run of the feed, instead of raising
+    LockedError; `actor`: who loads the export, None for the system user of this process; `source`: what the run calls
+    its export, if the path is that of a copy, else None; `require_complete`: raises IncompleteExportError for an export
+    that is not complete, which ends the run, None if the caller has looked; `notify`: called with the progress of each
+    step."""
 
     settings: Settings = dataclasses.field(default_factory=Settings)
-    # Report the changes without applying them.
     dry_run: bool = False
-    # Never hold the run.
     allow_mass_delete: bool = False
-    # Where a dry run writes the changes that it would make, with the values before and after.
     changes: TextIO | None = None
-    # Refuse the export for any tolerated deviation.
     strict: bool = False
-    # The approval of the held run whose export this is.
     approval: Approval | None = None
-    # The run that this one takes back: it is not held, and loads no other export than the one before that run.
     undoes: int | None = None
-    # Keep a copy of the export in the data folder, for an undo.
     keeps_copy: bool = False
-    # Wait for another run of the feed, instead of raising LockedError.
     wait: bool = False
-    # Who loads the export; None: the system user of this process.
     actor: Actor | None = None
-    # What the run calls its export, if the path is that of a copy; None: the path.
     source: str | None = None
-    # Raises IncompleteExportError for an export that is not complete, which ends the run; None: the caller has looked.
     require_complete: Callable[[Path], None] | None = None
-    # The engine calls it with the progress of each step.
     notify: Observer = _notify_nobody
 
     @property

@@ -41,12 +41,12 @@ GONE = ("tobedeleted", "inactive")
 @dataclass(frozen=True)
 class CellReference:
     """The reference of a cell that names rows of `file` by their id. `types`: the allowed values of their `type`
-    (empty: any). `tree`: the references from row to row must not form a circle."""
+    (empty: any); `tree`: the references from row to row must not form a circle; `written_as`: the name of the file in
+    the export, where it differs from `file`."""
 
     file: str
     types: tuple[str, ...] = ()
     tree: bool = False
-    # The name of the file in the export, where it differs from `file`.
     written_as: str | None = None
 
     @property
@@ -56,16 +56,16 @@ class CellReference:
 
 @dataclass(frozen=True)
 class Cell:
-    """A column of a CSV file: its header, its kind, and the roster column that it fills (None: none directly)."""
+    """A column of a CSV file: its header, its kind, and the roster column that it fills (None: none directly). `many`:
+    whether the cell is a list of ids, whose items the checks look at one by one; `items`: the column of a parts table
+    that stores the items of a list."""
 
     header: str
     kind: CellKind
     column: sa.Column[Any] | None = None
     required: bool = False
     refers: CellReference | None = None
-    # Whether the cell is a list of ids; the checks look at its items one by one.
     many: bool = False
-    # The column of a parts table that stores the items of a list.
     items: sa.Column[Any] | None = None
 
     @property
@@ -91,13 +91,13 @@ class FileSubject:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A file of an export: its columns in their order, and the roster table that stores its rows as records.
-
-    Every export must have a `required` file, with at least one row. Where an optional file is absent, the sync retains
-    its records as they are. The headers of an exporter's own columns begin
-    with `own_prefix`; these columns become metadata. `key` is the header of the ids of the rows. Where the ids are not
-    `unique`, several rows may describe the same record, and each of them adds something. The table `kept_in` stores
-    the rows of a file whose rows are parts of records, each with its id."""
+    """A file of an export: its columns in their order, and the roster table that stores its rows as records. Every
+    export must have a `required` file, with at least one row. Where an optional file is absent, the sync retains its
+    records as they are. The headers of an exporter's own columns begin with `own_prefix`; these columns become
+    metadata. `key` is the header of the ids of the rows. Where the ids are not `unique`, several rows may describe the
+    same record, and each of them adds something. The table `kept_in` stores the rows of a file whose rows are parts of
+    records, each with its id. `written_as`: the name in the export, where it differs from the name among the staged
+    files; `subject`: for a file without a `table`, which the sync converts into other files."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -107,9 +107,7 @@ class CsvFile:
     key: str = KEY
     unique: bool = True
     kept_in: sa.Table | None = None
-    # The name in the export, where it differs from the name among the staged files.
     written_as: str | None = None
-    # For a file without a `table`, which the sync converts into other files.
     subject: FileSubject | None = None
 
     @property
@@ -182,12 +180,12 @@ def declare_source(
 @dataclass(frozen=True)
 class StagedFile:
     """A file of an export in the database: a temporary table of texts with one column per CSV column, where an empty
-    cell is NULL, and with the number and the hash of each line. Lines that the last export also had may be left out."""
+    cell is NULL, and with the number and the hash of each line. Lines that the last export also had may be left out.
+    `has_faults`: whether any row has a fault."""
 
     file: CsvFile
     table: sa.FromClause
     metadata_keys: tuple[str, ...]
-    # Whether any row has a fault.
     has_faults: bool = False
 
     @property

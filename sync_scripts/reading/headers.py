@@ -51,8 +51,9 @@ class Header:
 
 @dataclass(frozen=True)
 class _Column:
+    """`meant`: the declared header that this one means; the same text where no declared header matches."""
+
     written: str
-    # The declared header that this one means; the same text where no declared header matches.
     meant: str
     deviation: Deviation | None = None
 

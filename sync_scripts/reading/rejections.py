@@ -26,21 +26,20 @@ VALUE_LENGTH = 80
 @dataclass(frozen=True)
 class Rejection:
     """One reason and its place. `line`: from 1, which is the header; `column`: the header, or the number of the column
-    where the file declares no such header; None: the reason has no such place. `reason` never quotes a value."""
+    where the file declares no such header; None: the reason has no such place. `reason` never quotes a value. `value`:
+    the text at this place, where the sync may store it; `sourced_id`: the id in the row, None for a reason that
+    concerns no row; `cause`: the number of the cause among the causes of the findings, from 0, None for a reason that
+    is in no group; `is_consequence`: whether the row is rejected only because it refers to a rejected row; `records`:
+    that the row names, its own first."""
 
     file: str
     reason: str
     line: int | None = None
     column: str | None = None
-    # The text at this place, where the sync may store it.
     value: str | None = None
-    # The id in the row; None for a reason that concerns no row.
     sourced_id: str | None = None
-    # The number of the cause among the causes of the findings, from 0; None for a reason that is in no group.
     cause: int | None = None
-    # Whether the row is rejected only because it refers to a rejected row.
     is_consequence: bool = False
-    # The records that the row names, its own first.
     records: tuple[NamedRecord, ...] = ()
 
     def to_json(self) -> dict[str, object]:
@@ -71,11 +70,11 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Cause:
-    """The rows of a file that are rejected for the same reason in the same column: a root cause. `line`: the first of
-    their lines; `consequences`: the number of rows that are rejected because they refer to these."""
+    """The rows of a file that are rejected for the same reason in the same column: a root cause. `column`: None for
+    converted rows; `line`: the first of their lines; `consequences`: the number of rows that are rejected because they
+    refer to these."""
 
     file: str
-    # None for converted rows.
     column: str | None
     reason: str
     rows: int
@@ -98,11 +97,12 @@ class Cause:
 
 @dataclass(frozen=True)
 class Findings:
-    """The rejections of one or more checks: the count of all, and the first `KEPT` of them. Findings can be added."""
+    """The rejections of one or more checks: the count of all, and the `first` `KEPT` of them. `causes`: the groups of
+    the root causes, most rows first as they are printed; `Rejection.cause` is an index of them. Findings can be
+    added."""
 
     total: int = 0
     first: tuple[Rejection, ...] = ()
-    # The groups of the root causes, most rows first as they are printed; `Rejection.cause` is an index of them.
     causes: tuple[Cause, ...] = ()
 
     @classmethod

@@ -38,20 +38,20 @@ def is_active(stored: sa.FromClause, feed_id: int) -> sa.ColumnElement[bool]:
 
 @dataclass(frozen=True)
 class Retention:
-    """The facts that decide which records of the feed a run retains: the staged files, the names of the deltas among
-    them, the quarantines by the name of their file, and the records whose lines are gone."""
+    """The facts that decide which records of the feed a run retains. `feed_name`: part of the ids of records that the
+    rows of files with a `subject` describe; `staged`: the staged files, and `deltas`: the names of the deltas among
+    them; `rejected`: the quarantines by the name of their file; `absent`: the records whose lines are gone; `made`: the
+    names of staged files that the export lacks, whose rows the run has made, and of which it retains all other records;
+    `orphans`: by roster table, a temporary table of the ids of records that would be retained, but need a record that
+    is gone after the run (see `checking/references.py`)."""
 
     feed_id: int
-    # Part of the ids of records that the rows of files with a `subject` describe.
     feed_name: str
     staged: Staged
     deltas: frozenset[str] = frozenset()
     rejected: Mapping[str, StagedFile] = field(default_factory=dict)
     absent: Absent = field(default_factory=dict)
-    # The names of staged files that the export lacks: the run has made their rows, and retains all other records.
     made: frozenset[str] = frozenset()
-    # By roster table: a temporary table of the ids of records that would be retained, but need a record that is gone
-    # after the run (see `checking/orphans.py`).
     orphans: Mapping[sa.Table, sa.Table] = field(default_factory=dict)
 
     def is_retained(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool] | None:

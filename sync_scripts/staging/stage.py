@@ -43,14 +43,14 @@ class DamagedFileError(Exception):
 
 @dataclass(frozen=True)
 class Stage:
-    """The staged files, by name, and the notices about tolerated deviations."""
+    """The staged files, by name, and the notices about tolerated deviations. `digests`, `rows`: of each file of the
+    export, by its name; `gone`: for each file that is staged with only its new lines, by its table, the hashes of the
+    lines that are gone."""
 
     files: Staged
     notices: tuple[Notice, ...]
-    # The digest of each file of the export, and the number of its rows, by its name.
     digests: Mapping[str, bytes]
     rows: Mapping[str, int]
-    # For each file that is staged with only its new lines, by its table: the hashes of the lines that are gone.
     gone: Mapping[sa.Table, Collection[int]]
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class SchoolSubject:
     """A subject. Its title and a grade make the title of a course; `code` is its SCED code. `itinerant`: one teacher
-    gives it at two neighbouring schools."""
+    gives it at two neighbouring schools; `class_type`: of its classes, a homeroom has its own."""
 
     title: str
     code: str
     itinerant: bool = False
-    # The classType of its classes; a homeroom has its own.
     class_type: str = "scheduled"
 
 

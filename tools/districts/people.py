@@ -39,7 +39,8 @@ GUARDIAN_ROLES = ("parent", "parent", "parent", "guardian", "relative")
 
 @dataclass(frozen=True)
 class Person:
-    """A user of the export. `orgs` and `agents` are ids; the role is the same at every org."""
+    """A user of the export. `orgs` and `agents` are ids; the role is the same at every org. `label`: a
+    letter and a number, which make user names and e-mail addresses unique."""
 
     id: str
     role_1_1: str
@@ -47,7 +48,6 @@ class Person:
     orgs: tuple[str, ...]
     given: str
     family: str
-    # A letter and a number, which make user names and e-mail addresses unique.
     label: str
     dice: Dice
     agents: tuple[str, ...] = ()

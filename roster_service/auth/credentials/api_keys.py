@@ -41,11 +41,10 @@ class Allowance:
 
 @dataclass(frozen=True)
 class KeyHolder:
-    """The vendor that holds an API key, and its grants, as this request has read them from the database.
-
-    `districts`: granted as a whole; `schools`: granted singly; both are sourcedIds. `flags`: permission flags.
-    `withheld`: from the vendor. `has_rules`: whether one of its grants has rules. `state`: of the roster.
-    """
+    """The vendor that holds an API key, and its grants, as this request has read them from the database. `districts`:
+    granted as a whole; `schools`: granted singly; both are sourcedIds; `flags`: permission flags; `withheld`: from the
+    vendor; `has_rules`: whether one of its grants has rules; `live_keys`: the ids of the signing keys that are valid
+    now; `state`: of the roster."""
 
     key_hash: bytes
     vendor_id: int
@@ -58,7 +57,6 @@ class KeyHolder:
     withheld: frozenset[WithheldField]
     has_rules: bool
     allowance: Allowance
-    # The ids of the signing keys that are valid now.
     live_keys: frozenset[str]
     state: RosterState
 

@@ -51,22 +51,20 @@ PERMISSION_TOKEN_SECONDS = 86_400
 @dataclass(frozen=True)
 class AccessToken:
     """The claims of an access token whose signature, times, issuer and audience were verified; or what a token of the
-    client would say, for a signed request."""
+    client would say, for a signed request. `visibility_key`: the vendor's random key for this version of its grants,
+    which row-level security compares; `withheld`: a change of these, too, gives the grants another version;
+    `has_rules`: whether one of the grants has rules; `key_id`: of the key that signed the token, None for a client that
+    was admitted by a signed request; `expires_at`: seconds since 1970."""
 
     client_id: str
     vendor_id: int
     grant_version: int
     client_version: int
-    # The vendor's random key for this version of its grants; row-level security compares it.
     visibility_key: str
-    # A change of these, too, gives the grants another version.
     withheld: frozenset[WithheldField]
-    # Whether one of the grants has rules.
     has_rules: bool
     scopes: tuple[Scope, ...]
-    # The id of the key that signed the token; None for a client that was admitted without one: by a signed request.
     key_id: str | None
-    # Seconds since 1970.
     expires_at: float
 
     @property
