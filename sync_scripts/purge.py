@@ -76,7 +76,7 @@ def purge(engine: sa.Engine, retention_days: int, *, wait: bool = False) -> dict
 
 def _forget_returned(engine: sa.Engine, cutoff: datetime) -> None:
     """Deletes the rows of people who came back to a vendor before `cutoff`. No departure is left of the time for which
-    they were kept; and without the stamp of the return, only a copy of after it can be kept by deltas."""
+    they were kept; and without the stamp of the return, only a copy made after it can be kept by deltas."""
     with engine.begin() as connection:
         ended = sa.delete(kept_people).where(kept_people.c.until < cutoff).returning(kept_people.c.vendor_id)
         found = set(connection.scalars(ended))

@@ -99,7 +99,7 @@ def audit(
     the parts of people that its scopes or flags open. Fields that were withheld from the vendor then were in no
     response, even if a part names them: `roster changes` has the lists, and `roster vendor show` those of now.
 
-    A row is here about a second after its response. Rows of before yesterday are of a day (`by`): so many responses
+    A row is here about a second after its response. Rows from before yesterday are of a day (`by`): so many responses
     (`answers`) have the rest of the row in common, and at least one had the person. Their individual instants and
     request ids are gone.
     """
@@ -139,7 +139,7 @@ def _find_vendor_id(connection: sa.Connection, email: str | None) -> int | None:
 def _warn(left_out: Unsearchable) -> None:
     """Says on the standard error which rows a search for a person leaves out."""
     reasons = {
-        "are of before the access log knew people": left_out.older,
+        "are older than the log of people": left_out.older,
         "were made with another ROSTER_SECRET_KEY; search them with that one": left_out.other_key,
     }
     for reason, count in reasons.items():

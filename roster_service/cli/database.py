@@ -51,7 +51,7 @@ def db_upgrade(as_json: bool) -> None:
     show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
 
 
-AFTER_RESTORE = """the roster is at revision {revision}; entity tags, revisions and deltas of before no longer count
+AFTER_RESTORE = """the roster is at revision {revision}; earlier entity tags, revisions and deltas no longer count
 Do again what was done after the backup was made:
 - grants, flags, clients, API keys and passwords, above all those that were revoked or rotated (`roster vendor list`)
 - `roster person erase` and `roster person hide`, which a backup from before undoes

@@ -242,7 +242,7 @@ def ensure_roles(connection: sa.Connection, password: str | None) -> None:
 
 
 def _choose_base(connection: sa.Connection, before: str | None, database: str, password: str | None) -> str:
-    """Returns the base of the names of this database's roles: that of before, else one of its name. But roles that
+    """Returns the base of the names of this database's roles: the earlier one, else one of its name. But roles that
     another database uses with another password are left alone, as those of production by a copy of it."""
     others = (make_role_base(f"{database}_{number}") for number in itertools.count(2))
     bases = itertools.chain([] if before is None else [before], [make_role_base(database)], others)

@@ -166,7 +166,7 @@ def list_latest_runs(
 
 def list_day_outcomes(connection: sa.Connection, first: date, zone: tzinfo | None) -> Mapping[str, Mapping[date, str]]:
     """Returns the outcome of the latest run of each day in a time zone from `first` on, by the name of the feed. A run
-    of before `first` is left out, and so is a day without a run. `zone`: as for `describe_instant`."""
+    before `first` is left out, and so is a day without a run. `zone`: as for `describe_instant`."""
     runs = sa.select(sync_runs.c.id, sync_runs.c.outcome, sync_runs.c.started_at, feeds.c.name)
     runs = runs.join(feeds, feeds.c.id == sync_runs.c.feed_id).where(sync_runs.c.started_at >= begin_day(first, zone))
     interrupted = find_interrupted(connection)

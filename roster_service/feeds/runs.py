@@ -145,7 +145,7 @@ def _prepare_approval(connection: sa.Connection, actor: Actor, run: int, *, has_
     if not has_named and OTHER_IDS in (held.message or "") and (count := _count_named(connection)):
         people = "1 person is" if count == 1 else f"{count:,} people are"
         raise CommandError(
-            f"{people} erased, hidden or kept from a vendor by the id of before, and would come back under another "
+            f"{people} erased, hidden or kept from a vendor by the earlier id, and would come back under another "
             f"one; name the new ids with `roster sync approve {run} --excluded REFERENCE=NEWID`, or say `--others-gone`"
         )
     options = ("--feed", held.name, "--approves", str(run), "--actor", actor.to_text(), "--source", held.source)

@@ -334,7 +334,7 @@ def note_candidates(connection: sa.Connection, changed: Mapping[sa.Table, Select
     it has noted them: where no grant has rules, it does nothing.
 
     Call it before the change, with all that it changes, and after it, with what it has stamped: what hangs on a record
-    hangs on it by the references of before or of after, and a rule may ask those, as `agents.sourcedId` does."""
+    hangs on it by its earlier or its new references, and a rule may ask those, as `agents.sourcedId` does."""
     if not connection.scalar(sa.select(sa.exists().where(vendor_grants.c.staff.is_not(None)))):
         return False
     if connection.scalar(sa.select(sa.func.to_regclass(f"pg_temp.{CANDIDATES.name}"))) is None:

@@ -37,7 +37,7 @@ MIGRATION_LOCK = 0x526F7374
 # This version can serve the tables of a newer version if they are of this generation. If an older version cannot serve
 # the tables of a migration, the migration adds one to `roster_state.generation`, and its version adds one here.
 GENERATION = 1
-# The revisions of databases that were made by checkouts of before the first release. They cannot be upgraded.
+# The revisions of databases that were made by checkouts before the first release. They cannot be upgraded.
 UNRELEASED = re.compile(r"[0-9]{4}|2026_11_\w+")
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 1
@@ -65,7 +65,7 @@ def read_revisions(connection: sa.Connection) -> tuple[str | None, str]:
     current = MigrationContext.configure(connection).get_current_revision()
     if current is not None and UNRELEASED.fullmatch(current):
         raise SchemaError(
-            f"the database is at revision {current}, of before the first release, which cannot be upgraded; "
+            f"the database is at revision {current}, from before the first release, which cannot be upgraded; "
             "keep its accounts with `roster db export-accounts` of the version that made it, and load the exports into "
             "a new database, or with a new ROSTER_HOME"
         )

@@ -386,7 +386,7 @@ def find_visible_rows(table: sa.Table, rights: ContentRights) -> sa.ColumnElemen
 
 def departure_is_shown(departure: sa.FromClause) -> sa.ColumnElement[bool]:
     """Returns the condition that a departure is later than the floors of the vendor and of the client, of a feed that
-    the vendor sees. A departure of before would name a record that the caller never saw."""
+    the vendor sees. An earlier departure would name a record that the caller never saw."""
     seen = visible_feeds.alias()
     own = read_client_instant("floor")
     return has_row(

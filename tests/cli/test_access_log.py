@@ -207,7 +207,7 @@ def test_a_table_for_people_and_refusals(roster: Roster, command: str) -> None:
 @pytest.mark.parametrize(
     ("people", "said"),
     [
-        pytest.param(None, "3 are of before the access log knew people", id="older"),
+        pytest.param(None, "3 are older than the log of people", id="older"),
         pytest.param(
             PersonHasher("another").hash_people(["someone"]),
             "3 were made with another ROSTER_SECRET_KEY",

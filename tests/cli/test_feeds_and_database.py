@@ -143,8 +143,8 @@ def test_upgrading_twice_changes_nothing(answer: Answer) -> None:
 
 
 UNRELEASED = (
-    "of before the first release, which cannot be upgraded; keep its accounts with `roster db export-accounts` of the "
-    "version that made it, and load the exports into a new database, or with a new ROSTER_HOME"
+    "from before the first release, which cannot be upgraded; keep its accounts with `roster db export-accounts` of "
+    "the version that made it, and load the exports into a new database, or with a new ROSTER_HOME"
 )
 OF_OTHER_VERSIONS = {
     "0020": UNRELEASED,

@@ -262,7 +262,7 @@ def was_disclosed(connection: sa.Connection, id_hash: bytes) -> bool:
 
 _CONDITIONS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     "vendor_id": lambda value: disclosures.c.vendor_id == value,
-    # The row of a day has the responses of before the instant, too.
+    # The row of a day has the responses before the instant, too.
     "since": lambda value: disclosures.c.last_at >= value,
     "caller": lambda value: disclosures.c.caller == value,
     "address": lambda value: disclosures.c.address == value,

@@ -37,7 +37,7 @@ vendors = sa.Table(
     # The words of the fields that the service withholds from the vendor (roster_service/roster/withheld.py); NULL: the
     # default.
     sa.Column("withheld", CTexts),
-    # The instant of the last change of what the vendor may see. A copy of before cannot be kept by deltas.
+    # The instant of the last change of what the vendor may see. An earlier copy cannot be kept by deltas.
     sa.Column("floor", Stamp, nullable=False, server_default=sa.text("'epoch'")),
     # Whether a grant has rules, or a person is or was kept from it: then statements ask for both.
     # `refresh_visible_orgs` sets it.
