@@ -121,7 +121,7 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
             outcomes = connection.scalars(sa.text(OUTCOMES), {"feed": row.name, "zone": zone}).all()
             assert [outcome or "-" for outcome in of_feed.days] == outcomes
     needing = {row.run for row in rows if needs(row, most) and is_about_its_run(row, most)}
-    runs = connection.execute(sa.text("SELECT id, outcome FROM sync_runs ORDER BY id DESC LIMIT 60")).all()
+    runs = connection.execute(sa.text("SELECT id, outcome FROM sync_runs ORDER BY id DESC LIMIT 20")).all()
     for run, outcome in runs:
         urgency = read_run(make_visit(connection, console, zone, run=run)).urgency
         assert (urgency == Urgency.NEEDS) == (run in needing), (run, outcome, urgency)
