@@ -160,7 +160,7 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     assert cause in page
     assert "Today (UTC): 2 refused; 2 refused in 30 days." in page
     assert words in page
-    refused = "With wrong secrets and unknown callers, 3 requests were refused."
+    refused = "3 requests were refused in all, those with wrong secrets and of unknown callers among them."
     first = owner.get("").text
     assert f"No vendor has sent a request with a valid token or key today (UTC). {refused}" in first
     usage = owner.get("/disclosures/usage").text

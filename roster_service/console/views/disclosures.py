@@ -10,7 +10,8 @@ from datetime import UTC, date, datetime, timedelta
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import list_named_districts
 from roster_service.accounts.parts import PARTS, list_received, list_shown_parts
-from roster_service.accounts.vendors import list_vendors, read_vendor_names
+from roster_service.accounts.vendor_rights import read_withheld_default
+from roster_service.accounts.vendors import Vendor, list_vendors, read_vendor_names
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import (
     AccessLogFilter,
@@ -125,6 +126,7 @@ def read_privacy(visit: Visit) -> Privacy:
     missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
     connection, since = visit.connection, datetime.now(UTC) - timedelta(days=PRIVACY_DAYS)
     received, listed = list_received(connection), list_vendors(connection)
+    default = read_withheld_default(connection)
     counts = Counter(exclusion.kind for exclusion in list_exclusions(connection))
     may_know = visit.may(Verb.PERSON_HIDE)
     return Privacy(
@@ -136,7 +138,7 @@ def read_privacy(visit: Visit) -> Privacy:
                 vendor.name,
                 vendor.id,
                 vendor.withheld,
-                "default of the service" if vendor.own_withheld is None else "list of the vendor",
+                _name_list(vendor, default),
                 "birthDate" in received[vendor.email],
                 received[vendor.email].get("birthDate", ()),
             )
@@ -146,6 +148,14 @@ def read_privacy(visit: Visit) -> Privacy:
         hidden=counts[ExclusionKind.HIDDEN] if may_know else None,
         missing=missing,
     )
+
+
+def _name_list(vendor: Vendor, default: Sequence[str]) -> str:
+    """What says the withheld fields of a vendor: a list, and the flag whose lack withholds more."""
+    own = vendor.own_withheld
+    name = "default of the service" if own is None else "list of the vendor"
+    more = sorted(set(vendor.withheld) - set(default if own is None else own))
+    return f"{name}; {' and '.join(more)} because it may not request “contacts”" if more else name
 
 
 def read_disclosures(visit: Visit) -> Disclosures:
