@@ -26,14 +26,16 @@ from roster_service.schemas.versions import VERSIONS
 @dataclass(frozen=True)
 class CredentialsPage:
     """The credentials of a vendor. `credentials`: by client id; `links`: by client id, the links with which it makes
-    its secrets; `keys`: the API keys that have not ended; `used`: the last request with any of them, None if there was
-    none; `lasting`: how many secrets and keys, of those that were made, never expire; `refused`: requests of the last
-    `refused_days`, by cause; `scopes`, `presets`: the words for each."""
+    its secrets; `unmade`: the clients whose secret nobody has made; `keys`: the API keys that have not ended; `used`:
+    the last request with any of them, None if there was none; `lasting`: how many secrets and keys, of those that were
+    made, never expire; `refused`: requests of the last `refused_days`, by cause; `scopes`, `presets`: the words for
+    each."""
 
     head: VendorHead
     clients: Sequence[Client]
     credentials: Mapping[str, ListedCredential]
     links: Mapping[str, SecretLink]
+    unmade: Sequence[str]
     keys: Sequence[ListedCredential]
     used: str | None
     lasting: int
@@ -52,18 +54,16 @@ def read_credentials(visit: Visit) -> CredentialsPage:
     ids = {item.client_id for item in own}
     listed = [item for item in list_credentials(connection) if item.vendor == vendor.email]
     links = {link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)}
-    unmade = {item.name for item in listed if item.name in links and not (links[item.name].used_at or item.used_at)}
+    unmade = [item.name for item in listed if item.name in links and not (links[item.name].used_at or item.used_at)]
+    valid = [item for item in listed if not item.has_ended(datetime.now(UTC))]
     return CredentialsPage(
         head=head,
         clients=own,
         credentials={item.name: item for item in listed if item.name in ids},
         links=links,
-        keys=[item for item in listed if item.name not in ids and not item.has_ended(datetime.now(UTC))],
-        lasting=sum(
-            item.expires_at is None and item.name not in unmade
-            for item in listed
-            if not item.has_ended(datetime.now(UTC))
-        ),
+        unmade=unmade,
+        keys=[item for item in valid if item.name not in ids],
+        lasting=sum(item.expires_at is None and item.name not in unmade for item in valid),
         used=max((item.used_at for item in listed if item.used_at), default=None),
         refused=read_own_refused(visit, vendor),
         refused_days=REFUSED_DAYS,

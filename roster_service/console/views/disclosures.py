@@ -11,7 +11,7 @@ from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import list_named_districts
 from roster_service.accounts.parts import PARTS, list_received, list_shown_parts
 from roster_service.accounts.vendor_rights import read_withheld_default
-from roster_service.accounts.vendors import Vendor, list_vendors, read_vendor_names
+from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import (
     AccessLogFilter,
@@ -46,15 +46,14 @@ PRIVACY_DAYS = 30
 
 @dataclass(frozen=True)
 class Disclosures:
-    """The access log, newest row first. `seeing`: how many vendors were shown records of people in the last
-    `days` days; `vendors`: the names by e-mail, `clients`: by client id,
-    `districts`: the words by id, to choose from; `parts`: by request id, the words of the parts of
-    people that the answer could have; `names`: of the districts in the roster, by id; `person`: whose records the
-    answers had; `found`: the people to choose one of; `problem`: why nobody was found; `unsearchable`: with a person,
-    the rows that do not tell whether they have the person; `missing`: why rows of ended workers may be missing, None if
-    none are."""
+    """The access log, newest row first. `seeing`: how many vendors were shown records of people in the last `days`
+    days, None for a search; `vendors`: the names by e-mail, `clients`: by client id, `districts`: the words by id, to
+    choose from; `parts`: by request id, the words of the parts of people that the answer could have; `names`: of the
+    districts in the roster, by id; `person`: whose records the answers had; `found`: the people to choose one of;
+    `problem`: why nobody was found; `unsearchable`: with a person, the rows that do not tell whether they have the
+    person; `missing`: why rows of ended workers may be missing, None if none are."""
 
-    seeing: int
+    seeing: int | None
     days: int
     vendors: Mapping[str, str]
     clients: Mapping[str, str]
@@ -132,7 +131,7 @@ def read_privacy(visit: Visit) -> Privacy:
     return Privacy(
         days=PRIVACY_DAYS,
         shown=list_shown(connection, AccessLogFilter(since=since)),
-        names=read_vendor_names(connection),
+        names={vendor.email: vendor.name for vendor in listed},
         kept=[
             KeptFields(
                 vendor.name,
@@ -162,7 +161,8 @@ def read_disclosures(visit: Visit) -> Disclosures:
     """Reads the page of the access log that the query string wants."""
     missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
     connection = visit.connection
-    known = {vendor.email: vendor.id for vendor in list_vendors(connection)}
+    listed = list_vendors(connection)
+    known = {vendor.email: vendor.id for vendor in listed}
     vendor, person = visit.get("vendor"), visit.get("person")
     secret_key = visit.settings.read_secret_key()
     hasher = PersonHasher(secret_key)
@@ -185,11 +185,11 @@ def read_disclosures(visit: Visit) -> Disclosures:
         person=None if one is None else hasher.hash_id(one.sourcedId),
     )
     rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
-    since = datetime.now(UTC) - timedelta(days=PRIVACY_DAYS)
+    recent = AccessLogFilter(since=datetime.now(UTC) - timedelta(days=PRIVACY_DAYS))
     return Disclosures(
-        seeing=len({shown.vendor for shown in list_shown(connection, AccessLogFilter(since=since))}),
+        seeing=None if visit.query else len({shown.vendor for shown in list_shown(connection, recent)}),
         days=PRIVACY_DAYS,
-        vendors=read_vendor_names(connection),
+        vendors={vendor.email: vendor.name for vendor in listed},
         clients={client.client_id: client.name for client in list_clients(connection)},
         districts={district.sourcedId: district.words for district in list_named_districts(connection)},
         rows=make_paged(visit, rows),

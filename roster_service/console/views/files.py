@@ -113,7 +113,7 @@ def send_of_vendor(sent: Submission) -> Outcome:
     with sent.tools.owner.connect() as connection:
         _require_own(connection, name, vendor)
     _start(sent, name)
-    return Moved(f"/vendors/{vendor.id}/files", f"The file of {name} is made and sent now.")
+    return Moved(f"/vendors/{vendor.id}/files", f"The file of {name} is made now, and sent unless it must wait.")
 
 
 def _stop(sent: Submission, *, stopped: bool) -> Outcome:
