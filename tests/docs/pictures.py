@@ -1,7 +1,7 @@
 """`python -m tests.docs.pictures`: the pictures of the console in `docs/pictures`, taken anew with Chromium.
 
 They show eight districts, six of which have loaded: one is the made-up district of the demo, whose last export has lost
-a third of its people, and is held. OPENAPI_TOOLS is the virtual environment with the driver of the browser.
+three of ten people, and is held. OPENAPI_TOOLS is the virtual environment with the driver of the browser.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 def load(environment: Mapping[str, str], export: Path) -> int:
     """Loads an export of the demo's district; returns the number of the run."""
     command = (sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "northfield", str(export), "--json")
-    done = subprocess.run(command, env=dict(environment), cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=dict(environment), cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     return int(json.loads(done.stdout.splitlines()[-1])["run"])
 
 

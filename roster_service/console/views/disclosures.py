@@ -71,7 +71,8 @@ class Disclosures:
 @dataclass(frozen=True)
 class KeptFields:
     """What is withheld from a vendor. `fields`: the words of the fields, with those that follow from a flag that is not
-    set; `by`: whose list it is; `gets_birth_dates`: whether it gets birth dates, and `from_clients`: by what."""
+    set; `by`: what withholds them, in words; `gets_birth_dates`: whether it gets birth dates, and `from_clients`: by
+    what."""
 
     vendor: str
     id: int
@@ -121,16 +122,16 @@ class Usage:
 
 
 def read_privacy(visit: Visit) -> Privacy:
-    """Reads the overview of the last `PRIVACY_DAYS` days."""
+    """Reads the overview of the last `PRIVACY_DAYS` days, or of those that the access log is kept."""
     missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
-    connection, since = visit.connection, datetime.now(UTC) - timedelta(days=PRIVACY_DAYS)
+    connection, days = visit.connection, _count_days(visit)
     received, listed = list_received(connection), list_vendors(connection)
     default = read_withheld_default(connection)
     counts = Counter(exclusion.kind for exclusion in list_exclusions(connection))
     may_know = visit.may(Verb.PERSON_HIDE)
     return Privacy(
-        days=PRIVACY_DAYS,
-        shown=list_shown(connection, AccessLogFilter(since=since)),
+        days=days,
+        shown=list_shown(connection, _select_recent(days)),
         names={vendor.email: vendor.name for vendor in listed},
         kept=[
             KeptFields(
@@ -147,6 +148,15 @@ def read_privacy(visit: Visit) -> Privacy:
         hidden=counts[ExclusionKind.HIDDEN] if may_know else None,
         missing=missing,
     )
+
+
+def _count_days(visit: Visit) -> int:
+    """The days that a sentence on the access log may speak of."""
+    return min(PRIVACY_DAYS, visit.settings.audit_days)
+
+
+def _select_recent(days: int) -> AccessLogFilter:
+    return AccessLogFilter(since=datetime.now(UTC) - timedelta(days=days))
 
 
 def _name_list(vendor: Vendor, default: Sequence[str]) -> str:
@@ -185,10 +195,10 @@ def read_disclosures(visit: Visit) -> Disclosures:
         person=None if one is None else hasher.hash_id(one.sourcedId),
     )
     rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
-    recent = AccessLogFilter(since=datetime.now(UTC) - timedelta(days=PRIVACY_DAYS))
+    days = _count_days(visit)
     return Disclosures(
-        seeing=None if visit.query else len({shown.vendor for shown in list_shown(connection, recent)}),
-        days=PRIVACY_DAYS,
+        seeing=None if visit.query else len({shown.vendor for shown in list_shown(connection, _select_recent(days))}),
+        days=days,
         vendors={vendor.email: vendor.name for vendor in listed},
         clients={client.client_id: client.name for client in list_clients(connection)},
         districts={district.sourcedId: district.words for district in list_named_districts(connection)},
