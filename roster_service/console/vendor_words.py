@@ -74,7 +74,7 @@ def describe_files(deliveries: Iterable[Delivery]) -> str:
     states = Counter(delivery.state for delivery in deliveries if delivery.needs)
     said = (
         (states[WAITING], "waits for approval", "wait for approval"),
-        (states[FAILED], "was not sent", "were not sent"),
+        (states[FAILED], "could not be sent", "could not be sent"),
     )
     return " ".join(
         f"{to_counted(number, 'file')} {one if number == 1 else many}." for number, one, many in said if number

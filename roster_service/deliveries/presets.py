@@ -35,7 +35,7 @@ PRESETS: Mapping[str, Preset] = {
     "oneroster-1.1": Preset("OneRoster CSV 1.1", V1P1, metadata=True),
     "oneroster-1.2": Preset("OneRoster CSV 1.2", V1P2, metadata=True),
     "apple": Preset(
-        "Apple School Manager: OneRoster 1.1, students and teachers alone",
+        "Apple School Manager: OneRoster 1.1, only students and teachers",
         V1P1,
         re.compile(r"[0-9A-Za-z-]{1,255}"),
         "letters, digits and hyphens",

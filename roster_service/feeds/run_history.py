@@ -297,6 +297,7 @@ def _sort(found: dict[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
 def _read_fields(row: sa.Row[Any], interrupted: frozenset[int]) -> dict[str, Any]:
     """The fields of `Run`. `interrupted`: the ids of the runs that are interrupted if they still seem to be running."""
     is_interrupted = row.outcome == RUNNING and row.id in interrupted
+    undoes = f"it takes run {row.undoes} back" if row.undoes else None
     return {
         "run": row.id,
         "feed": row.name,
@@ -305,6 +306,6 @@ def _read_fields(row: sa.Row[Any], interrupted: frozenset[int]) -> dict[str, Any
         "finished": row.finished_at and row.finished_at.isoformat(timespec="seconds"),
         "counts": {name: _sort(counts, COUNTS) for name, counts in _sort(row.counts, tuple(TYPES.values())).items()},
         "rejected": row.rejected,
-        "message": INTERRUPTED_WORDS if is_interrupted else row.message,
+        "message": INTERRUPTED_WORDS if is_interrupted else row.message or undoes,
         "notices": row.notices,
     }

@@ -32,13 +32,13 @@ _IS_KEPT = sa.and_(sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.kept_ex
 @dataclass(frozen=True)
 class Undo:
     """What taking a run back would do. `before`: the run whose export is loaded again; `why_not`: why it cannot be
-    done, one sentence; `readers`: the vendors that have read records since and see the feed; `left_out`: how many
-    erased and hidden people stay out."""
+    done, one sentence; `readers`: the vendors that have read records since and see the feed; `leaves_out`: whether any
+    erased or hidden people stay out, of whatever feed."""
 
     before: int | None
     why_not: str | None
     readers: Sequence[str]
-    left_out: int
+    leaves_out: bool
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def read_undo(connection: sa.Connection, run: int) -> Undo:
         None if found.before is None else found.before.id,
         found.why_not,
         connection.scalars(readers.order_by(vendors.c.name)).all() if found.run.finished_at else (),
-        connection.scalar(sa.select(sa.func.count()).select_from(exclusions)) or 0,
+        connection.scalar(sa.select(sa.exists(sa.select(exclusions)))) is True,
     )
 
 

@@ -19,7 +19,7 @@ class PermissionFlag(StrEnum):
 # What each flag adds to the student record, for people.
 FLAG_WORDS: Mapping[PermissionFlag, str] = {
     PermissionFlag.CONTACTS: "guardians, phone and sms",
-    PermissionFlag.DEMOGRAPHICS: "birth date, sex, race and ethnicity",
+    PermissionFlag.DEMOGRAPHICS: "birth date, sex, race and ethnicity, place of birth, residence status",
     PermissionFlag.ENROLLMENTS: "classes and teachers",
 }
 # The fields that the service withholds, on both interfaces, from a vendor without the flag.

@@ -116,18 +116,20 @@ def add_feeds(connection: sa.Connection, count: int, seed: int) -> None:
         add_feed(connection, f"{kind}-{number:03}", LAST[kind], before, random_.randint(300, 4000), random_)
 
 
-# The states of deliveries by name: of the latest run, its message, and whether a file was sent before.
+# The states of deliveries by name: of the latest run, its message, and whether a file was sent before. The names are as
+# districts give them; STOPPED is stopped.
+STOPPED = "Reading app"
 DELIVERIES: Mapping[str, tuple[str | None, str | None, bool]] = {
-    "new": (None, None, False),
-    "first": ("waiting", "it is the first file of this delivery", False),
-    "loss": (
+    "Library": (None, None, False),
+    "Math program": ("waiting", "it is the first file of this delivery", False),
+    "Apple School Manager": (
         "waiting",
-        "338 of 677 users would vanish, since the file of 20 Nov 2026; 12 of 40 classes would vanish",
+        "338 of 677 users would vanish, since the last file; 12 of 40 classes would vanish",
         True,
     ),
-    "sent": ("sent", None, True),
-    "failed": ("failed", "the delivery to sftp.receiver-of-files.example failed: Connection refused", True),
-    "stopped": ("sent", None, True),
+    "Transport": ("sent", None, True),
+    "Cafeteria": ("failed", "the delivery to sftp.receiver-of-files.example failed: Connection refused", True),
+    STOPPED: ("sent", None, True),
 }
 
 
@@ -140,7 +142,7 @@ def add_deliveries(connection: sa.Connection) -> None:
             "name": name, "vendor_id": client.vendor_id, "client_id": client.client_id, "preset": next(presets),
             "host": "sftp.receiver-of-files.example", "port": 22, "username": "district", "folder": "", "hour": None,
             "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIv7Bm7pXkUq9W2fTgcXbqHqWb7gq7b2o3Ck0cJx1d5o",
-            "has_private_key": False, "secret_sealed": b"", "in_place": False, "stopped": name == "stopped",
+            "has_private_key": False, "secret_sealed": b"", "in_place": False, "stopped": name == STOPPED,
         }  # fmt: skip
         own = connection.execute(sa.insert(deliveries).values(row).returning(deliveries.c.id)).scalar_one()
         for made, why in [("sent", None)] * sent_before + [(state, message)] * (state is not None):

@@ -57,6 +57,11 @@ def find(browser: Browser, text: str) -> dict[str, list[str]]:
         pytest.param("springfield high", {"Schools": ["Springfield High School"]}, id="a school"),
         pytest.param("elementary@vend", {"Vendors": ["elementary"], "Clients": ["tests"]}, id="the e-mail of a vendor"),
         pytest.param("shelby", {"Districts": ["Shelbyville School District"], "Feeds": ["shelbyville"]}, id="a feed"),
+        pytest.param(
+            "duplicates",
+            {"Checks": ["People with the same e-mail", "People with the same identifier"]},
+            id="checks by what they find",
+        ),
         pytest.param("run 2", {"Runs": ["Run 2"]}, id="a run"),
         pytest.param("abcdef0123456789", {"Requests": ["GET /ims/oneroster/rostering/v1p2/users"]}, id="a request"),
         pytest.param("nobody at all", {}, id="nothing"),

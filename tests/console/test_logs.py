@@ -133,7 +133,7 @@ def test_settings_are_shown_without_secrets(owner: Browser) -> None:
     lights = {it["name"]: it["word"] for it in owner.get("/system.json").json["lights"]}
     asking = [name.lower() for name, word in lights.items() if word == "look"]
     things = "1 thing needs" if len(asking) == 1 else f"{len(asking)} things need"
-    said = page.partition(f"{things} a look: ")[2].partition("</p>")[0]
+    said = page.partition(f"{things} attention: ")[2].partition("</p>")[0]
     assert re.findall(r"(?:^|; )([a-z ]+), because ", said) == asking[:3]
     assert lights["Address"] == "look"
 

@@ -90,7 +90,7 @@ def test_every_step_of_a_run_has_words() -> None:
 def test_the_system_says_what_the_sync_announces(console: Console) -> None:
     """And not what the process of the console would, whose settings name no channel."""
     browser = console.log_in()
-    assert "No nightly sync has run yet" in browser.get("/system").text
+    assert "The first nightly sync shows over which channels" in browser.get("/system").text
     run_nightly(console.engine, Settings(home=console.home, warm_seconds=0), lambda _event: None)
     assert "The last nightly sync announced nothing" in browser.get("/system").text
     channels = {"webhook_url": "http://127.0.0.1:1", "smtp_url": "smtp://127.0.0.1:1", "mail_to": "a@x.example"}

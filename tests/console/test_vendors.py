@@ -292,7 +292,7 @@ def test_both_secrets_are_shown_with_their_ends_and_the_old_one_is_ended(console
     assert listed.earlier_ends_at is not None
     page = owner.get(path).text
     assert f'the earlier one is valid until <time datetime="{listed.earlier_ends_at}">' in page
-    assert ">does not expire</span>; the earlier" in page
+    assert "<dd>does not expire; the earlier" in page
     assert ask(made.client_secret) == 200
     ended = owner.send(f"{path}/old-secret", **form)
     assert (ended.status_code, ask(made.client_secret)) == (303, 401)

@@ -212,6 +212,21 @@ def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> Non
     assert (ask_token(console, client_id, secret), ask_token(console, client_id, new)) == (401, 200)
 
 
+def test_a_leaked_secret_ends_at_once_and_a_link_makes_the_next_one(console: Console, browser: Browser) -> None:
+    email = "leaked-link@wizard.example"
+    _, link = add(browser, email)
+    [secret] = re.findall(r"secret-[\w-]{43}", console.vendors.test_client().post(link).text)
+    client_id = read_row(console, email).client_id
+    with console.engine.connect() as connection:
+        number = vendors.find_vendor(connection, email).id
+    shown = browser.send(f"/vendors/{number}/credentials/leaked", client=client_id, reason="leaked").text
+    assert ("Every secret of the client has ended" in shown, "secret-" in shown) == (True, False)
+    assert ask_token(console, client_id, secret) == 401
+    [link] = set(re.findall(rf"{LINK_PATH}/link-[\w-]+", shown))
+    [new] = set(re.findall(r"secret-[\w-]{43}", console.vendors.test_client().post(link).text))
+    assert ask_token(console, client_id, new) == 200
+
+
 def test_leaked_keys_end_at_once(console: Console, browser: Browser) -> None:
     with console.engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, "keys@wizard.example", "Keys")

@@ -17,7 +17,7 @@ class RefusalCause:
 
 
 _NOT_UNDERSTOOD = RefusalCause(
-    "a request of {caller} was not one that the service takes",
+    "a request of {caller} was not valid",
     "the vendor must correct the request: its answer said what is wrong",
 )
 CAUSES: Mapping[str, RefusalCause] = {

@@ -28,8 +28,8 @@ class CredentialsPage:
     """The credentials of a vendor. `credentials`: by client id; `links`: by client id, the links with which it makes
     its secrets; `unmade`: the clients whose secret nobody has made; `keys`: the API keys that have not ended; `used`:
     the last request with any of them, None if there was none; `lasting`: how many secrets and keys, of those that were
-    made, never expire; `refused`: requests of the last `refused_days`, by cause; `scopes`, `presets`: the words for
-    each."""
+    made, never expire, and `unused`: how many nobody has used; `refused`: requests of the last `refused_days`, by
+    cause; `scopes`, `presets`: the words for each."""
 
     head: VendorHead
     clients: Sequence[Client]
@@ -39,6 +39,7 @@ class CredentialsPage:
     keys: Sequence[ListedCredential]
     used: str | None
     lasting: int
+    unused: int
     refused: Sequence[RefusedRow]
     refused_days: int
     scopes: Mapping[str, str]
@@ -64,6 +65,7 @@ def read_credentials(visit: Visit) -> CredentialsPage:
         unmade=unmade,
         keys=[item for item in valid if item.name not in ids],
         lasting=sum(item.expires_at is None and item.name not in unmade for item in valid),
+        unused=sum(item.used_at is None and item.name not in unmade for item in valid),
         used=max((item.used_at for item in listed if item.used_at), default=None),
         refused=read_own_refused(visit, vendor),
         refused_days=REFUSED_DAYS,

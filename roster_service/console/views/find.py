@@ -1,4 +1,5 @@
-"""The search box of every page: people, classes, schools, vendors, clients, feeds, runs and requests by one text."""
+"""The search box of every page: people, classes, schools, vendors, clients, feeds, checks of data quality, runs and
+requests by one text."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from roster_service.db.tables import NOBODY
 from roster_service.errors import CommandError
 from roster_service.explore.whole_roster import find_named
 from roster_service.feeds.feeds import list_feeds
+from roster_service.feeds.quality_checks import CHECKS
 from roster_service.feeds.run_history import find_run
 from roster_service.schemas.versions import CLASSES, ORGS, USERS, V1P2, Resource
 
@@ -112,10 +114,14 @@ def _list_others(visit: Visit, text: str) -> Iterator[ResultGroup]:
             Result(one.name, f"feed, {one.format}", f"/feeds/{to_segment(one.name)}")
             for one in list_feeds(visit.connection, visit.settings.time_zone, without_records=True)
         ],
+        "Checks": [
+            Result(one.title, "duplicates" if one.is_pairs else "check of data quality", f"/quality/{one.name}")
+            for one in CHECKS
+        ],
     }
     for title, results in listed.items():
         named = [result for result in results if _is_named(result, words)]
-        more = {"Feeds": "/feeds"}.get(title, "/vendors")
+        more = {"Feeds": "/feeds", "Checks": "/quality"}.get(title, "/vendors")
         yield ResultGroup(title, named[:MOST], more if len(named) > MOST else None)
     yield ResultGroup("Runs", list(_find_run(visit, text)), None)
     yield ResultGroup("Requests", list(_find_request(visit, text)), None)

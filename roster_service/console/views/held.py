@@ -58,8 +58,9 @@ class HeldSchool:
 class HeldPage:
     """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `emptied`: what
     would be gone as a whole, in sentences; `shrunk`, `before` and `compared`: as on the page of a run; `deletes`: the
-    records that an approval deletes, and `typed`: what the operator types for it, None if nothing; `is_listed`: whether
-    the records that it would change are stored; `now`: as on the page of a run."""
+    records that an approval marks as deleted, which are purged `retention_days` later; `typed`: what the operator
+    types for it, None if nothing; `is_listed`: whether the records that it would change are stored; `now`: as on the
+    page of a run."""
 
     run: RunDetails
     feed: Feed
@@ -69,6 +70,7 @@ class HeldPage:
     before: int | None
     compared: Sequence[Comparison]
     deletes: int
+    retention_days: int
     typed: str | None
     is_listed: bool
     limits: Sequence[FeedLimit]
@@ -95,6 +97,7 @@ def read_held(visit: Visit) -> HeldPage:
         before=good[0].run if good else None,
         compared=compare_run(run, good),
         deletes=_count_deleted(run),
+        retention_days=visit.settings.retention_days,
         typed=_name_deletion(run),
         is_listed=find_changes(visit.connection, run.run) is not None,
         limits=list_limits(feed, visit.settings),
@@ -179,7 +182,7 @@ def approve(sent: Submission) -> Outcome:
     run = int(sent.place["run"])
     with sent.change() as connection:
         start_approval(connection, sent.actor, run, sent.settings.home)
-    return Moved(f"/runs/{run}", f"The approval of run {run} has begun.")
+    return Moved(f"/runs/{run}", None)
 
 
 def discard(sent: Submission) -> Outcome:

@@ -12,6 +12,7 @@ from roster_service.accounts.vendor_rights import change_withheld_default, read_
 from roster_service.accounts.vendors import list_vendors
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Subject, Verb, recorded
+from roster_service.console.filters import to_counted
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import describe_instant
@@ -34,7 +35,7 @@ GOOD = {
     "Announcements": "the last nightly sync announced what it had to say",
     "Credentials": f"none ends within {ENDS_SOON} days",
     "Address": "vendors are told the address of the settings",
-    "Orderings": "there is room for the pages of vendors",
+    "Paging": "there is room for the pages of vendors",
 }
 
 
@@ -80,14 +81,19 @@ def read_system(visit: Visit) -> System:
     state = read_roster_state(connection)
     server, size = read_server(connection)
     orderings, channels = read_ordering_size(connection), read_sync_channels(connection)
+    now = datetime.now(UTC)
+    credentials = [item for item in list_credentials(connection) if item.enabled and not item.has_ended(now)]
+    ending = [item.name for item in credentials if item.ends_within(ENDS_SOON, now)]
+    lasting = sum(item.expires_at is None for item in credentials)
     return System(
-        lights=_list_lights(visit, channels, orderings),
+        lights=_list_lights(visit, channels, orderings, ending),
         facts=[
             Fact("Version", __version__, None),
             Fact("PostgreSQL", server, None),
             Fact("Database", _to_megabytes(size), "on disk, all in all"),
+            Fact("Credentials", f"{len(credentials):,}", f"secrets and keys, of which {lasting:,} never expire"),
             Fact(
-                "Orderings",
+                "Paging",
                 f"{_to_megabytes(orderings)} of {settings.ordering_megabytes:,} MB",
                 "lists of ids that vendors are paging through; the service removes the oldest",
             ),
@@ -106,22 +112,26 @@ def read_system(visit: Visit) -> System:
     )
 
 
-def _list_lights(visit: Visit, channels: Sequence[str] | None, orderings: int) -> Sequence[Light]:
-    connection, settings, now = visit.connection, visit.settings, datetime.now(UTC)
+def _list_lights(
+    visit: Visit, channels: Sequence[str] | None, orderings: int, ending: Sequence[str]
+) -> Sequence[Light]:
+    """`ending`: the names of the credentials that end soon."""
+    connection, settings = visit.connection, visit.settings
     feeds = [feed for feed in list_feeds(connection, settings.time_zone) if feed.state == FeedState.ADDED]
     needing = [feed.name for feed in feeds if any(condition.needs for condition in list_conditions(feed, settings))]
-    ending = [
-        item.name
-        for item in list_credentials(connection)
-        if item.enabled and item.ends_within(ENDS_SOON, now) and not item.has_ended(now)
-    ]
     share = 100 * orderings / (settings.ordering_megabytes * 10**6)
     public = settings.public_url
     return (
-        _light("Feeds", not needing, f"{len(needing)} of {len(feeds)} need a person: {', '.join(needing[:5])}", "/")
+        _light(
+            "Feeds",
+            not needing,
+            f"{len(needing)} of {to_counted(len(feeds), 'feed')} {'needs' if len(needing) == 1 else 'need'} a person: "
+            f"{', '.join(needing[:5])}",
+            "/",
+        )
         if feeds
         else Light("Feeds", Colour.QUIET, "none", "no feed is set up yet"),
-        Light("Announcements", Colour.QUIET, "not known", "no nightly sync has run yet")
+        Light("Announcements", Colour.QUIET, "not known", "no nightly sync has run; loads by hand announce nothing")
         if channels is None
         else _light(
             "Announcements",
@@ -130,14 +140,17 @@ def _list_lights(visit: Visit, channels: Sequence[str] | None, orderings: int) -
             "/system#announcements",
         ),
         _light(
-            "Credentials", not ending, f"{len(ending)} end within {ENDS_SOON} days: {', '.join(ending[:5])}", "/vendors"
+            "Credentials",
+            not ending,
+            f"{to_counted(len(ending), 'ends', 'end')} within {ENDS_SOON} days: {', '.join(ending[:5])}",
+            "/vendors",
         ),
         _light(
             "Address",
             public is not None,
             "vendors are told an address of this machine; whoever runs the server sets ROSTER_PUBLIC_URL",
         ),
-        _light("Orderings", share < FULL, f"{share:.0f} % of the room for pages of vendors is taken"),
+        _light("Paging", share < FULL, f"{share:.0f} % of the room for pages of vendors is taken"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 
 import sqlalchemy as sa
 
@@ -78,7 +78,8 @@ class Wizard:
 class Letter:
     """What to send to a vendor. `link`: with which it makes the secret itself, within `days`; `is_public`: whether a
     setting says the address of the service; `districts`: what the vendor may see; `withheld`: the words for the parts
-    of people that it does not get; `held`: as in `Wizard`, if nothing is granted yet."""
+    of people that it does not get; `held`: as in `Wizard`, if nothing is granted yet; `has_ended_secrets`: whether
+    every secret of the client has ended for it."""
 
     vendor: Vendor
     client: str
@@ -90,6 +91,7 @@ class Letter:
     districts: Sequence[DistrictAccess]
     withheld: Sequence[str]
     held: Sequence[tuple[str, int]]
+    has_ended_secrets: bool
 
 
 def read_wizard(visit: Visit) -> Wizard:
@@ -185,8 +187,25 @@ def send_link(sent: Submission) -> Outcome:
         return _show_letter(sent, connection, client.client_id, client.name, find_vendor(sent))
 
 
+def end_leaked(sent: Submission) -> Outcome:
+    """Ends every secret of a client at once, and shows a link with which the vendor makes the next one."""
+    with sent.change() as connection:
+        client = find_client(sent)
+        vendor = find_vendor(sent)
+        letter = _show_letter(sent, connection, client.client_id, client.name, vendor, has_ended_secrets=True)
+        # Nobody is shown this secret.
+        clients.rotate_secret(connection, sent.actor, client.client_id, timedelta(0))
+    return letter
+
+
 def _show_letter(
-    sent: Submission, connection: sa.Connection, client_id: str, name: str, vendor: Vendor | None = None
+    sent: Submission,
+    connection: sa.Connection,
+    client_id: str,
+    name: str,
+    vendor: Vendor | None = None,
+    *,
+    has_ended_secrets: bool = False,
 ) -> Shown:
     token = make_link(connection, sent.actor, client_id)
     listed = vendor or vendors.find_vendor(connection, clients.find_listed_client(connection, client_id).vendor)
@@ -202,6 +221,7 @@ def _show_letter(
         districts=list_district_access(connection, listed),
         withheld=_name_withheld(listed.withheld),
         held=[] if listed.grants else list_held_first_loads(connection, sent.settings.time_zone),
+        has_ended_secrets=has_ended_secrets,
     )
     return Shown("letter", f"What to send to {listed.name}", letter)
 
@@ -248,4 +268,5 @@ FORMS = (
     Form("wizard", "effect", Verb.SHOW, show_effect, None),
     Form("wizard", "add", Verb.VENDOR_ADD, add_vendor, None),
     Form("credentials", "link", Verb.CLIENT_SEND_LINK, send_link, None),
+    Form("credentials", "leaked", Verb.CLIENT_ROTATE_SECRET, end_leaked, None),
 )
