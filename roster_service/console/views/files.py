@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
 from roster_service.accounts.clients import Client
 from roster_service.accounts.vendors import Vendor
 from roster_service.change_log.actors import OperatorRole
@@ -66,12 +64,11 @@ def download_file(sent: Submission) -> Outcome:
 
 def approve_waiting(sent: Submission) -> Outcome:
     """Approves the file of a delivery that waits, and starts to send it."""
-    name, vendor = sent.get("delivery") or "", find_vendor(sent)
+    vendor, name = _find_own(sent)
     with sent.change() as connection:
-        _require_own(connection, name, vendor)
         approve_file(connection, sent.actor, name, sent.get("digest") or "")
     _start(sent, name)
-    return Moved(f"/vendors/{vendor.id}/files", f"The file of {name} is approved, and sent now. Look again soon.")
+    return _return(vendor, f"The file of {name} is approved, and sent now. Look again soon.")
 
 
 def add_to_vendor(sent: Submission) -> Outcome:
@@ -82,19 +79,18 @@ def add_to_vendor(sent: Submission) -> Outcome:
     with sent.change() as connection:
         add_delivery(connection, sent.actor, name, vendor.email, row, sent.settings)
     _start(sent, name)
-    return Moved(f"/vendors/{vendor.id}/files", f"{name} is added. Its first file is made now, and waits here for you.")
+    return _return(vendor, f"{name} is added. Its first file is made now, and waits here for you.")
 
 
 def change_of_vendor(sent: Submission) -> Outcome:
     """Changes a delivery, and starts to make the next file if it waits as a first one."""
-    vendor, name = find_vendor(sent), sent.get("delivery") or ""
+    vendor, name = _find_own(sent)
     with sent.change() as connection:
-        _require_own(connection, name, vendor)
         changed = change_delivery(connection, sent.actor, name, _read_row(sent), sent.settings)
     if not changed.is_first or changed.stopped:
-        return Moved(f"/vendors/{vendor.id}/files", f"{name} is changed.")
+        return _return(vendor, f"{name} is changed.")
     _start(sent, name)
-    return Moved(f"/vendors/{vendor.id}/files", f"{name} is changed. Its file is made now, and waits here for you.")
+    return _return(vendor, f"{name} is changed. Its file is made now, and waits here for you.")
 
 
 def stop_of_vendor(sent: Submission) -> Outcome:
@@ -109,20 +105,17 @@ def start_of_vendor(sent: Submission) -> Outcome:
 
 def send_of_vendor(sent: Submission) -> Outcome:
     """Starts to make the file of a delivery anew and to send it, as `roster delivery send` does."""
-    vendor, name = find_vendor(sent), sent.get("delivery") or ""
-    with sent.tools.owner.connect() as connection:
-        _require_own(connection, name, vendor)
+    vendor, name = _find_own(sent)
     _start(sent, name)
-    return Moved(f"/vendors/{vendor.id}/files", f"The file of {name} is made now, and sent unless it must wait.")
+    return _return(vendor, f"The file of {name} is made now, and sent unless it must wait.")
 
 
 def _stop(sent: Submission, *, stopped: bool) -> Outcome:
-    vendor, name = find_vendor(sent), sent.get("delivery") or ""
+    vendor, name = _find_own(sent)
     with sent.change() as connection:
-        _require_own(connection, name, vendor)
         stop_delivery(connection, sent.actor, name, stopped=stopped)
     words = "is stopped: no file is sent" if stopped else "goes on: its next file is sent when it is due"
-    return Moved(f"/vendors/{vendor.id}/files", f"{name} {words}.")
+    return _return(vendor, f"{name} {words}.")
 
 
 def _read_row(sent: Submission) -> dict[str, Any]:
@@ -145,16 +138,23 @@ def _read_row(sent: Submission) -> dict[str, Any]:
 
 def remove_from_vendor(sent: Submission) -> Outcome:
     """Removes a delivery."""
-    name, vendor = sent.get("delivery") or "", find_vendor(sent)
+    vendor, name = _find_own(sent)
     with sent.change() as connection:
-        _require_own(connection, name, vendor)
         remove_delivery(connection, sent.actor, name)
-    return Moved(f"/vendors/{vendor.id}/files", f"{name} is removed: no more files are sent.")
+    return _return(vendor, f"{name} is removed: no more files are sent.")
 
 
-def _require_own(connection: sa.Connection, name: str, vendor: Vendor) -> None:
-    if find_delivery(connection, name).vendor != vendor.email:
-        raise CommandError(f"{vendor.name} has no delivery {name}")
+def _find_own(sent: Submission) -> tuple[Vendor, str]:
+    """The vendor of the form, and the name of its delivery."""
+    vendor, name = find_vendor(sent), sent.get("delivery") or ""
+    with sent.tools.owner.connect() as connection:
+        if find_delivery(connection, name).vendor != vendor.email:
+            raise CommandError(f"{vendor.name} has no delivery {name}")
+    return vendor, name
+
+
+def _return(vendor: Vendor, message: str) -> Moved:
+    return Moved(f"/vendors/{vendor.id}/files", message)
 
 
 def _read_number(given: str, what: str, most: int) -> int:
