@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
@@ -18,6 +17,9 @@ from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import REFUSED_DAYS, oauth_clients
 from roster_service.deliveries.accounts import FAILED, WAITING, Delivery, list_deliveries
+
+# The most names in a sentence.
+MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,18 @@ def read_own_refused(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
 def describe_files(deliveries: Iterable[Delivery]) -> str:
     """Returns what is to be said of the files that need a person: those that wait, and those that were not sent; blank
     if there is none."""
-    states = Counter(delivery.state for delivery in deliveries if delivery.needs)
-    said = (
-        (states[WAITING], "waits for approval", "wait for approval"),
-        (states[FAILED], "could not be sent", "could not be sent"),
-    )
+    needing = [delivery for delivery in deliveries if delivery.needs]
+    said = ((WAITING, "waits for approval", "wait for approval"), (FAILED, "could not be sent", "could not be sent"))
     return " ".join(
-        f"{to_counted(number, 'file')} {one if number == 1 else many}." for number, one, many in said if number
+        f"{to_counted(len(names), 'file')}{_name_few(names)} {one if len(names) == 1 else many}."
+        for state, one, many in said
+        if (names := [delivery.name for delivery in needing if delivery.state == state])
     )
+
+
+def _name_few(names: Sequence[str]) -> str:
+    """Returns names in brackets behind a blank, as long as a sentence has room for them; blank for more."""
+    return f" ({', '.join(names)})" if len(names) <= MOST_NAMES else ""
 
 
 def list_district_access(connection: sa.Connection, vendor: Vendor) -> Sequence[DistrictAccess]:

@@ -57,7 +57,7 @@ def find_losses(new: Content, sent: Sequence[Content], percent: int, least: int)
             yield f"{file}.csv has no row, after which a receiver deletes all"
     for old in sent:
         day = describe_day(old.at)
-        yield from (f"{words}, since the file of {day}" for words in _compare(new, old, percent, least))
+        yield from (f"{words}, compared with the file of {day}" for words in _compare(new, old, percent, least))
 
 
 def _compare(new: Content, old: Content, percent: int, least: int) -> Iterator[str]:

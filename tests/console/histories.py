@@ -124,7 +124,7 @@ DELIVERIES: Mapping[str, tuple[str | None, str | None, bool]] = {
     "Math program": ("waiting", "it is the first file of this delivery", False),
     "Apple School Manager": (
         "waiting",
-        "338 of 677 users would vanish, since the last file; 12 of 40 classes would vanish",
+        "338 of 677 users would vanish, compared with the file of 20 Nov 2026; 12 of 40 classes would vanish",
         True,
     ),
     "Transport": ("sent", None, True),

@@ -46,7 +46,7 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     task = page.partition(f"all: {NAME} waiting ")[2]
     assert task.startswith("The first file waits for an operator to look at it and approve it. Preview the file, and ")
     assert task.partition("approve it. ")[2].startswith("Preview the file, and approve it. See it, and decide")
-    assert "1 file waits for approval." in page
+    assert f"1 file ({NAME}) waits for approval." in page
     assert "all has files that need you. " in read(owner.get("/vendors").text)
     shown = owner.get(f"/vendors/{number}/files").text
     assert "Approve this file and send it" in shown

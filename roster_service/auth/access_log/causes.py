@@ -18,7 +18,7 @@ class RefusalCause:
 
 _NOT_UNDERSTOOD = RefusalCause(
     "a request of {caller} was not valid",
-    "the vendor must correct the request: its answer said what is wrong",
+    "the vendor must correct the request; the answer said what is wrong",
 )
 CAUSES: Mapping[str, RefusalCause] = {
     problem.value: cause

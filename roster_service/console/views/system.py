@@ -34,8 +34,8 @@ GOOD = {
     "Feeds": "no feed needs a person",
     "Announcements": "the last nightly sync announced what it had to say",
     "Credentials": f"none ends within {ENDS_SOON} days",
-    "Address": "vendors are told the address of the settings",
-    "Paging": "there is room for the pages of vendors",
+    "Address": "vendors are given the address of the settings",
+    "Paging": "the lists that vendors page through have room",
 }
 
 
@@ -125,8 +125,8 @@ def _list_lights(
         _light(
             "Feeds",
             not needing,
-            f"{len(needing)} of {to_counted(len(feeds), 'feed')} {'needs' if len(needing) == 1 else 'need'} a person: "
-            f"{', '.join(needing[:5])}",
+            f"{', '.join(needing[:5])} {'needs' if len(needing) == 1 else 'need'} a person"
+            f" ({len(needing)} of {to_counted(len(feeds), 'feed')})",
             "/",
         )
         if feeds
@@ -148,9 +148,9 @@ def _list_lights(
         _light(
             "Address",
             public is not None,
-            "vendors are told an address of this machine; whoever runs the server sets ROSTER_PUBLIC_URL",
+            "vendors are given an address that this machine alone reaches; set ROSTER_PUBLIC_URL where the server runs",
         ),
-        _light("Paging", share < FULL, f"{share:.0f} % of the room for pages of vendors is taken"),
+        _light("Paging", share < FULL, f"{share:.0f} % of the room for the lists that vendors page through is taken"),
     )
 
 
