@@ -24,7 +24,7 @@ from roster_service.auth.credentials.secrets import (
     make_secret,
 )
 from roster_service.auth.scopes import Scope
-from roster_service.change_log.actors import Actor, normalize_email
+from roster_service.change_log.actors import Actor, normalize_email, read_name
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import last_uses, oauth_clients, vendors
 from roster_service.errors import CommandError
@@ -67,19 +67,20 @@ def add_client(
     """Adds an OAuth client with these scopes and returns its credentials. `secret_key`: of the service, for a client
     that may sign requests (OAuth 1.0a); its secret is derived from it. `expires_at`: the end of the secret.
 
-    Raises CommandError for an unknown vendor, an empty list of scopes, and for a client that may sign requests and has
-    no scope of a version that allows them.
+    Raises CommandError for an unknown vendor, a name that is blank or too long, an empty list of scopes, and for a
+    client that may sign requests and has no scope of a version that allows them.
 
-    The order of the scopes matters: a token request that names no scope gets the scopes of the first one's version.
-    """
+    The order of the scopes matters: a token request that names no scope gets the scopes of the first one's version."""
     texts = _list_texts(scopes, signs=secret_key is not None)
     client_id = make_client_id()
     made = _make_client_secret(client_id, secret_key)
     with _recorded_client(connection, actor, Verb.CLIENT_ADD, client_id, normalize_email(email)):
         vendor = find_vendor(connection, email)
-        row = {"client_id": client_id, "vendor_id": vendor.id, "name": name, "scopes": list(texts), **made.stored}
+        row = {"client_id": client_id, "vendor_id": vendor.id, "name": read_name(name), "scopes": list(texts)}
         connection.execute(
-            sa.insert(oauth_clients).values(**row, secret_expires_at=expires_at, floor=sa.func.next_stamp())
+            sa.insert(oauth_clients).values(
+                **row, **made.stored, secret_expires_at=expires_at, floor=sa.func.next_stamp()
+            )
         )
         refresh_visible_orgs(connection, vendor.id)
     return Credentials(client_id, made.secret, texts)

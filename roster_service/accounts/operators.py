@@ -24,7 +24,7 @@ from roster_service.accounts.operator_sessions import (
     use_code,
 )
 from roster_service.auth.credentials.secrets import hash_password, matches_password
-from roster_service.change_log.actors import Actor, ActorKind, OperatorRole, normalize_email, read_email
+from roster_service.change_log.actors import Actor, ActorKind, OperatorRole, normalize_email, read_email, read_name
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import operators
 from roster_service.errors import CommandError
@@ -76,12 +76,12 @@ def add_operator(
     connection: sa.Connection, actor: Actor, email: str, name: str, role: OperatorRole, secret_key: str
 ) -> str:
     """Adds an operator, who sets a password with a link. Returns the token of the link. Raises CommandError if the
-    e-mail is not an address, or is taken."""
+    e-mail is not an address, or is taken, and for a name that is blank or too long."""
     address = read_email(email)
     with _recorded(connection, actor, Verb.OPERATOR_ADD, address):
         if _find(connection, address) is not None:
             raise CommandError(f"there is an operator {address} already")
-        connection.execute(sa.insert(operators).values(email=address, name=name, role=role))
+        connection.execute(sa.insert(operators).values(email=address, name=read_name(name), role=role))
         return _make_link(connection, address, secret_key)
 
 

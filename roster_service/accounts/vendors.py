@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
 from roster_service.auth.credentials.secrets import make_password, set_password
 from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
-from roster_service.change_log.actors import Actor, normalize_email, read_email
+from roster_service.change_log.actors import Actor, normalize_email, read_email, read_name
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import api_keys, last_uses, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.errors import CommandError
@@ -118,12 +118,12 @@ def add_vendor(
     """Adds a vendor without grants, with an API key and a password. `password`: None to make one; `expires_at`: the end
     of the API key.
 
-    Raises CommandError if the e-mail is not an address, or is taken, or the password is too short or too long.
+    Raises CommandError if the e-mail is not an address, or is taken, or the name or password too short or too long.
     """
     address = read_email(email)
     with recorded_vendor(connection, actor, Verb.VENDOR_ADD, address):
         added = connection.execute(
-            upsert(vendors).values(email=address, name=name).on_conflict_do_nothing().returning(vendors.c.id)
+            upsert(vendors).values(email=address, name=read_name(name)).on_conflict_do_nothing().returning(vendors.c.id)
         ).one_or_none()
         if added is None:
             raise CommandError(f"there is a vendor {address} already")

@@ -15,6 +15,9 @@ import sqlalchemy as sa
 from roster_service.db.tables import operators
 from roster_service.errors import CommandError
 
+# In characters.
+LONGEST_NAME = 200
+
 
 def normalize_email(email: str) -> str:
     """Returns an e-mail address in the spelling in which it is stored."""
@@ -27,6 +30,15 @@ def read_email(email: str) -> str:
     if address.count("@") != 1 or any(part == "" for part in address.split("@")):
         raise CommandError(f"{email!r} is no e-mail address")
     return address
+
+
+def read_name(name: str) -> str:
+    """Returns the name of a new account without blanks around it. Raises CommandError for none, and for one that no
+    screen has room for."""
+    stripped = name.strip()
+    if not stripped or len(stripped) > LONGEST_NAME:
+        raise CommandError(f"a name has 1 to {LONGEST_NAME} characters")
+    return stripped
 
 
 # The user who logged in to the machine: sudo and su leave this number as it is, and only the kernel can set it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -49,6 +49,12 @@ def read_grace(sent: Submission) -> timedelta:
     return timedelta(hours=int(given))
 
 
+def list_roots(scopes: Iterable[str]) -> dict[str, str]:
+    """Returns the roots of the paths that scopes open, by the title of their version."""
+    prefixes = {scope.partition("/")[0] for scope in scopes}
+    return {version.title: version.root for version in VERSIONS if version.prefix in prefixes}
+
+
 def show_secret(
     sent: Submission, vendor: Vendor, made: clients.Credentials, *, has_ended_others: bool = False
 ) -> Shown:
@@ -64,11 +70,7 @@ def show_secret(
         origin=sent.tools.service_url,
         is_public=sent.settings.public_url is not None,
         token_path=TOKEN_PATH,
-        roots={
-            version.title: version.root
-            for version in VERSIONS
-            if any(scope.startswith(f"{version.prefix}/") for scope in made.scopes)
-        },
+        roots=list_roots(made.scopes),
         tried=tried,
         paths=version.root,
         client_id=made.client_id,

@@ -78,18 +78,34 @@ class Delivery:
     @property
     def needs(self) -> bool:
         """Whether a person must act."""
-        return self.state in (WAITING, FAILED) and not self.stopped
+        return self.state in (WAITING, FAILED) and not self.stopped and not self.is_approved
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether the file waits no more: it is approved, and no attempt has begun since."""
+        return self.state == WAITING and self.approved_digest == self.digest
 
     @property
     def word(self) -> str:
         """The state in a word or two."""
-        return "stopped" if self.stopped else {None: "no file yet", MADE: "under way"}.get(self.state, str(self.state))
+        if self.stopped or self.is_approved:
+            return "stopped" if self.stopped else "approved"
+        return {None: "no file yet", MADE: "under way"}.get(self.state, str(self.state))
+
+    @property
+    def remedy(self) -> str:
+        """What is to be done about a file that needs a person, without its first capital and full stop."""
+        if self.state == WAITING:
+            return "look at the file, and approve it"
+        return f"it is tried again {'with the next nightly sync' if self.hour is None else f'at {self.hour}:00'}"
 
     @property
     def sentence(self) -> str:
         """The state as a sentence."""
         if self.stopped:
             return "No file is sent until somebody starts it again"
+        if self.is_approved:
+            return "The file is approved: it is being sent, or is sent with the next attempt"
         if self.state == WAITING and self.message == FIRST:
             return "The first file waits for an operator to look at it and approve it"
         return {

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
-from roster_service.db.tables import sync_rejections, users
+from roster_service.db.tables import orgs, sync_rejections, users
 from roster_service.errors import UnknownPersonError
+from roster_service.explore.references import read_labels
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
 from roster_service.feeds.exclusions import ExclusionKind, IdHasher, find_exclusion
 from roster_service.feeds.rejected_rows import names_record
@@ -42,15 +44,17 @@ EXCLUDED = (Whereabouts.ERASED, Whereabouts.HIDDEN)
 
 @dataclass(frozen=True)
 class KnownPerson:
-    """A person. `name`: None for a person who is not in the roster."""
+    """A person. `name`: None for a person who is not in the roster; `detail`: grades, identifier and school, which tell
+    people of one name apart, blank where the roster has none."""
 
     sourcedId: str  # noqa: N815  (the name in OneRoster)
     name: str | None
     whereabouts: Whereabouts
+    detail: str
 
     def __str__(self) -> str:
         named = self.sourcedId if self.name is None else f"{self.name} ({self.sourcedId})"
-        return f"{named}, {self.whereabouts}"
+        return ", ".join(filter(None, (named, self.detail, self.whereabouts)))
 
 
 def find_people(connection: sa.Connection, typed: str, secret_key: str) -> list[KnownPerson]:
@@ -64,7 +68,7 @@ def find_people(connection: sa.Connection, typed: str, secret_key: str) -> list[
         # All of them by the indexes, before they are ordered: see `find_records` of explore/whole_roster.py.
         rows = sa.select(users).where(make_search_condition(users, typed)).cte("named").prefix_with("MATERIALIZED")
         ordered = sa.select(rows).order_by(rows.c.family_name, rows.c.given_name, rows.c.sourced_id)
-        found = [_of_roster(row) for row in connection.execute(ordered.limit(MOST_CHOICES))]
+        found = _read_people(connection, ordered.limit(MOST_CHOICES))
     if not found:
         raise _make_refusal(connection, typed, secret_key)
     return found
@@ -93,24 +97,42 @@ def find_person(connection: sa.Connection, sourced_id: str, secret_key: str) -> 
     """Returns the person with an id, whom the roster, an exclusion, a rejected row or the access log has; else None."""
     if not sourced_id or "\x00" in sourced_id:
         return None
-    row = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
-    if row is not None:
-        return _of_roster(row)
+    if own := _read_people(connection, sa.select(users).where(users.c.sourced_id == sourced_id)):
+        return own[0]
     reference = IdHasher(secret_key).name_id(sourced_id)
     excluded = find_exclusion(connection, reference)
     if excluded is not None:
         is_erased = excluded.kind is ExclusionKind.ERASED
-        return KnownPerson(sourced_id, None, Whereabouts.ERASED if is_erased else Whereabouts.HIDDEN)
+        return KnownPerson(sourced_id, None, Whereabouts.ERASED if is_erased else Whereabouts.HIDDEN, "")
     if connection.scalar(sa.select(sa.exists().where(is_rejected(sourced_id)))):
-        return KnownPerson(sourced_id, None, Whereabouts.REJECTED)
+        return KnownPerson(sourced_id, None, Whereabouts.REJECTED, "")
     if was_disclosed(connection, PersonHasher(secret_key).hash_id(sourced_id)):
-        return KnownPerson(sourced_id, None, Whereabouts.DISCLOSED)
+        return KnownPerson(sourced_id, None, Whereabouts.DISCLOSED, "")
     return None
 
 
-def _of_roster(row: sa.Row[tuple[object, ...]]) -> KnownPerson:
-    where = Whereabouts.ROSTER if row.status == "active" else Whereabouts.DELETED
-    return KnownPerson(row.sourced_id, f"{row.given_name} {row.family_name}", where)
+def _read_people(connection: sa.Connection, rows: sa.Select[Any]) -> list[KnownPerson]:
+    """`rows`: of users."""
+    found = connection.execute(rows).all()
+    schools = read_labels(connection, orgs, (row.primary_org_id for row in found if row.primary_org_id))
+    return [
+        KnownPerson(
+            row.sourced_id,
+            f"{row.given_name} {row.family_name}",
+            Whereabouts.ROSTER if row.status == "active" else Whereabouts.DELETED,
+            ", ".join(
+                filter(
+                    None,
+                    (
+                        f"grade {', '.join(row.grades)}" if row.grades else None,
+                        row.identifier,
+                        schools.get(row.primary_org_id),
+                    ),
+                )
+            ),
+        )
+        for row in found
+    ]
 
 
 def is_rejected(sourced_id: str) -> sa.ColumnElement[bool]:

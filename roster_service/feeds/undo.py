@@ -105,6 +105,12 @@ def find_undone_by(connection: sa.Connection, run: int) -> int | None:
     return connection.scalar(undone.limit(1))
 
 
+def is_barred(connection: sa.Connection, run: int) -> bool:
+    """Returns whether the export of a run is held if it comes again."""
+    own = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one()
+    return own.kept_digest is not None and find_undone(connection, own.feed_id, own.kept_digest) is not None
+
+
 def find_undone(connection: sa.Connection, feed_id: int, digest: bytes) -> str | None:
     """Returns a sentence if an export, by its digest, is one that was loaded and taken back since; else None."""
     same = (sync_runs.c.feed_id == feed_id, sync_runs.c.kept_digest == digest)

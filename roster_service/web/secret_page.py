@@ -58,8 +58,8 @@ def register_secret_page(app: Flask, accounts: sa.Engine, counting: sa.Engine, p
 def _ask(link: SecretLink) -> str:
     return (
         f"<h1>The secret of {escape(link.client)}</h1>"
-        f"<p>For {escape(link.vendor)}, to read the roster as <code>{link.client_id}</code>. No secret exists yet. The "
-        "button makes it and shows it once; a secret from before ends. The link works once, "
+        f"<p>For {escape(link.vendor)}, to read the roster as <code>{link.client_id}</code>. The "
+        "button makes a new secret and shows it once; any secret from before ends. The link works once, "
         f"until {describe_instant(link.ends_at, UTC)} UTC.</p>"
         f'<form method="post" action="{escape(request.path)}"><button>Make the secret and show it</button></form>'
     )

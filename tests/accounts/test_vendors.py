@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts import clients, operators, vendor_rights, vendors
 from roster_service.accounts.vendors import Grant
 from roster_service.auth import registered_client
 from roster_service.auth.credentials.secrets import (
@@ -22,6 +22,7 @@ from roster_service.auth.credentials.secrets import (
     verify_secret,
 )
 from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.change_log.actors import OperatorRole
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import oauth_clients
@@ -50,6 +51,18 @@ def connection(roster: sa.Engine) -> Iterator[sa.Connection]:
     with roster.connect() as opened:
         vendors.add_vendor(opened, TESTER, EMAIL, "A vendor")
         yield opened
+
+
+@pytest.mark.parametrize("name", ["", " \t", "N" * 201], ids=["empty", "blank", "too long"])
+def test_a_name_that_no_screen_can_show_is_refused(connection: sa.Connection, name: str) -> None:
+    added: Sequence[Callable[[], object]] = (
+        lambda: vendors.add_vendor(connection, TESTER, "named@example.org", name),
+        lambda: clients.add_client(connection, TESTER, EMAIL, name, SCOPES),
+        lambda: operators.add_operator(connection, TESTER, "o@example.org", name, OperatorRole.OWNER, SECRET_KEY),
+    )
+    for add in added:
+        with pytest.raises(CommandError, match="a name has 1 to 200 characters"):
+            add()
 
 
 def test_a_vendor_begins_with_nothing(connection: sa.Connection) -> None:

@@ -44,8 +44,8 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
 ) -> None:
     page = read(owner.get("").text)
     task = page.partition(f"all: {NAME} waiting ")[2]
-    assert task.startswith("The first file waits for an operator to look at it and approve it. Preview the file, and ")
-    assert task.partition("approve it. ")[2].startswith("Preview the file, and approve it. See it, and decide")
+    assert task.startswith("The first file waits for an operator to look at it and approve it. Look at the file, and ")
+    assert task.partition("approve it. ")[2].startswith("Look at the file, and approve it. See it, and decide")
     assert f"1 file ({NAME}) waits for approval." in page
     assert "all has files that need you. " in read(owner.get("/vendors").text)
     shown = owner.get(f"/vendors/{number}/files").text
@@ -61,6 +61,8 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     assert wrong.status_code == 422
     owner.send(f"/vendors/{number}/files/approve-file", delivery=NAME, digest=digest, reason="looked at it")
     assert started == [("deliver", NAME)]
+    assert "approved The file is approved: it is being sent" in read(owner.get(f"/vendors/{number}/files").text)
+    assert f"all: {NAME}" not in read(owner.get("").text), "no task any more"
     with console.engine.connect() as connection:
         approved = connection.scalar(sa.text("SELECT approved_digest FROM deliveries"))
         verb = connection.scalar(sa.text("SELECT verb FROM changes ORDER BY id DESC LIMIT 1"))

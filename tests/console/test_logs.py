@@ -156,7 +156,7 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     first = owner.get(f"/vendors/{number}").text
     assert f'href="/console/vendors/{number}/requests">2 refused today</a> (UTC)' in first
     assert "The last refused request came " in first
-    assert "the secret or password of tests was wrong or missing. Make a new secret" in first
+    assert "the secret or password of tests was wrong or missing. Let the vendor check the secret" in first
     page = owner.get(f"/vendors/{number}/requests").text
     assert cause in page
     assert "Today (UTC): 2 refused; 2 refused in 30 days." in page

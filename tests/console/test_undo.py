@@ -47,7 +47,10 @@ def test_a_run_is_taken_back_on_its_page(console: Console, browser: Browser, exp
     assert f"Undo: load the export of run {runs[0]} again" in browser.get(f"/runs/{runs[1]}").text
     assert browser.send(f"/runs/{runs[1]}/undo", reason="wrong names").status_code == 303
     assert "This run was taken back by" in browser.get(f"/runs/{runs[1]}").text
+    assert "If its export comes again, it is held." in browser.get(f"/runs/{runs[1]}").text
     latest: Any = browser.get("/runs.json").json
     assert latest["runs"]["rows"][0]["message"] == f"it takes run {runs[1]} back"
     answer = console.client.call("v1p2", "/users/spr-student-1", vendor="springfield")
     assert json.loads(answer.body)["user"]["givenName"] == "First"
+    assert browser.send(f"/runs/{latest['runs']['rows'][0]['run']}/undo").status_code == 303
+    assert "Its export was loaded again since." in browser.get(f"/runs/{runs[1]}").text

@@ -78,7 +78,7 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     page = read(browser.get(f"/vendors/{vendor.id}").text)
     assert "no e-mail, no guardians, no birth dates; no call yet, none refused today (UTC)." in page
     page = read(browser.get(f"/vendors/{vendor.id}/credentials").text)
-    assert "1 client for OneRoster and no API key; no request yet." in page
+    assert "1 client for OneRoster and no API key. No request has come yet." in page
     assert "Link not used yet" in page
     assert "Secret not made yet" in page
     assert "No valid key" in page
@@ -221,6 +221,8 @@ def test_a_leaked_secret_ends_at_once_and_a_link_makes_the_next_one(console: Con
         number = vendors.find_vendor(connection, email).id
     shown = browser.send(f"/vendors/{number}/credentials/leaked", client=client_id, reason="leaked").text
     assert ("Every secret of the client has ended" in shown, "secret-" in shown) == (True, False)
+    assert "/ims/oneroster/rostering/v1p2" in shown
+    assert "does not expire" not in browser.get(f"/vendors/{number}/credentials").text
     assert ask_token(console, client_id, secret) == 401
     [link] = set(re.findall(rf"{LINK_PATH}/link-[\w-]+", shown))
     [new] = set(re.findall(r"secret-[\w-]{43}", console.vendors.test_client().post(link).text))

@@ -487,7 +487,11 @@ def test_the_commands_ask_show_and_list(
 
     for command in ("erase", "hide"):
         asked = roster(command, ID)
-        assert (asked.exit_code, f"Zoë O'Brien ({ID}), in the roster: this " in asked.stderr) == (1, True)
+        assert (
+            asked.exit_code,
+            f"Zoë O'Brien ({ID}), grade 03, S-1001, Springfield Elementary School, in the roster: this "
+            in asked.stderr,
+        ) == (1, True)
         assert "Type" not in roster(command, f"{ID}-mistyped").stderr
         assert "would be" in roster(command, ID, "--dry-run").stdout
     assert find_names(engine) == before

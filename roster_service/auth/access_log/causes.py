@@ -25,7 +25,7 @@ CAUSES: Mapping[str, RefusalCause] = {
     for problem, cause in {
         Problem.CREDENTIALS: RefusalCause(
             "the secret or password of {caller} was wrong or missing",
-            "make a new secret, or a link with which the vendor makes one",
+            "let the vendor check the secret that it sends; or make a new one, or a link with which it makes one",
         ),
         Problem.DISABLED: RefusalCause(
             "{caller} is disabled, or its secret has ended", "enable the client, or make a new secret"

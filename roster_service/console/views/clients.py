@@ -26,16 +26,17 @@ from roster_service.schemas.versions import VERSIONS
 @dataclass(frozen=True)
 class CredentialsPage:
     """The credentials of a vendor. `credentials`: by client id; `links`: by client id, the links with which it makes
-    its secrets; `unmade`: the clients whose secret nobody has made; `keys`: the API keys that have not ended; `used`:
-    the last request with any of them, None if there was none; `lasting`: how many secrets and keys, of those that were
-    made, never expire, and `unused`: how many nobody has used; `refused`: requests of the last `refused_days`, by
-    cause; `scopes`, `presets`: the words for each."""
+    its secrets; `unmade`: the clients whose secret nobody has made, `ended`: those whose secret has ended; `keys`: the
+    API keys that have not ended; `used`: the last request with any of them, None if there was none; `lasting`: how many
+    secrets and keys, of those that were made, never expire, and `unused`: how many nobody has used; `refused`: requests
+    of the last `refused_days`, by cause; `scopes`, `presets`: the words for each."""
 
     head: VendorHead
     clients: Sequence[Client]
     credentials: Mapping[str, ListedCredential]
     links: Mapping[str, SecretLink]
     unmade: Sequence[str]
+    ended: Sequence[str]
     keys: Sequence[ListedCredential]
     used: str | None
     lasting: int
@@ -56,13 +57,15 @@ def read_credentials(visit: Visit) -> CredentialsPage:
     listed = [item for item in list_credentials(connection) if item.vendor == vendor.email]
     links = {link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)}
     unmade = [item.name for item in listed if item.name in links and not (links[item.name].used_at or item.used_at)]
-    valid = [item for item in listed if not item.has_ended(datetime.now(UTC))]
+    now = datetime.now(UTC)
+    valid = [item for item in listed if not item.has_ended(now)]
     return CredentialsPage(
         head=head,
         clients=own,
         credentials={item.name: item for item in listed if item.name in ids},
         links=links,
         unmade=unmade,
+        ended=[item.name for item in listed if item.has_ended(now)],
         keys=[item for item in valid if item.name not in ids],
         lasting=sum(item.expires_at is None and item.name not in unmade for item in valid),
         unused=sum(item.used_at is None and item.name not in unmade for item in valid),

@@ -232,12 +232,9 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
     """Yields a task for each file of a vendor that was not sent."""
     for delivery in found:
         if delivery.needs:
-            remedy = (
-                "preview the file, and approve it" if delivery.state == WAITING else "it is tried again when it is due"
-            )
             colour = Colour.WARN if delivery.state == WAITING else Colour.BAD
             subject, path = f"{delivery.vendor_name}: {delivery.name}", f"/vendors/{delivery.vendor_id}/files"
-            yield Task(subject, delivery.word, colour, delivery.sentence, remedy, path)
+            yield Task(subject, delivery.word, colour, delivery.sentence, delivery.remedy, path)
 
 
 def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:

@@ -157,7 +157,7 @@ def _read_limit(sent: Submission, limit: Limit) -> int | None:
     if given is None:
         return None
     if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= limit.most):
-        raise CommandError(f"a limit is a whole number from 1 to {limit.most:,}, or empty")
+        raise CommandError(f"{limit.words}: a whole number from 1 to {limit.most:,}, or empty")
     return int(given)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import sqlalchemy as sa
 
@@ -26,7 +26,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.rule_forms import RuleForm, Values, make_rule_form, read_preview, read_rules
 from roster_service.console.screen import Form, Screen
-from roster_service.console.vendor_forms import find_vendor, show_key
+from roster_service.console.vendor_forms import find_vendor, list_roots, show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.views.clients import find_client
 from roster_service.console.visit import Again, Outcome, Shown, Submission, Visit
@@ -77,9 +77,9 @@ class Wizard:
 @dataclass(frozen=True)
 class Letter:
     """What to send to a vendor. `link`: with which it makes the secret itself, within `days`; `is_public`: whether a
-    setting says the address of the service; `districts`: what the vendor may see; `withheld`: the words for the parts
-    of people that it does not get; `held`: as in `Wizard`, if nothing is granted yet; `has_ended_secrets`: whether
-    every secret of the client has ended for it."""
+    setting says the address of the service; `roots`: by version of its scopes, the root of its paths; `districts`: what
+    the vendor may see; `withheld`: the words for the parts of people that it does not get; `held`: as in `Wizard`, if
+    nothing is granted yet; `has_ended_secrets`: whether every secret of the client has ended for it."""
 
     vendor: Vendor
     client: str
@@ -87,6 +87,7 @@ class Letter:
     link: str
     days: int
     origin: str
+    roots: Mapping[str, str]
     is_public: bool
     districts: Sequence[DistrictAccess]
     withheld: Sequence[str]
@@ -193,8 +194,8 @@ def end_leaked(sent: Submission) -> Outcome:
         client = find_client(sent)
         vendor = find_vendor(sent)
         letter = _show_letter(sent, connection, client.client_id, client.name, vendor, has_ended_secrets=True)
-        # Nobody is shown this secret.
-        clients.rotate_secret(connection, sent.actor, client.client_id, timedelta(0))
+        # Nobody is shown this secret, and it has ended.
+        clients.rotate_secret(connection, sent.actor, client.client_id, timedelta(0), expires_at=datetime.now(UTC))
     return letter
 
 
@@ -217,6 +218,7 @@ def _show_letter(
         link=f"{origin}{LINK_PATH}/{token}",
         days=DAYS,
         origin=origin,
+        roots=list_roots(clients.find_listed_client(connection, client_id).scopes),
         is_public=sent.settings.public_url is not None,
         districts=list_district_access(connection, listed),
         withheld=_name_withheld(listed.withheld),
