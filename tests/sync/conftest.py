@@ -94,10 +94,14 @@ def lend_engine(patch: pytest.MonkeyPatch, engine: sa.Engine) -> None:
 
 def empty_roster(engine: sa.Engine) -> None:
     """Makes the database as good as new."""
-    names = ", ".join(table.name for table in metadata.sorted_tables if table not in (roster_state, vendor_defaults))
+    emptied = [table.name for table in metadata.sorted_tables if table not in (roster_state, vendor_defaults)]
     keys = ", ".join(str(table.primary_key.name) for table in (*ROSTER_TABLES, *PART_TABLES))
     with engine.begin() as connection:
-        connection.execute(sa.text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+        # A table whose file is empty has had no row since it was emptied last; to empty it again takes 1 ms.
+        used = sa.text("SELECT name FROM unnest(:emptied) AS name WHERE pg_relation_size(name::regclass) > 0")
+        names = ", ".join(connection.scalars(used, {"emptied": emptied}))
+        if names:
+            connection.execute(sa.text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
         connection.execute(sa.text(f"DROP INDEX IF EXISTS {keys}"))
         connection.execute(
             sa.update(roster_state).values(revision=0, as_of=sa.func.to_timestamp(0), deletions_since=sa.func.now())
