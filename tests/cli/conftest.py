@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from roster_service.cli import main
-from roster_service.feeds import scripts
 from roster_service.settings import PREFIX
 
 Roster = Callable[..., Result]
@@ -48,15 +45,3 @@ def answer(roster: Roster) -> Callable[..., Any]:
         return json.loads(done.stdout)
 
     return run
-
-
-@pytest.fixture
-def scripts_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands run the scripts of the sync in this process, which takes a tenth of the time of a process."""
-
-    def run(command: list[str], env: dict[str, str], **_: Any) -> subprocess.CompletedProcess[str]:
-        _python, _m, module, *arguments = map(str, command)
-        done = CliRunner().invoke(importlib.import_module(module).main, arguments, env=env)
-        return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
-
-    monkeypatch.setattr(scripts.subprocess, "run", run)

@@ -272,6 +272,7 @@ def load_with_other(engine: sa.Engine, springfield: Path, tmp_path: Path) -> Pat
     return other
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_an_excluded_person_does_not_come_back_under_another_id(
     engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +299,7 @@ def test_an_excluded_person_does_not_come_back_under_another_id(
     assert active == {f"new-{number}" for number in range(STUDENTS)} - {"new-0", "new-3"}
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_a_person_who_is_kept_from_a_vendor_stays_kept_under_another_id(
     engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,6 +408,7 @@ EDITS: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.mark.parametrize(("edit", "words"), every_other(EDITS.values()), ids=EDITS)
+@pytest.mark.usefixtures("scripts_in_process")
 def test_an_edited_export_is_not_applied(
     engine: sa.Engine, held: int, springfield: Path, call: Call, edit: Bend, words: str
 ) -> None:
@@ -422,6 +425,7 @@ def test_an_edited_export_is_not_applied(
     assert call("sync", "discard", held).exit_code == 0
 
 
+@pytest.mark.usefixtures("scripts_in_process")
 def test_the_export_that_was_loaded_last_is_not_applied_for_another(
     engine: sa.Engine,
     springfield: Path,
@@ -468,6 +472,7 @@ CHANGED_SINCE: dict[str, tuple[list[str], str | None]] = {
 
 
 @pytest.mark.parametrize(("by_hand", "words"), every_other(CHANGED_SINCE.values()), ids=CHANGED_SINCE)
+@pytest.mark.usefixtures("scripts_in_process")
 def test_a_run_that_would_do_more_than_it_showed_is_held_again(
     engine: sa.Engine, springfield: Path, call: Call, options: Options, by_hand: list[str], words: str | None
 ) -> None:
