@@ -6,8 +6,7 @@ import contextlib
 import os
 import pty
 import stat
-import subprocess
-import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,8 @@ from .export_changes import Bend, both, cell, raw, read_csv, rows_of, with_row
 
 # The name of a pupil, who is in no export.
 NAME = "Zorblax Quux"
+# What a bar begins with, and no other output.
+BAR = "\x1b["
 
 
 @dataclass(frozen=True)
@@ -279,31 +280,47 @@ def test_no_value_is_printed_with_a_fault_of_the_database(
 
 
 @pytest.mark.parametrize("source", cases(SOURCES, quick=["sds"]))
-def test_no_value_is_shown_on_a_terminal(engine: sa.Engine, planted: Callable[..., Path], source: Source) -> None:
+def test_no_value_is_shown_on_a_terminal(
+    engine: sa.Engine, planted: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, source: Source
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     folder = planted(source, in_every_cell(NAME))
-    script = f"sync_scripts.load_{source.family}"
     for options in ([], ["--json"]):
-        shown = show([sys.executable, "-m", script, "--feed", "feed", *options, str(folder)])
+        shown = show(source.main, "--feed", "feed", *options, str(folder))
         assert "must" in shown
+        assert (BAR in shown) == (not options)
         assert_silent(shown)
     register(engine, folder)
-    shown = show([sys.executable, "-m", "sync_scripts.nightly"])
+    shown = show(nightly.main)
     assert "feed: partial" in shown
+    assert BAR in shown
     assert_silent(shown)
 
 
-def show(command: list[str]) -> str:
-    """What a command shows on a terminal of its own."""
+def show(main: Any, *arguments: str) -> str:
+    """What a command shows on a terminal of its own, also with its bars."""
     master, slave = pty.openpty()
-    with subprocess.Popen(command, env={**os.environ, "TERM": "xterm"}, stdout=slave, stderr=slave, stdin=slave) as it:
-        os.close(slave)
-        shown = b""
+    shown = bytearray()
+
+    def read() -> None:
         # A terminal whose last writer is gone says so with an error.
         with contextlib.suppress(OSError):
             while block := os.read(master, 65536):
-                shown += block
-        it.wait(60)
-    os.close(master)
+                shown.extend(block)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        with (
+            os.fdopen(slave, "w", encoding="utf-8") as terminal,
+            contextlib.redirect_stdout(terminal),
+            contextlib.redirect_stderr(terminal),
+            pytest.raises(SystemExit),
+        ):
+            main(arguments)
+    finally:
+        reader.join()
+        os.close(master)
     return shown.decode()
 
 
