@@ -20,6 +20,7 @@ from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.client import CORE, DEMOGRAPHICS, FULL, GUARDIANS
 from tests.contract.conftest import GRANTS, SECRET_KEY, add_vendor
+from tests.postgres.loaded import EXPORTS, load_first
 
 from .checker import check
 from .conftest import Made, load_export, make
@@ -227,7 +228,7 @@ def _require_absent(made: Made, log: str, markers: list[str]) -> None:
 
 def test_an_erased_person_is_nowhere(make_database: Callable[[], str]) -> None:
     made = make_engine(make_database())
-    load_export(made, "springfield-1.1")
+    load_first(made, "springfield-1.1", EXPORTS / "springfield-1.1")
     with made.begin() as connection:
         add_vendor(connection, "both", [("spr-district", ())])
         exclude_person(connection, TESTER, ExclusionKind.ERASED, "spr-student-1", Settings(secret_key=SECRET_KEY))

@@ -38,9 +38,9 @@ from roster_service.people import exclude_person
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY, add_vendor
+from tests.postgres.loaded import EXPORTS, load_first
 
 from .checker import check
-from .conftest import load_export
 from .dropbox import DropBox, Killed, Kind
 
 EMAIL, NAME = "all@vendors.example", "nightly"
@@ -103,7 +103,7 @@ def add(engine: sa.Engine, settings: Settings, **given: Any) -> None:
 def world(make_database: Callable[[], str], tmp_path: Path) -> Iterator[World]:
     """Nothing was sent yet."""
     engine = make_engine(make_database())
-    load_export(engine, "springfield-1.1")
+    load_first(engine, "springfield-1.1", EXPORTS / "springfield-1.1")
     settings = Settings(secret_key=SECRET_KEY, home=tmp_path, hold_least_records=5)
     with engine.begin() as connection:
         ensure_signing_key(connection, SECRET_KEY)
