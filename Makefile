@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCKS := deploy/locks
 # Each process has a PostgreSQL of its own, hence no more than four; one that has nothing left takes tests of another.
 SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
+# Some machines keep no compiled modules: each process of tests, and each that it starts, would compile them all.
+export PYTHONDONTWRITEBYTECODE :=
 SOURCES := roster_service sync_scripts tools grammar tests docs wsgi.py
 
 .PHONY: help install run debug psql test test-long conformance faults check sync check-long lint style types imports audit alone lock clean
