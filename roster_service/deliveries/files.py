@@ -10,19 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from roster_service.schemas.versions import (
-    ACADEMIC_SESSIONS,
-    CLASSES,
-    COURSES,
-    DEMOGRAPHICS,
-    ENROLLMENTS,
-    ORGS,
-    USERS,
-    V1P1,
-    V1P2,
-    Resource,
-    Version,
-)
+from roster_service.schemas import versions
+from roster_service.schemas.versions import Resource, Version
 
 # Every file begins with these. In bulk, the last two are empty.
 FIRST = ("sourcedId", "status", "dateLastModified")
@@ -95,12 +84,16 @@ _USER_NAMES = (
 )
 # A file comes after those that its rows need.
 _BEFORE_USERS = (
-    _make("orgs", ORGS, "name* type* identifier parentSourcedId"),
-    _make("academicSessions", ACADEMIC_SESSIONS, "title* type* startDate* endDate* parentSourcedId schoolYear*"),
-    _make("courses", COURSES, "schoolYearSourcedId title* courseCode grades orgSourcedId* subjects subjectCodes"),
+    _make("orgs", versions.ORGS, "name* type* identifier parentSourcedId"),
+    _make(
+        "academicSessions", versions.ACADEMIC_SESSIONS, "title* type* startDate* endDate* parentSourcedId schoolYear*"
+    ),
+    _make(
+        "courses", versions.COURSES, "schoolYearSourcedId title* courseCode grades orgSourcedId* subjects subjectCodes"
+    ),
     _make(
         "classes",
-        CLASSES,
+        versions.CLASSES,
         "title* grades courseSourcedId* classCode classType* location schoolSourcedId* termSourcedIds* subjects "
         "subjectCodes periods",
         school="schoolSourcedId",
@@ -109,30 +102,30 @@ _BEFORE_USERS = (
 _AFTER_USERS = (
     _make(
         "enrollments",
-        ENROLLMENTS,
+        versions.ENROLLMENTS,
         "classSourcedId* schoolSourcedId* userSourcedId* role* primary beginDate endDate",
         school="schoolSourcedId",
     ),
     _make(
         "demographics",
-        DEMOGRAPHICS,
+        versions.DEMOGRAPHICS,
         "birthDate sex americanIndianOrAlaskaNative asian blackOrAfricanAmerican nativeHawaiianOrOtherPacificIslander "
         "white demographicRaceTwoOrMoreRaces hispanicOrLatinoEthnicity countryOfBirthCode stateOfBirthAbbreviation "
         "cityOfBirth publicSchoolResidenceStatus",
         owner="users",
     ),
 )
-_USERS_1_1 = _make("users", USERS, f"enabledUser* orgSourcedIds* role* {_USER_NAMES}", school="orgSourcedIds")
+_USERS_1_1 = _make("users", versions.USERS, f"enabledUser* orgSourcedIds* role* {_USER_NAMES}", school="orgSourcedIds")
 _USERS_1_2 = _make(
     "users",
-    USERS,
+    versions.USERS,
     f"enabledUser* {_USER_NAMES} userMasterIdentifier preferredGivenName=preferredFirstName preferredMiddleName "
     "preferredFamilyName=preferredLastName primaryOrgSourcedId pronouns",
 )
 # The parts of users. Profiles come before the roles that name them.
 _PROFILES = _make(
     "userProfiles",
-    USERS,
+    versions.USERS,
     "userSourcedId* profileType* vendorId* applicationId description credentialType=credentials.type* "
     "username=credentials.username* password",
     part="userProfiles",
@@ -140,22 +133,22 @@ _PROFILES = _make(
 )
 _ROLES = _make(
     "roles",
-    USERS,
+    versions.USERS,
     "userSourcedId* roleType* role* beginDate endDate orgSourcedId* userProfileSourcedId",
     part="roles",
     distinct_by=("role", "org"),
     school="orgSourcedId",
 )
 FILES: Mapping[Version, tuple[File, ...]] = {
-    V1P1: (*_BEFORE_USERS, _USERS_1_1, *_AFTER_USERS),
-    V1P2: (*_BEFORE_USERS, _USERS_1_2, _PROFILES, _ROLES, *_AFTER_USERS),
+    versions.V1P1: (*_BEFORE_USERS, _USERS_1_1, *_AFTER_USERS),
+    versions.V1P2: (*_BEFORE_USERS, _USERS_1_2, _PROFILES, _ROLES, *_AFTER_USERS),
 }
 
 # The other files of the standard, which a manifest must call absent: those of grades and resources.
 _OTHERS_1_1 = ("categories", "classResources", "courseResources", "lineItems", "resources", "results")
 OTHERS: Mapping[Version, tuple[str, ...]] = {
-    V1P1: _OTHERS_1_1,
-    V1P2: (
+    versions.V1P1: _OTHERS_1_1,
+    versions.V1P2: (
         *_OTHERS_1_1,
         *("lineItemLearningObjectiveIds", "lineItemScoreScales", "resultLearningObjectiveIds", "resultScoreScales"),
         *("scoreScales", "userResources"),

@@ -7,27 +7,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import (
-    CText,
-    CTexts,
-    academic_sessions,
-    classes,
-    courses,
-    demographics,
-    enrollments,
-    orgs,
-    users,
-)
+from roster_service.db import tables
+from roster_service.db.tables import CText, CTexts
 
 # The columns whose texts, with a blank between them, are the label of a record.
 LABEL_COLUMNS: Mapping[sa.Table, tuple[str, ...]] = {
-    orgs: ("name",),
-    academic_sessions: ("title",),
-    courses: ("title",),
-    classes: ("title",),
-    users: ("given_name", "family_name"),
-    enrollments: ("role",),
-    demographics: ("sourced_id",),
+    tables.orgs: ("name",),
+    tables.academic_sessions: ("title",),
+    tables.courses: ("title",),
+    tables.classes: ("title",),
+    tables.users: ("given_name", "family_name"),
+    tables.enrollments: ("role",),
+    tables.demographics: ("sourced_id",),
 }
 # Rows beside those of the roster, with the columns of their tables: those that a run would add.
 Added = Mapping[sa.Table, sa.FromClause]
@@ -48,15 +39,15 @@ def read_names(connection: sa.Connection, table: sa.Table, ids: Iterable[str], a
     wanted = sorted(set(ids))
     if not wanted:
         return {}
-    if table is demographics:
-        return read_names(connection, users, wanted, added)
-    if table is not enrollments:
+    if table is tables.demographics:
+        return read_names(connection, tables.users, wanted, added)
+    if table is not tables.enrollments:
         rows = _read(connection, table, wanted, added, lambda source: [make_label(table, source).label("label")])
         return {row.sourced_id: row.label for row in rows}
     columns = ("role", "user_id", "class_id")
     found = list(_read(connection, table, wanted, added, lambda source: [source.c[name] for name in columns]))
-    people = read_names(connection, users, (row.user_id for row in found), added)
-    titles = read_names(connection, classes, (row.class_id for row in found), added)
+    people = read_names(connection, tables.users, (row.user_id for row in found), added)
+    titles = read_names(connection, tables.classes, (row.class_id for row in found), added)
     return {
         row.sourced_id: (
             f"{row.role}: {people.get(row.user_id, row.user_id)} in {titles.get(row.class_id, row.class_id)}"

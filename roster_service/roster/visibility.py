@@ -30,19 +30,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.db import tables
-from roster_service.db.tables import (
-    CText,
-    Stamp,
-    departures,
-    group_members,
-    kept_people,
-    vendors,
-    visibility_labels,
-    visible_feeds,
-    visible_groups,
-    visible_labels,
-    visible_orgs,
-)
+from roster_service.db.tables import CText, Stamp
 from roster_service.roster.references import PERSONS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
@@ -92,7 +80,7 @@ def has_row(row: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.Colum
 def has_label(row: sa.FromClause, condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     """Returns the condition that the label of a record fulfils a condition. `row`: a labelled table or an alias of it;
     `condition`: of the columns of `visibility_labels`. Thousands of records have the same label."""
-    labels = sa.select(visibility_labels.c.id).where(condition).scalar_subquery()
+    labels = sa.select(tables.visibility_labels.c.id).where(condition).scalar_subquery()
     # As an array: a join would look the records of each label up.
     return row.c.label_id == sa.any_(sa.func.array(labels, type_=ARRAY(sa.Integer)))
 
@@ -110,7 +98,7 @@ VENDOR: sa.BindParameter[int] = sa.bindparam("vendor_id", type_=sa.Integer)
 _VENDORS: Mapping[Viewer, sa.ColumnElement[int]] = {
     Viewer.ONE_VENDOR: VENDOR,
     Viewer.RULED_VENDOR: VENDOR,
-    Viewer.EVERY_VENDOR: vendors.c.id,
+    Viewer.EVERY_VENDOR: tables.vendors.c.id,
 }
 # The viewers of whom a group may open records, and from whom people may be kept; the statements of all others ask for
 # neither.
@@ -129,7 +117,7 @@ def _select_memberships(
 ) -> tuple[sa.FromClause, sa.Select[Any]]:
     """Returns an alias of group_members, and the SELECT of `value` for the memberships of a record in the groups of the
     viewer. `value`: of the table group_members, or a constant."""
-    member, seen = group_members.alias(), visible_groups.alias()
+    member, seen = tables.group_members.alias(), tables.visible_groups.alias()
     shown = member.c[value.name] if isinstance(value, sa.Column) else value
     kind = (tables.users if table is tables.demographics else table).name
     rows = (
@@ -164,10 +152,10 @@ def make_stamp(table: sa.Table, row: sa.FromClause, rights: ContentRights) -> sa
     stamp: sa.ColumnElement[Any] = row.c.date_last_modified
     if rights.viewer is not Viewer.RULED_VENDOR or table not in GROUPED:
         return stamp
-    member, rows = _select_memberships(group_members.c.since, table, row.c.sourced_id, rights.viewer)
+    member, rows = _select_memberships(tables.group_members.c.since, table, row.c.sourced_id, rights.viewer)
     latest = [rows.with_only_columns(sa.func.max(member.c.since)).where(_shows_role(member.c.role, rights))]
     if table in PERSONS:
-        kept, person_id = kept_people.alias(), row.c[PERSONS[table].name]
+        kept, person_id = tables.kept_people.alias(), row.c[PERSONS[table].name]
         changed = kept.c.user_id == person_id
         if table is tables.users:
             changed |= person_id == sa.any_(kept.c.named_by)
@@ -179,7 +167,7 @@ def make_stamp(table: sa.Table, row: sa.FromClause, rights: ContentRights) -> sa
 
 def select_whole_districts() -> sa.Select[str]:
     """Returns a query for the ids of the districts that are granted to the bound vendor with all their orgs."""
-    visible = visible_orgs.alias()
+    visible = tables.visible_orgs.alias()
     return sa.select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, visible.c.whole_district)
 
 
@@ -218,7 +206,7 @@ def read_refusal() -> sa.ColumnElement[str]:
 
 def org_id_is_visible(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
     """Returns the condition that the org with this id is visible: granted, or the district above a granted school."""
-    visible = visible_orgs.alias()
+    visible = tables.visible_orgs.alias()
     return _is_seen(viewer, visible, visible.c.org_id == org_id)
 
 
@@ -228,26 +216,26 @@ def org_id_is_granted(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.Colum
     It is an EXISTS, for which PostgreSQL looks up the org of each row if there are few rows, and hashes all granted
     orgs if there are many.
     """
-    visible = visible_orgs.alias()
+    visible = tables.visible_orgs.alias()
     return _is_seen(viewer, visible, visible.c.org_id == org_id, visible.c.granted)
 
 
 def org_id_is_shared(org_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
     """Returns the condition that the org with this id is granted, with rules or without."""
-    visible = visible_orgs.alias()
+    visible = tables.visible_orgs.alias()
     return _is_seen(viewer, visible, visible.c.org_id == org_id, visible.c.shared)
 
 
 def is_kept(person_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElement[bool]:
     """Returns the condition that the person with this id is kept from the viewer."""
-    kept = kept_people.alias()
+    kept = tables.kept_people.alias()
     return has_row(kept, kept.c.vendor_id == _VENDORS[viewer], kept.c.user_id == person_id, kept.c.until.is_(None))
 
 
 def departure_is_addressed(departure: sa.FromClause) -> sa.ColumnElement[bool]:
     """Returns the condition that a departure is for the vendor alone; or for all, and its person was not kept from the
     vendor at the time."""
-    kept = kept_people.alias()
+    kept = tables.kept_people.alias()
     was_kept = has_row(
         kept,
         kept.c.vendor_id == VENDOR,
@@ -292,7 +280,7 @@ def label_is_open(
 ) -> sa.ColumnElement[bool]:
     """Returns the condition that the label with this number opens its records; with `opened`, that it opens users with
     this role. Raises ValueError if only some labels are open to a viewer of all orgs: no rows tell which."""
-    seen = visible_labels.alias()
+    seen = tables.visible_labels.alias()
     conditions = tuple(_is_open(seen, rights, opened))
     if conditions and rights.viewer is Viewer.ALL_ORGS:
         raise ValueError("a viewer of all orgs sees guardians, and asks for no role")
@@ -317,7 +305,7 @@ def join_groups(
     a membership."""
     if rights.viewer not in _WITH_GROUPS:
         return by_label
-    if row is departures:
+    if row is tables.departures:
         by_group = group_is_visible(row.c.group_id, rights) & _shows_role(row.c.role, rights) & condition(row.c)
         return (by_label | by_group) & departure_is_addressed(row)
     table = tables.metadata.tables[str(row.element if isinstance(row, sa.Alias) else row)]
@@ -327,7 +315,7 @@ def join_groups(
 
 def group_is_visible(group_id: sa.ColumnElement[int], rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that a group is one of the viewer, who has groups."""
-    seen = visible_groups.alias()
+    seen = tables.visible_groups.alias()
     return has_row(seen, seen.c.vendor_id == _VENDORS[rights.viewer], seen.c.group_id == group_id)
 
 
@@ -342,7 +330,7 @@ def _session_is_visible(session: sa.FromClause, rights: ContentRights) -> sa.Col
     if rights.viewer is Viewer.ALL_ORGS:
         return sa.true()
     # An array, which PostgreSQL makes once a statement: a class shows several sessions.
-    seen = visible_feeds.alias()
+    seen = tables.visible_feeds.alias()
     feeds = sa.select(seen.c.feed_id).where(seen.c.vendor_id == _VENDORS[rights.viewer]).correlate_except(seen)
     return session.c.feed_id == sa.any_(sa.func.array(feeds.scalar_subquery(), type_=ARRAY(sa.Integer)))
 
@@ -379,7 +367,7 @@ def find_visible_rows(table: sa.Table, rights: ContentRights) -> sa.ColumnElemen
     label by the index. (Of a join with the labels, it expects too many rows, and reads the whole table.)"""
     if table not in _BY_LABEL or rights.viewer is not Viewer.ONE_VENDOR:
         return row_is_visible(table, table, rights)
-    seen = visible_labels.alias()
+    seen = tables.visible_labels.alias()
     numbers = sa.select(seen.c.label_id).where(seen.c.vendor_id == VENDOR, *_is_open(seen, rights, None))
     return table.c.label_id == sa.any_(sa.func.array(numbers.scalar_subquery(), type_=ARRAY(sa.Integer)))
 
@@ -387,7 +375,7 @@ def find_visible_rows(table: sa.Table, rights: ContentRights) -> sa.ColumnElemen
 def departure_is_shown(departure: sa.FromClause) -> sa.ColumnElement[bool]:
     """Returns the condition that a departure is later than the floors of the vendor and of the client, of a feed that
     the vendor sees. An earlier departure would name a record that the caller never saw."""
-    seen = visible_feeds.alias()
+    seen = tables.visible_feeds.alias()
     own = read_client_instant("floor")
     return has_row(
         seen,

@@ -25,27 +25,8 @@ from roster_service.roster.visibility import (
 )
 from roster_service.roster.vocabulary import GRADES, STATUS
 from roster_service.roster.withheld import WithheldField
-from roster_service.schemas.kinds import (
-    ACADEMIC_SESSION,
-    CLASS,
-    COURSE,
-    ORG,
-    RESOURCE,
-    USER,
-    ChildRows,
-    Day,
-    Flag,
-    Instant,
-    Metadata,
-    ObjectList,
-    Ref,
-    RefList,
-    StrictSchema,
-    Text,
-    TextArray,
-    Token,
-    Unserved,
-)
+from roster_service.schemas import kinds
+from roster_service.schemas.kinds import StrictSchema
 from roster_service.schemas.version_words import STORED, Wording
 
 STAMP = "The instant of the sync that last changed anything which the record shows"
@@ -60,12 +41,12 @@ class Record(StrictSchema):
     wording: ClassVar[Wording] = STORED
 
 
-def make_base_fields(table: sa.Table) -> tuple[Text, Token, Instant]:
+def make_base_fields(table: sa.Table) -> tuple[kinds.Text, kinds.Token, kinds.Instant]:
     """Returns the first fields of every resource: sourcedId, status, dateLastModified."""
     return (
-        Text(table.c.sourced_id, "The id of the record in the SIS; it never changes", required=True),
-        Token(table.c.status, STATUS, "Whether the record is in the export of the SIS", required=True),
-        Instant(lambda rights: make_stamp(table, table, rights), STAMP, required=True),
+        kinds.Text(table.c.sourced_id, "The id of the record in the SIS; it never changes", required=True),
+        kinds.Token(table.c.status, STATUS, "Whether the record is in the export of the SIS", required=True),
+        kinds.Instant(lambda rights: make_stamp(table, table, rights), STAMP, required=True),
     )
 
 
@@ -86,22 +67,22 @@ class OrgRecord(Record):
     table = tables.orgs
 
     sourcedId, status, dateLastModified = make_base_fields(tables.orgs)
-    metadata = Metadata(
+    metadata = kinds.Metadata(
         _orgs.metadata,
         show_with_scope(MetadataOf.ORGS),
         "Further columns of the export; only with the scope `orgs-metadata.readonly`",
     )
-    name = Text(_orgs.name, "The name of the org", required=True)
-    parent = Ref(
-        ORG,
+    name = kinds.Text(_orgs.name, "The name of the org", required=True)
+    parent = kinds.Ref(
+        kinds.ORG,
         _orgs.parent_id,
         "The org above this one",
         visible=lambda org_id, rights: org_id_is_visible(org_id, rights.viewer),
     )
-    children = RefList(
-        ORG,
+    children = kinds.RefList(
+        kinds.ORG,
         _child_org.c.sourced_id,
-        ChildRows(
+        kinds.ChildRows(
             lambda rights: (
                 (_child_org.c.parent_id == _orgs.sourced_id)
                 & (_child_org.c.status == "active")
@@ -125,16 +106,19 @@ class AcademicSessionRecord(Record):
     table = tables.academic_sessions
 
     sourcedId, status, dateLastModified = make_base_fields(tables.academic_sessions)
-    title = Text(_sessions.title, "The name of the session", required=True)
-    startDate = Day(_sessions.start_date, "The first day", required=True)
-    endDate = Day(_sessions.end_date, "The day after the last day", required=True)
-    parent = Ref(
-        ACADEMIC_SESSION, _sessions.parent_id, "The session that this one is a part of", visible=session_id_is_visible
+    title = kinds.Text(_sessions.title, "The name of the session", required=True)
+    startDate = kinds.Day(_sessions.start_date, "The first day", required=True)
+    endDate = kinds.Day(_sessions.end_date, "The day after the last day", required=True)
+    parent = kinds.Ref(
+        kinds.ACADEMIC_SESSION,
+        _sessions.parent_id,
+        "The session that this one is a part of",
+        visible=session_id_is_visible,
     )
-    children = RefList(
-        ACADEMIC_SESSION,
+    children = kinds.RefList(
+        kinds.ACADEMIC_SESSION,
         _child_session.c.sourced_id,
-        ChildRows(
+        kinds.ChildRows(
             lambda rights: (
                 (_child_session.c.parent_id == _sessions.sourced_id)
                 & (_child_session.c.status == "active")
@@ -144,7 +128,9 @@ class AcademicSessionRecord(Record):
         ),
         "The active sessions that are a part of this one",
     )
-    schoolYear = Text(_sessions.school_year, "The year in which the school year of the session ends", required=True)
+    schoolYear = kinds.Text(
+        _sessions.school_year, "The year in which the school year of the session ends", required=True
+    )
 
 
 # --- courses and classes -----------------------------------------------------------------------------------------
@@ -158,24 +144,24 @@ class CourseRecord(Record):
     table = tables.courses
 
     sourcedId, status, dateLastModified = make_base_fields(tables.courses)
-    title = Text(_courses.title, "The name of the course", required=True)
-    schoolYear = Ref(
-        ACADEMIC_SESSION,
+    title = kinds.Text(_courses.title, "The name of the course", required=True)
+    schoolYear = kinds.Ref(
+        kinds.ACADEMIC_SESSION,
         _courses.school_year_id,
         "The school year in which the course is taught",
         visible=session_id_is_visible,
     )
-    grades = TextArray(_courses.grades, "The grades of the course, as codes of CEDS", vocabulary=GRADES)
-    subjects = TextArray(_courses.subjects, "The names of the subjects")
+    grades = kinds.TextArray(_courses.grades, "The grades of the course, as codes of CEDS", vocabulary=GRADES)
+    subjects = kinds.TextArray(_courses.subjects, "The names of the subjects")
     # A course can be visible through one of its classes while its org is not.
-    org = Ref(
-        ORG,
+    org = kinds.Ref(
+        kinds.ORG,
         _courses.org_id,
         "The org that offers the course",
         visible=lambda org_id, rights: org_id_is_visible(org_id, rights.viewer),
     )
-    subjectCodes = TextArray(_courses.subject_codes, "The codes of the subjects, in the order of `subjects`")
-    resources = Unserved(RESOURCE)
+    subjectCodes = kinds.TextArray(_courses.subject_codes, "The codes of the subjects, in the order of `subjects`")
+    resources = kinds.Unserved(kinds.RESOURCE)
 
 
 _classes = tables.classes.c
@@ -187,18 +173,20 @@ class ClassRecord(Record):
     table = tables.classes
 
     sourcedId, status, dateLastModified = make_base_fields(tables.classes)
-    title = Text(_classes.title, "The name of the class", required=True)
-    classCode = Text(_classes.class_code, "The code by which people know the class")
-    location = Text(_classes.location, "The place of the lessons, such as a room")
-    grades = TextArray(_classes.grades, "The grades of the class, as codes of CEDS", vocabulary=GRADES)
-    subjects = TextArray(_classes.subjects, "The names of the subjects")
+    title = kinds.Text(_classes.title, "The name of the class", required=True)
+    classCode = kinds.Text(_classes.class_code, "The code by which people know the class")
+    location = kinds.Text(_classes.location, "The place of the lessons, such as a room")
+    grades = kinds.TextArray(_classes.grades, "The grades of the class, as codes of CEDS", vocabulary=GRADES)
+    subjects = kinds.TextArray(_classes.subjects, "The names of the subjects")
     # A class is visible through its school, and its course through the class.
-    course = Ref(COURSE, _classes.course_id, "The course that the class teaches", visible=None, required=True)
-    school = Ref(ORG, _classes.school_id, "The school of the class", visible=None, required=True)
-    terms = RefList(
-        ACADEMIC_SESSION,
+    course = kinds.Ref(
+        kinds.COURSE, _classes.course_id, "The course that the class teaches", visible=None, required=True
+    )
+    school = kinds.Ref(kinds.ORG, _classes.school_id, "The school of the class", visible=None, required=True)
+    terms = kinds.RefList(
+        kinds.ACADEMIC_SESSION,
         tables.class_terms.c.session_id,
-        ChildRows(
+        kinds.ChildRows(
             lambda rights: (
                 (tables.class_terms.c.class_id == _classes.sourced_id)
                 & session_id_is_visible(tables.class_terms.c.session_id, rights)
@@ -208,9 +196,9 @@ class ClassRecord(Record):
         "The sessions in which the class meets",
         required=True,
     )
-    subjectCodes = TextArray(_classes.subject_codes, "The codes of the subjects, in the order of `subjects`")
-    periods = TextArray(_classes.periods, "The periods of the day at which the class meets")
-    resources = Unserved(RESOURCE)
+    subjectCodes = kinds.TextArray(_classes.subject_codes, "The codes of the subjects, in the order of `subjects`")
+    periods = kinds.TextArray(_classes.periods, "The periods of the day at which the class meets")
+    resources = kinds.Unserved(kinds.RESOURCE)
 
 
 # --- users -------------------------------------------------------------------------------------------------------
@@ -224,8 +212,8 @@ _user_id_entry = entries(_users.user_ids, "user_id_entry")
 class UserId(StrictSchema):
     """An identifier of the user in another system."""
 
-    type = Text(member(_user_id_entry, "type"), "The kind of identifier", required=True)
-    identifier = Text(member(_user_id_entry, "identifier"), "The identifier in the other system", required=True)
+    type = kinds.Text(member(_user_id_entry, "type"), "The kind of identifier", required=True)
+    identifier = kinds.Text(member(_user_id_entry, "identifier"), "The identifier in the other system", required=True)
 
 
 class UserRecord(Record):
@@ -235,36 +223,36 @@ class UserRecord(Record):
     person = tables.users.c.sourced_id
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
-    metadata = Metadata(
+    metadata = kinds.Metadata(
         _users.metadata,
         user_metadata_is_visible,
         "Further columns of the export; only of students with the scope `students-metadata.readonly`, and of guardians "
         "with `guardians-metadata.readonly`",
     )
-    userIds = ObjectList(
+    userIds = kinds.ObjectList(
         UserId,
-        ChildRows(lambda _rights: sa.true(), (_user_id_entry.c.ordinality,)),
+        kinds.ChildRows(lambda _rights: sa.true(), (_user_id_entry.c.ordinality,)),
         "The identifiers of the user in other systems",
         withheld_as=WithheldField.USER_IDS,
     )
-    enabledUser = Flag(_users.enabled_user, "Whether the user may use the systems of the school", required=True)
-    givenName = Text(_users.given_name, "The given name", required=True)
-    familyName = Text(_users.family_name, "The family name", required=True)
-    middleName = Text(
+    enabledUser = kinds.Flag(_users.enabled_user, "Whether the user may use the systems of the school", required=True)
+    givenName = kinds.Text(_users.given_name, "The given name", required=True)
+    familyName = kinds.Text(_users.family_name, "The family name", required=True)
+    middleName = kinds.Text(
         _users.middle_name, "The middle names, separated by spaces", withheld_as=WithheldField.MIDDLE_NAME
     )
-    identifier = Text(
+    identifier = kinds.Text(
         _users.identifier,
         "The number of the person at the school or district, such as a student number",
         withheld_as=WithheldField.IDENTIFIER,
     )
-    email = Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
-    sms = Text(_users.sms, "The phone number for text messages", withheld_as=WithheldField.SMS)
-    phone = Text(_users.phone, "The phone number", withheld_as=WithheldField.PHONE)
-    agents = RefList(
-        USER,
+    email = kinds.Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
+    sms = kinds.Text(_users.sms, "The phone number for text messages", withheld_as=WithheldField.SMS)
+    phone = kinds.Text(_users.phone, "The phone number", withheld_as=WithheldField.PHONE)
+    agents = kinds.RefList(
+        kinds.USER,
         _agents.agent_id,
-        ChildRows(
+        kinds.ChildRows(
             lambda rights: (_agents.user_id == _users.sourced_id) & user_is_visible(_agents.agent_id, rights),
             (_agents.ordinal,),
         ),
@@ -272,7 +260,7 @@ class UserRecord(Record):
         "`guardians.readonly`",
         withheld_as=WithheldField.AGENTS,
     )
-    grades = TextArray(_users.grades, "The grades of a student, as codes of CEDS", vocabulary=GRADES)
+    grades = kinds.TextArray(_users.grades, "The grades of a student, as codes of CEDS", vocabulary=GRADES)
 
 
 # --- enrollments and demographics --------------------------------------------------------------------------------
@@ -288,12 +276,12 @@ class EnrollmentRecord(Record):
 
     sourcedId, status, dateLastModified = make_base_fields(tables.enrollments)
     # An enrollment is visible only where its user, class and school are.
-    user = Ref(USER, _enrollments.user_id, "The user who is enrolled", visible=None, required=True)
-    class_ = Ref(CLASS, _enrollments.class_id, "The class", visible=None, required=True, data_key="class")
-    school = Ref(ORG, _enrollments.school_id, "The school of the class", visible=None, required=True)
-    primary = Flag(_enrollments.primary, "Whether a teacher is the first teacher of the class; only of teachers")
-    beginDate = Day(_enrollments.begin_date, "The first day of the enrollment")
-    endDate = Day(_enrollments.end_date, "The day after the last day of the enrollment")
+    user = kinds.Ref(kinds.USER, _enrollments.user_id, "The user who is enrolled", visible=None, required=True)
+    class_ = kinds.Ref(kinds.CLASS, _enrollments.class_id, "The class", visible=None, required=True, data_key="class")
+    school = kinds.Ref(kinds.ORG, _enrollments.school_id, "The school of the class", visible=None, required=True)
+    primary = kinds.Flag(_enrollments.primary, "Whether a teacher is the first teacher of the class; only of teachers")
+    beginDate = kinds.Day(_enrollments.begin_date, "The first day of the enrollment")
+    endDate = kinds.Day(_enrollments.end_date, "The day after the last day of the enrollment")
 
 
 _demographics = tables.demographics.c
@@ -306,51 +294,51 @@ class DemographicsRecord(Record):
     person = tables.demographics.c.sourced_id
 
     sourcedId, status, dateLastModified = make_base_fields(tables.demographics)
-    metadata = Metadata(
+    metadata = kinds.Metadata(
         _demographics.metadata,
         show_with_scope(MetadataOf.DEMOGRAPHICS),
         "Further columns of the export; only with the scope `demographic-metadata.readonly`",
     )
-    birthDate = Day(_demographics.birth_date, "The day of birth", withheld_as=WithheldField.BIRTH_DATE)
-    americanIndianOrAlaskaNative = Flag(
+    birthDate = kinds.Day(_demographics.birth_date, "The day of birth", withheld_as=WithheldField.BIRTH_DATE)
+    americanIndianOrAlaskaNative = kinds.Flag(
         _demographics.american_indian_or_alaska_native,
         "Whether the person is American Indian or Alaska Native",
         withheld_as=WithheldField.AMERICAN_INDIAN_OR_ALASKA_NATIVE,
     )
-    asian = Flag(_demographics.asian, "Whether the person is Asian", withheld_as=WithheldField.ASIAN)
-    blackOrAfricanAmerican = Flag(
+    asian = kinds.Flag(_demographics.asian, "Whether the person is Asian", withheld_as=WithheldField.ASIAN)
+    blackOrAfricanAmerican = kinds.Flag(
         _demographics.black_or_african_american,
         "Whether the person is Black or African American",
         withheld_as=WithheldField.BLACK_OR_AFRICAN_AMERICAN,
     )
-    nativeHawaiianOrOtherPacificIslander = Flag(
+    nativeHawaiianOrOtherPacificIslander = kinds.Flag(
         _demographics.native_hawaiian_or_other_pacific_islander,
         "Whether the person is Native Hawaiian or other Pacific Islander",
         withheld_as=WithheldField.NATIVE_HAWAIIAN_OR_OTHER_PACIFIC_ISLANDER,
     )
-    white = Flag(_demographics.white, "Whether the person is White", withheld_as=WithheldField.WHITE)
-    demographicRaceTwoOrMoreRaces = Flag(
+    white = kinds.Flag(_demographics.white, "Whether the person is White", withheld_as=WithheldField.WHITE)
+    demographicRaceTwoOrMoreRaces = kinds.Flag(
         _demographics.demographic_race_two_or_more_races,
         "Whether the person is of two or more races",
         withheld_as=WithheldField.DEMOGRAPHIC_RACE_TWO_OR_MORE_RACES,
     )
-    hispanicOrLatinoEthnicity = Flag(
+    hispanicOrLatinoEthnicity = kinds.Flag(
         _demographics.hispanic_or_latino_ethnicity,
         "Whether the person is Hispanic or Latino",
         withheld_as=WithheldField.HISPANIC_OR_LATINO_ETHNICITY,
     )
-    countryOfBirthCode = Text(
+    countryOfBirthCode = kinds.Text(
         _demographics.country_of_birth_code,
         "The code of the country of birth",
         withheld_as=WithheldField.COUNTRY_OF_BIRTH_CODE,
     )
-    stateOfBirthAbbreviation = Text(
+    stateOfBirthAbbreviation = kinds.Text(
         _demographics.state_of_birth_abbreviation,
         "The abbreviation of the state of birth",
         withheld_as=WithheldField.STATE_OF_BIRTH_ABBREVIATION,
     )
-    cityOfBirth = Text(_demographics.city_of_birth, "The city of birth", withheld_as=WithheldField.CITY_OF_BIRTH)
-    publicSchoolResidenceStatus = Text(
+    cityOfBirth = kinds.Text(_demographics.city_of_birth, "The city of birth", withheld_as=WithheldField.CITY_OF_BIRTH)
+    publicSchoolResidenceStatus = kinds.Text(
         _demographics.public_school_residence_status,
         "The code of the place of residence, as public schools count it",
         withheld_as=WithheldField.PUBLIC_SCHOOL_RESIDENCE_STATUS,

@@ -16,23 +16,9 @@ from roster_service.db import tables
 from roster_service.roster.visibility import ContentRights, has_row, role_is_visible, row_is_visible
 from roster_service.roster.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
 from roster_service.roster.withheld import WithheldField
-from roster_service.schemas import v1p2
+from roster_service.schemas import kinds, v1p2
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.kinds import (
-    ChildRows,
-    Day,
-    Flag,
-    ObjectList,
-    RosterField,
-    Source,
-    StrictSchema,
-    Text,
-    TextArray,
-    Token,
-    describe,
-    list_roster_fields,
-    make_members_json,
-)
+from roster_service.schemas.kinds import RosterField, StrictSchema
 from roster_service.schemas.records import Record, make_base_fields
 
 _users = tables.users.c
@@ -51,22 +37,22 @@ class NestedObject(fields.Nested, RosterField):
         row: tuple[sa.FromClause, Callable[[ContentRights], sa.ColumnElement[bool]]] | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(schema, metadata=describe(description), **options)
-        self.members = list_roster_fields(schema)
+        super().__init__(schema, metadata=kinds.describe(description), **options)
+        self.members = kinds.list_roster_fields(schema)
         self.row = row
         # The vendor interface has no filter.
         self.filter_types = {}
 
     def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         """Returns the expression of the object's JSON text, NULL where there is no such row."""
-        made = make_members_json(self.members, rights)
+        made = kinds.make_members_json(self.members, rights)
         if self.row is None:
             return made
         table, condition = self.row
         chosen = sa.select(made).select_from(table).where(condition(rights)).limit(1)
         return chosen.correlate_except(table).scalar_subquery()
 
-    def source(self, path: str, rights: ContentRights) -> Source:
+    def source(self, path: str, rights: ContentRights) -> kinds.Source:
         """Raises LookupError."""
         raise LookupError("the vendor interface has no filter")
 
@@ -97,10 +83,10 @@ def _has_student_role_at(org_id: sa.ColumnElement[str], rights: ContentRights, *
 class StudentSchool(StrictSchema):
     """A school of the student."""
 
-    sourcedId = Text(student_school.c.sourced_id, "The id of the school", required=True)
-    identifier = Text(student_school.c.identifier, "The number of the school at the state or district")
-    name = Text(student_school.c.name, "The name of the school", required=True)
-    primary = Flag(
+    sourcedId = kinds.Text(student_school.c.sourced_id, "The id of the school", required=True)
+    identifier = kinds.Text(student_school.c.identifier, "The number of the school at the state or district")
+    name = kinds.Text(student_school.c.name, "The name of the school", required=True)
+    primary = kinds.Flag(
         lambda rights: sa.func.coalesce(
             _users.primary_org_id == student_school.c.sourced_id,
             _has_student_role_at(student_school.c.sourced_id, rights, "primary"),
@@ -144,9 +130,9 @@ def _is_guardian(rights: ContentRights) -> sa.ColumnElement[bool]:
 class Guardian(StrictSchema):
     """A guardian, parent or relative who is the student's agent in the export."""
 
-    sourcedId = Text(guardian.c.sourced_id, "The id of the guardian", required=True)
-    status = Token(guardian.c.status, STATUS, "Whether the guardian is in the export of the SIS", required=True)
-    role = Token(
+    sourcedId = kinds.Text(guardian.c.sourced_id, "The id of the guardian", required=True)
+    status = kinds.Token(guardian.c.status, STATUS, "Whether the guardian is in the export of the SIS", required=True)
+    role = kinds.Token(
         lambda rights: (
             sa.select(_guardian_role.c.role)
             .where(_is_guardian(rights))
@@ -159,11 +145,11 @@ class Guardian(StrictSchema):
         "The role",
         required=True,
     )
-    givenName = Text(guardian.c.given_name, "The given name", required=True)
-    familyName = Text(guardian.c.family_name, "The family name", required=True)
-    email = Text(guardian.c.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
-    sms = Text(guardian.c.sms, "The phone number for text messages", withheld_as=WithheldField.SMS)
-    phone = Text(guardian.c.phone, "The phone number", withheld_as=WithheldField.PHONE)
+    givenName = kinds.Text(guardian.c.given_name, "The given name", required=True)
+    familyName = kinds.Text(guardian.c.family_name, "The family name", required=True)
+    email = kinds.Text(guardian.c.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
+    sms = kinds.Text(guardian.c.sms, "The phone number for text messages", withheld_as=WithheldField.SMS)
+    phone = kinds.Text(guardian.c.phone, "The phone number", withheld_as=WithheldField.PHONE)
 
 
 def is_guardian_of_student(rights: ContentRights) -> sa.ColumnElement[bool]:
@@ -178,11 +164,11 @@ def is_guardian_of_student(rights: ContentRights) -> sa.ColumnElement[bool]:
 class Contacts(StrictSchema):
     """The contact data of the student, and the student's guardians."""
 
-    phone = Text(_users.phone, "The phone number of the student", withheld_as=WithheldField.PHONE)
-    sms = Text(_users.sms, "The student's phone number for text messages", withheld_as=WithheldField.SMS)
-    guardians = ObjectList(
+    phone = kinds.Text(_users.phone, "The phone number of the student", withheld_as=WithheldField.PHONE)
+    sms = kinds.Text(_users.sms, "The student's phone number for text messages", withheld_as=WithheldField.SMS)
+    guardians = kinds.ObjectList(
         Guardian,
-        ChildRows(is_guardian_of_student, (guardian_agent.c.ordinal,)),
+        kinds.ChildRows(is_guardian_of_student, (guardian_agent.c.ordinal,)),
         "The guardians, parents and relatives",
         withheld_as=WithheldField.AGENTS,
     )
@@ -202,38 +188,38 @@ _teacher = tables.users.alias("student_teacher")
 class StudentClass(StrictSchema):
     """The class of an enrollment."""
 
-    sourcedId = Text(_class.c.sourced_id, "The id of the class", required=True)
-    status = Token(_class.c.status, STATUS, "Whether the class is in the export of the SIS", required=True)
-    title = Text(_class.c.title, "The name of the class", required=True)
-    classCode = Text(_class.c.class_code, "The code by which people know the class")
-    grades = TextArray(_class.c.grades, "The grades of the class, as codes of CEDS")
-    subjects = TextArray(_class.c.subjects, "The names of the subjects")
+    sourcedId = kinds.Text(_class.c.sourced_id, "The id of the class", required=True)
+    status = kinds.Token(_class.c.status, STATUS, "Whether the class is in the export of the SIS", required=True)
+    title = kinds.Text(_class.c.title, "The name of the class", required=True)
+    classCode = kinds.Text(_class.c.class_code, "The code by which people know the class")
+    grades = kinds.TextArray(_class.c.grades, "The grades of the class, as codes of CEDS")
+    subjects = kinds.TextArray(_class.c.subjects, "The names of the subjects")
 
 
 class StudentCourse(StrictSchema):
     """The course that the class teaches."""
 
-    sourcedId = Text(_course.c.sourced_id, "The id of the course", required=True)
-    title = Text(_course.c.title, "The name of the course", required=True)
-    courseCode = Text(_course.c.course_code, "The code by which people know the course")
+    sourcedId = kinds.Text(_course.c.sourced_id, "The id of the course", required=True)
+    title = kinds.Text(_course.c.title, "The name of the course", required=True)
+    courseCode = kinds.Text(_course.c.course_code, "The code by which people know the course")
 
 
 class StudentTerm(StrictSchema):
     """A term of the class."""
 
-    sourcedId = Text(_term.c.sourced_id, "The id of the term", required=True)
-    title = Text(_term.c.title, "The name of the term", required=True)
-    startDate = Day(_term.c.start_date, "The first day", required=True)
-    endDate = Day(_term.c.end_date, "The day after the last day", required=True)
+    sourcedId = kinds.Text(_term.c.sourced_id, "The id of the term", required=True)
+    title = kinds.Text(_term.c.title, "The name of the term", required=True)
+    startDate = kinds.Day(_term.c.start_date, "The first day", required=True)
+    endDate = kinds.Day(_term.c.end_date, "The day after the last day", required=True)
 
 
 class StudentTeacher(StrictSchema):
     """A teacher of the class."""
 
-    sourcedId = Text(_teacher.c.sourced_id, "The id of the teacher", required=True)
-    givenName = Text(_teacher.c.given_name, "The given name", required=True)
-    familyName = Text(_teacher.c.family_name, "The family name", required=True)
-    email = Text(_teacher.c.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
+    sourcedId = kinds.Text(_teacher.c.sourced_id, "The id of the teacher", required=True)
+    givenName = kinds.Text(_teacher.c.given_name, "The given name", required=True)
+    familyName = kinds.Text(_teacher.c.family_name, "The family name", required=True)
+    email = kinds.Text(_teacher.c.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
 
 
 def _is_course_of_class(_rights: ContentRights) -> sa.ColumnElement[bool]:
@@ -254,13 +240,13 @@ def _is_teacher_of_class(rights: ContentRights) -> sa.ColumnElement[bool]:
 class StudentEnrollment(StrictSchema):
     """A class that the student attends, with its course, terms and teachers."""
 
-    sourcedId = Text(student_enrollment.c.sourced_id, "The id of the enrollment", required=True)
-    status = Token(
+    sourcedId = kinds.Text(student_enrollment.c.sourced_id, "The id of the enrollment", required=True)
+    status = kinds.Token(
         student_enrollment.c.status, STATUS, "Whether the enrollment is in the export of the SIS", required=True
     )
-    beginDate = Day(student_enrollment.c.begin_date, "The first day of the enrollment")
-    endDate = Day(student_enrollment.c.end_date, "The day after the last day of the enrollment")
-    school = Text(student_enrollment.c.school_id, "The id of the school of the class", required=True)
+    beginDate = kinds.Day(student_enrollment.c.begin_date, "The first day of the enrollment")
+    endDate = kinds.Day(student_enrollment.c.end_date, "The day after the last day of the enrollment")
+    school = kinds.Text(student_enrollment.c.school_id, "The id of the school of the class", required=True)
     class_ = NestedObject(
         StudentClass,
         "The class",
@@ -268,9 +254,9 @@ class StudentEnrollment(StrictSchema):
         data_key="class",
     )
     course = NestedObject(StudentCourse, "The course that the class teaches", (_course, _is_course_of_class))
-    terms = ObjectList(
+    terms = kinds.ObjectList(
         StudentTerm,
-        ChildRows(
+        kinds.ChildRows(
             lambda rights: (
                 (_class_term.c.class_id == student_enrollment.c.class_id)
                 & (_term.c.sourced_id == _class_term.c.session_id)
@@ -280,8 +266,8 @@ class StudentEnrollment(StrictSchema):
         ),
         "The sessions in which the class meets",
     )
-    teachers = ObjectList(
-        StudentTeacher, ChildRows(_is_teacher_of_class, (_teacher.c.sourced_id,)), "The teachers of the class"
+    teachers = kinds.ObjectList(
+        StudentTeacher, kinds.ChildRows(_is_teacher_of_class, (_teacher.c.sourced_id,)), "The teachers of the class"
     )
 
 
@@ -306,30 +292,32 @@ class Student(Record):
     person = tables.users.c.sourced_id
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
-    identifier = Text(
+    identifier = kinds.Text(
         _users.identifier, "The number of the student at the school or district", withheld_as=WithheldField.IDENTIFIER
     )
-    username = Text(_users.username, "The name with which the student logs in")
-    givenName = Text(_users.given_name, "The given name", required=True)
-    middleName = Text(
+    username = kinds.Text(_users.username, "The name with which the student logs in")
+    givenName = kinds.Text(_users.given_name, "The given name", required=True)
+    middleName = kinds.Text(
         _users.middle_name, "The middle names, separated by spaces", withheld_as=WithheldField.MIDDLE_NAME
     )
-    familyName = Text(_users.family_name, "The family name", required=True)
-    preferredFirstName = Text(
+    familyName = kinds.Text(_users.family_name, "The family name", required=True)
+    preferredFirstName = kinds.Text(
         _users.preferred_first_name,
         "The first name that the student prefers",
         withheld_as=WithheldField.PREFERRED_NAMES,
     )
-    preferredLastName = Text(
+    preferredLastName = kinds.Text(
         _users.preferred_last_name, "The last name that the student prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )
-    email = Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
-    grades = TextArray(_users.grades, "The grades of the student, as codes of CEDS")
-    districtlea = Text(
+    email = kinds.Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
+    grades = kinds.TextArray(_users.grades, "The grades of the student, as codes of CEDS")
+    districtlea = kinds.Text(
         sa.cast(bind_requested_lea(), sa.Text), "The identifier of the district, as in the request", required=True
     )
-    schools = ObjectList(
-        StudentSchool, ChildRows(is_school_of_student, (student_school.c.sourced_id,)), "The schools of the student"
+    schools = kinds.ObjectList(
+        StudentSchool,
+        kinds.ChildRows(is_school_of_student, (student_school.c.sourced_id,)),
+        "The schools of the student",
     )
     demographics = NestedObject(
         StudentDemographics,
@@ -342,16 +330,16 @@ class Student(Record):
         ),
     )
     contacts = NestedObject(Contacts, "Phone numbers and guardians; only with `contacts` in `include`")
-    enrollments = ObjectList(
+    enrollments = kinds.ObjectList(
         StudentEnrollment,
-        ChildRows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)),
+        kinds.ChildRows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)),
         "The classes that the student attends; only with `enrollments` in `include`",
     )
 
 
 # The fields that need to be included, and those of every student.
 INCLUDES = tuple(flag.value for flag in PermissionFlag)
-PLAIN_FIELDS = tuple(name for name in list_roster_fields(Student) if name not in INCLUDES)
+PLAIN_FIELDS = tuple(name for name in kinds.list_roster_fields(Student) if name not in INCLUDES)
 # The flags with which a record names other people than the student.
 NAMING_FLAGS = frozenset({PermissionFlag.CONTACTS, PermissionFlag.ENROLLMENTS})
 

@@ -8,18 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from roster_service.db import tables
+from roster_service.roster import vocabulary
 from roster_service.roster.visibility import ContentRights, has_row, of_each_row, role_is_visible
-from roster_service.roster.vocabulary import (
-    NARROW_CLASS_TYPE,
-    NARROW_ENROLLMENT_ROLE,
-    NARROW_ORG_TYPE,
-    NARROW_SESSION_TYPE,
-    NARROW_SEX,
-    NARROW_USER_ROLE,
-)
 from roster_service.roster.withheld import WithheldField
-from roster_service.schemas import records
-from roster_service.schemas.kinds import ORG, ChildRows, RefList, Text, Token
+from roster_service.schemas import kinds, records
 from roster_service.schemas.version_words import Wording
 
 _role = tables.user_roles.c
@@ -40,7 +32,7 @@ def _select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
     """Returns the user's role in 1.1, which has only one: the preferred role of those that the caller may see."""
     role = tables.user_roles.alias()
     return (
-        sa.select(NARROW_USER_ROLE.narrow(role.c.role))
+        sa.select(vocabulary.NARROW_USER_ROLE.narrow(role.c.role))
         .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, rights))
         .order_by(*_make_preference_keys(role.c))
         .limit(1)
@@ -60,34 +52,36 @@ def _shows_role(role: str, rights: ContentRights) -> sa.ColumnElement[bool]:
     return of_each_row(~has_other | (_select_single_role(rights) == role))
 
 
-WORDING = Wording(NARROW_SESSION_TYPE.narrow, _shows_role)
+WORDING = Wording(vocabulary.NARROW_SESSION_TYPE.narrow, _shows_role)
 
 
 class Org(records.OrgRecord):
     """An org of 1.1."""
 
-    type = Token(tables.orgs.c.type, NARROW_ORG_TYPE, "The kind of org", required=True)
-    identifier = Text(tables.orgs.c.identifier, "The number of the org at the state or district")
+    type = kinds.Token(tables.orgs.c.type, vocabulary.NARROW_ORG_TYPE, "The kind of org", required=True)
+    identifier = kinds.Text(tables.orgs.c.identifier, "The number of the org at the state or district")
 
 
 class AcademicSession(records.AcademicSessionRecord):
     """An academic session of 1.1."""
 
     wording = WORDING
-    type = Token(tables.academic_sessions.c.type, NARROW_SESSION_TYPE, "The kind of session", required=True)
+    type = kinds.Token(
+        tables.academic_sessions.c.type, vocabulary.NARROW_SESSION_TYPE, "The kind of session", required=True
+    )
 
 
 class Course(records.CourseRecord):
     """A course of 1.1."""
 
-    courseCode = Text(tables.courses.c.course_code, "The code by which people know the course")
+    courseCode = kinds.Text(tables.courses.c.course_code, "The code by which people know the course")
 
 
 class Class(records.ClassRecord):
     """A class of 1.1."""
 
     wording = WORDING
-    classType = Token(tables.classes.c.class_type, NARROW_CLASS_TYPE, "The kind of class")
+    classType = kinds.Token(tables.classes.c.class_type, vocabulary.NARROW_CLASS_TYPE, "The kind of class")
 
 
 def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
@@ -97,14 +91,14 @@ def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
     """
     other, twin = tables.user_roles.alias(), tables.user_roles.alias()
     has_other = has_row(other, other.c.user_id == _role.user_id, other.c.ordinal != _role.ordinal)
-    has_same_word = NARROW_USER_ROLE.narrow(_role.role) == _select_single_role(rights)
+    has_same_word = vocabulary.NARROW_USER_ROLE.narrow(_role.role) == _select_single_role(rights)
     has_earlier_twin = has_row(
         twin,
         twin.c.user_id == _role.user_id,
         twin.c.org_id == _role.org_id,
         twin.c.origin == "export",
         twin.c.ordinal < _role.ordinal,
-        NARROW_USER_ROLE.narrow(twin.c.role) == NARROW_USER_ROLE.narrow(_role.role),
+        vocabulary.NARROW_USER_ROLE.narrow(twin.c.role) == vocabulary.NARROW_USER_ROLE.narrow(_role.role),
     )
     return (
         (_role.user_id == tables.users.c.sourced_id)
@@ -119,12 +113,14 @@ class User(records.UserRecord):
     """A user of 1.1."""
 
     wording = WORDING
-    username = Text(tables.users.c.username, "The name with which the user logs in", required=True)
-    role = Token(_select_single_role, NARROW_USER_ROLE.vocabulary, "The role of the user", required=True)
-    orgs = RefList(
-        ORG,
+    username = kinds.Text(tables.users.c.username, "The name with which the user logs in", required=True)
+    role = kinds.Token(
+        _select_single_role, vocabulary.NARROW_USER_ROLE.vocabulary, "The role of the user", required=True
+    )
+    orgs = kinds.RefList(
+        kinds.ORG,
         _role.org_id,
-        ChildRows(_is_in_orgs, _make_preference_keys(_role)),
+        kinds.ChildRows(_is_in_orgs, _make_preference_keys(_role)),
         "The orgs at which the user has this role, the main one first",
         required=True,
     )
@@ -133,10 +129,12 @@ class User(records.UserRecord):
 class Enrollment(records.EnrollmentRecord):
     """An enrollment of 1.1."""
 
-    role = Token(tables.enrollments.c.role, NARROW_ENROLLMENT_ROLE, "The role of the user in the class", required=True)
+    role = kinds.Token(
+        tables.enrollments.c.role, vocabulary.NARROW_ENROLLMENT_ROLE, "The role of the user in the class", required=True
+    )
 
 
 class Demographics(records.DemographicsRecord):
     """Demographics of 1.1."""
 
-    sex = Token(tables.demographics.c.sex, NARROW_SEX, "The sex", withheld_as=WithheldField.SEX)
+    sex = kinds.Token(tables.demographics.c.sex, vocabulary.NARROW_SEX, "The sex", withheld_as=WithheldField.SEX)

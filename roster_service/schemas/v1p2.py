@@ -5,32 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from roster_service.roster import vocabulary
 from roster_service.roster.json_text import entries, member
 from roster_service.roster.visibility import ContentRights, is_in_group, org_id_is_granted, role_is_visible
-from roster_service.roster.vocabulary import (
-    CLASS_TYPES,
-    ENROLLMENT_ROLES,
-    ORG_TYPES,
-    ROLE_TYPES,
-    SESSION_TYPES,
-    SEXES,
-    USER_ROLES,
-)
 from roster_service.roster.withheld import WithheldField
-from roster_service.schemas import records
-from roster_service.schemas.kinds import (
-    ORG,
-    RESOURCE,
-    Address,
-    ChildRows,
-    Day,
-    ObjectList,
-    Ref,
-    StrictSchema,
-    Text,
-    Token,
-    Unserved,
-)
+from roster_service.schemas import kinds, records
+from roster_service.schemas.kinds import StrictSchema
 
 
 def replace_absent(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
@@ -41,8 +21,8 @@ def replace_absent(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
 class Org(records.OrgRecord):
     """An org of 1.2."""
 
-    type = Token(tables.orgs.c.type, ORG_TYPES, "The kind of org", required=True)
-    identifier = Text(
+    type = kinds.Token(tables.orgs.c.type, vocabulary.ORG_TYPES, "The kind of org", required=True)
+    identifier = kinds.Text(
         replace_absent(tables.orgs.c.identifier), "The number of the org at the state or district", required=True
     )
 
@@ -50,13 +30,13 @@ class Org(records.OrgRecord):
 class AcademicSession(records.AcademicSessionRecord):
     """An academic session of 1.2."""
 
-    type = Token(tables.academic_sessions.c.type, SESSION_TYPES, "The kind of session", required=True)
+    type = kinds.Token(tables.academic_sessions.c.type, vocabulary.SESSION_TYPES, "The kind of session", required=True)
 
 
 class Course(records.CourseRecord):
     """A course of 1.2."""
 
-    courseCode = Text(
+    courseCode = kinds.Text(
         replace_absent(tables.courses.c.course_code), "The code by which people know the course", required=True
     )
 
@@ -64,7 +44,7 @@ class Course(records.CourseRecord):
 class Class(records.ClassRecord):
     """A class of 1.2."""
 
-    classType = Token(tables.classes.c.class_type, CLASS_TYPES, "The kind of class")
+    classType = kinds.Token(tables.classes.c.class_type, vocabulary.CLASS_TYPES, "The kind of class")
 
 
 _users = tables.users.c
@@ -74,19 +54,21 @@ _role = tables.user_roles.c
 class Role(StrictSchema):
     """A role that a user has at an org."""
 
-    roleType = Token(_role.role_type, ROLE_TYPES, "Whether this is the main role at the org", required=True)
-    role = Token(_role.role, USER_ROLES, "The role", required=True)
+    roleType = kinds.Token(
+        _role.role_type, vocabulary.ROLE_TYPES, "Whether this is the main role at the org", required=True
+    )
+    role = kinds.Token(_role.role, vocabulary.USER_ROLES, "The role", required=True)
     # `_is_visible_role` selects only roles at orgs that the caller may see.
-    org = Ref(ORG, _role.org_id, "The org at which the user has the role", visible=None, required=True)
-    userProfile = Address(
+    org = kinds.Ref(kinds.ORG, _role.org_id, "The org at which the user has the role", visible=None, required=True)
+    userProfile = kinds.Address(
         "users",
         _role.user_id,
         _role.profile_id,
         "The `profileId` of the account that the user has for this role",
         withheld_as=WithheldField.USER_IDS,
     )
-    beginDate = Day(_role.begin_date, "The first day of the role")
-    endDate = Day(_role.end_date, "The day after the last day of the role")
+    beginDate = kinds.Day(_role.begin_date, "The first day of the role")
+    endDate = kinds.Day(_role.end_date, "The day after the last day of the role")
 
 
 _profile = tables.user_profiles.c
@@ -96,21 +78,21 @@ _credential = entries(_profile.credentials, "credential")
 class Credential(StrictSchema):
     """A user name in an application. The service never stores the password."""
 
-    type = Text(member(_credential, "type"), "The kind of credential", required=True)
-    username = Text(member(_credential, "username"), "The name with which the user logs in", required=True)
+    type = kinds.Text(member(_credential, "type"), "The kind of credential", required=True)
+    username = kinds.Text(member(_credential, "username"), "The name with which the user logs in", required=True)
 
 
 class UserProfile(StrictSchema):
     """A user's account in an application of a vendor."""
 
-    profileId = Address("users", _profile.user_id, _profile.profile_id, "The URL of the account", required=True)
-    profileType = Text(_profile.profile_type, "The kind of account", required=True)
-    vendorId = Text(_profile.vendor_id, "The vendor of the application", required=True)
-    applicationId = Text(_profile.application_id, "The application")
-    description = Text(_profile.description, "A text about the account")
-    credentials = ObjectList(
+    profileId = kinds.Address("users", _profile.user_id, _profile.profile_id, "The URL of the account", required=True)
+    profileType = kinds.Text(_profile.profile_type, "The kind of account", required=True)
+    vendorId = kinds.Text(_profile.vendor_id, "The vendor of the application", required=True)
+    applicationId = kinds.Text(_profile.application_id, "The application")
+    description = kinds.Text(_profile.description, "A text about the account")
+    credentials = kinds.ObjectList(
         Credential,
-        ChildRows(lambda _rights: sa.true(), (_credential.c.ordinality,)),
+        kinds.ChildRows(lambda _rights: sa.true(), (_credential.c.ordinality,)),
         "The names with which the user logs in",
     )
 
@@ -124,33 +106,33 @@ def _is_visible_role(rights: ContentRights) -> sa.ColumnElement[bool]:
 class User(records.UserRecord):
     """A user of 1.2."""
 
-    userMasterIdentifier = Text(
+    userMasterIdentifier = kinds.Text(
         _users.user_master_identifier,
         "The identifier of the person in all systems of the district",
         withheld_as=WithheldField.IDENTIFIER,
     )
-    username = Text(_users.username, "The name with which the user logs in")
-    preferredFirstName = Text(
+    username = kinds.Text(_users.username, "The name with which the user logs in")
+    preferredFirstName = kinds.Text(
         _users.preferred_first_name, "The first name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )
-    preferredMiddleName = Text(
+    preferredMiddleName = kinds.Text(
         _users.preferred_middle_name, "The middle name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )
-    preferredLastName = Text(
+    preferredLastName = kinds.Text(
         _users.preferred_last_name, "The last name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )
-    pronouns = Text(_users.pronouns, "The pronouns of the user", withheld_as=WithheldField.PRONOUNS)
-    roles = ObjectList(
-        Role, ChildRows(_is_visible_role, (_role.ordinal,)), "The roles of the user at orgs", required=True
+    pronouns = kinds.Text(_users.pronouns, "The pronouns of the user", withheld_as=WithheldField.PRONOUNS)
+    roles = kinds.ObjectList(
+        Role, kinds.ChildRows(_is_visible_role, (_role.ordinal,)), "The roles of the user at orgs", required=True
     )
-    userProfiles = ObjectList(
+    userProfiles = kinds.ObjectList(
         UserProfile,
-        ChildRows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,)),
+        kinds.ChildRows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,)),
         "The accounts of the user in applications",
         withheld_as=WithheldField.USER_IDS,
     )
-    primaryOrg = Ref(
-        ORG,
+    primaryOrg = kinds.Ref(
+        kinds.ORG,
         _users.primary_org_id,
         "The main org of the user",
         visible=lambda org_id, rights: (
@@ -158,16 +140,18 @@ class User(records.UserRecord):
             | is_in_group(tables.users, _users.sourced_id, rights, lambda member: member.org_id == org_id)
         ),
     )
-    resources = Unserved(RESOURCE)
+    resources = kinds.Unserved(kinds.RESOURCE)
 
 
 class Enrollment(records.EnrollmentRecord):
     """An enrollment of 1.2."""
 
-    role = Token(tables.enrollments.c.role, ENROLLMENT_ROLES, "The role of the user in the class", required=True)
+    role = kinds.Token(
+        tables.enrollments.c.role, vocabulary.ENROLLMENT_ROLES, "The role of the user in the class", required=True
+    )
 
 
 class Demographics(records.DemographicsRecord):
     """Demographics of 1.2."""
 
-    sex = Token(tables.demographics.c.sex, SEXES, "The sex", withheld_as=WithheldField.SEX)
+    sex = kinds.Token(tables.demographics.c.sex, vocabulary.SEXES, "The sex", withheld_as=WithheldField.SEX)
