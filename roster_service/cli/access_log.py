@@ -15,28 +15,12 @@ import sqlalchemy as sa
 
 from roster_service.accounts.parts import list_shown_parts
 from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.access_log import reports
 from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import (
-    AccessLogFilter,
-    Unsearchable,
-    count_unsearchable,
-    read_access_log,
-    read_refused,
-    read_usage,
-)
+from roster_service.auth.access_log.reports import AccessLogFilter, Unsearchable
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.changes import Change, list_changes
-from roster_service.cli.terminal import (
-    as_json,
-    csv_option,
-    make_table,
-    open_connection,
-    read_settings,
-    require_key,
-    show,
-    show_instant,
-    to_texts,
-)
+from roster_service.cli import terminal
 from roster_service.db.instants import begin_day
 from roster_service.explore.known_people import choose_person
 from roster_service.feeds.private_files import write_private_csv
@@ -47,7 +31,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
 
 def read_since(_context: click.Context, _parameter: click.Parameter, day: datetime | None) -> datetime | None:
     """Returns the beginning of a day in the time zone of the settings; None for no day."""
-    return None if day is None else begin_day(day.date(), read_settings().time_zone)
+    return None if day is None else begin_day(day.date(), terminal.read_settings().time_zone)
 
 
 since_option = click.option(
@@ -61,12 +45,12 @@ print_csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV
 @click.option("--since", type=DAY, help="Only from this day on, in UTC.")
 @click.option("--refused", is_flag=True, help="Show the refused requests instead, by caller, cause and path.")
 @print_csv_option
-@as_json
+@terminal.as_json
 def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool, as_json: bool) -> None:
     """Show requests, records and bytes by vendor, day, endpoint and class of status; or the refused requests, and why
     they were refused."""
-    with open_connection() as connection:
-        read: Callable[..., Sequence[Any]] = read_refused if refused else read_usage
+    with terminal.open_connection() as connection:
+        read: Callable[..., Sequence[Any]] = reports.read_refused if refused else reports.read_usage
         found = read(connection, _find_vendor_id(connection, email), None if since is None else since.date())
     nothing = "no request was refused" if refused else "there were no requests"
     _show([dataclasses.asdict(row) for row in found], as_csv, as_json, nothing)
@@ -83,7 +67,7 @@ def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool
     "--person", metavar="SOURCEDID|NAME", help="Only what had records of this person, who may be gone by now."
 )
 @print_csv_option
-@as_json
+@terminal.as_json
 def audit(
     email: str | None,
     since: datetime | None,
@@ -103,15 +87,15 @@ def audit(
     (`answers`) have the rest of the row in common, and at least one had the person. Their individual instants and
     request ids are gone.
     """
-    known, settings = None, read_settings()
-    with open_connection() as connection:
+    known, settings = None, terminal.read_settings()
+    with terminal.open_connection() as connection:
         missing = move_rows_of_ended_workers(connection.engine, settings.access_log_folder)
         if missing is not None:
             click.echo(missing, err=True)
         if person is not None:
-            secret_key = require_key(connection)
+            secret_key = terminal.require_key(connection)
             hasher = PersonHasher(secret_key)
-            _warn(count_unsearchable(connection, AccessLogFilter(), hasher.check))
+            _warn(reports.count_unsearchable(connection, AccessLogFilter(), hasher.check))
             known = choose_person(connection, person, secret_key)
         wanted = AccessLogFilter(
             vendor_id=_find_vendor_id(connection, email),
@@ -122,7 +106,7 @@ def audit(
             district=district,
             person=None if known is None else hasher.hash_id(known.sourcedId),
         )
-        found = read_access_log(connection, wanted)
+        found = reports.read_access_log(connection, wanted)
     rows = [{**dataclasses.asdict(row), "parts": list(list_shown_parts(row.path, row.scope))} for row in found]
     _show(rows, as_csv, as_json, f"no records{'' if known is None else f' of {known}'} were disclosed")
     if known is not None and found and not (as_csv or as_json):
@@ -154,9 +138,13 @@ def _show(found: Sequence[dict[str, Any]], as_csv: bool, as_json: bool, nothing:
 
     def write(_: object) -> str:
         times = ("at", "first_at", "last_at")
-        return _write_csv(rows) if as_csv else make_table([to_texts(row, *times) for row in rows], nothing)
+        return (
+            _write_csv(rows)
+            if as_csv
+            else terminal.make_table([terminal.to_texts(row, *times) for row in rows], nothing)
+        )
 
-    show(found, as_json, write)
+    terminal.show(found, as_json, write)
 
 
 def _join(cell: object) -> object:
@@ -183,8 +171,8 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Change))
 @click.option("--feed", metavar="NAME", help="Only changes of this feed and its runs.")
 @click.option("--operator", metavar="NAME", help="Only changes by this operator, or by this user@host.")
 @since_option
-@csv_option
-@as_json
+@terminal.csv_option
+@terminal.as_json
 def changes(
     vendor: str | None,
     feed: str | None,
@@ -194,13 +182,15 @@ def changes(
     as_json: bool,
 ) -> None:
     """Show the change log: when, who, what, on what, the values before and after, and the reason."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = list_changes(connection, vendor=vendor, feed=feed, operator=operator, since=since)
     if csv_file is not None:
         lines = ([_to_cell(value) for value in dataclasses.asdict(change).values()] for change in found)
         write_private_csv(csv_file, COLUMNS, lines)
         return
-    show(found, as_json, lambda _: make_table([_to_row(change) for change in found], "there were no changes"))
+    terminal.show(
+        found, as_json, lambda _: terminal.make_table([_to_row(change) for change in found], "there were no changes")
+    )
 
 
 def _to_cell(value: Any) -> Any:
@@ -209,7 +199,7 @@ def _to_cell(value: Any) -> Any:
 
 def _to_row(item: Change) -> dict[str, str]:
     return {
-        "at": show_instant(item.at),
+        "at": terminal.show_instant(item.at),
         "by": item.actor,
         "change": item.verb,
         "of": item.subject,

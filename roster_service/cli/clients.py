@@ -11,20 +11,8 @@ from roster_service.accounts import clients
 from roster_service.accounts.clients import Client, Credentials
 from roster_service.accounts.credentials import list_credentials
 from roster_service.auth.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scope
+from roster_service.cli import terminal
 from roster_service.cli.credentials import describe_dates, read_dates
-from roster_service.cli.terminal import (
-    as_json,
-    change_options,
-    confirm,
-    confirmed_change_options,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    require_key,
-    show,
-    show_instant,
-)
 from roster_service.cli.vendor_access import expires_option
 from roster_service.schemas.versions import V1P2, VERSIONS
 
@@ -89,7 +77,7 @@ def read_scope_options(texts: tuple[str, ...], preset: str | None, version: str)
     help="It may sign requests of OneRoster 1.1 with OAuth 1.0a, if ROSTER_OAUTH1 is true.",
 )
 @expires_option
-@change_options
+@terminal.change_options
 def client_add(
     email: str,
     name: str,
@@ -102,14 +90,14 @@ def client_add(
 ) -> None:
     """Add an OAuth client. Its secret is shown this once."""
     registered = read_scope_options(scopes, preset, version)
-    with open_change() as (connection, actor):
-        secret_key = require_key(connection) if oauth1 else None
+    with terminal.open_change() as (connection, actor):
+        secret_key = terminal.require_key(connection) if oauth1 else None
         made = clients.add_client(
             connection, actor, email, name, registered, secret_key=secret_key, expires_at=expires_at
         )
-    if oauth1 and not read_settings().oauth1:
+    if oauth1 and not terminal.read_settings().oauth1:
         click.echo("signed requests are refused until ROSTER_OAUTH1 is true for the service", err=True)
-    show(made, as_json, _describe_credentials)
+    terminal.show(made, as_json, _describe_credentials)
 
 
 def _describe_credentials(made: Credentials) -> str:
@@ -122,10 +110,10 @@ def _describe_credentials(made: Credentials) -> str:
 
 
 @client.command("list")
-@as_json
+@terminal.as_json
 def client_list(as_json: bool) -> None:
     """List the clients, their scopes, and the last use of each."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = clients.list_clients(connection)
         secrets = {item.name: item for item in list_credentials(connection)}
     old = {name: item.earlier_ends_at for name, item in secrets.items()}
@@ -135,10 +123,10 @@ def client_list(as_json: bool) -> None:
     rows = [
         _client_row(item)
         | describe_dates(secrets[item.client_id])
-        | {"old secret until": show_instant(old[item.client_id])}
+        | {"old secret until": terminal.show_instant(old[item.client_id])}
         for item in found
     ]
-    show(shown, as_json, lambda _: make_table(rows, "there are no clients"))
+    terminal.show(shown, as_json, lambda _: terminal.make_table(rows, "there are no clients"))
 
 
 def _client_row(item: Client) -> dict[str, str]:
@@ -160,45 +148,47 @@ def _client_row(item: Client) -> dict[str, str]:
     help="How long the old secret stays valid; 0: it ends at once, with its tokens. By default: the setting.",
 )
 @expires_option
-@change_options
+@terminal.change_options
 def client_rotate_secret(client_id: str, grace_hours: int | None, expires_at: datetime | None, as_json: bool) -> None:
     """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
-    hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
-    with open_change() as (connection, actor):
-        secret_key = require_key(connection) if clients.may_sign(connection, client_id) else None
+    hours = terminal.read_settings().secret_grace_hours if grace_hours is None else grace_hours
+    with terminal.open_change() as (connection, actor):
+        secret_key = terminal.require_key(connection) if clients.may_sign(connection, client_id) else None
         grace = timedelta(hours=hours)
         made = clients.rotate_secret(connection, actor, client_id, grace, secret_key=secret_key, expires_at=expires_at)
     old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
-    show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
+    terminal.show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
 
 
 @client.command("end-old-secret")
 @click.argument("client_id")
-@change_options
+@terminal.change_options
 def client_end_old_secret(client_id: str, as_json: bool) -> None:
     """End the secret of CLIENT_ID that a newer one has replaced, before its grace is over, with all its tokens."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         clients.end_old_secret(connection, actor, client_id)
-    show({"client_id": client_id}, as_json, lambda _: f"the old secret of {client_id} and all its tokens have ended")
+    terminal.show(
+        {"client_id": client_id}, as_json, lambda _: f"the old secret of {client_id} and all its tokens have ended"
+    )
 
 
 @client.command("disable")
 @click.argument("client_id")
-@change_options
+@terminal.change_options
 def client_disable(client_id: str, as_json: bool) -> None:
     """Disable CLIENT_ID at once, with its tokens."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         clients.disable_client(connection, actor, client_id)
-    show({"client_id": client_id, "enabled": False}, as_json, lambda _: f"{client_id} is disabled")
+    terminal.show({"client_id": client_id, "enabled": False}, as_json, lambda _: f"{client_id} is disabled")
 
 
 @client.command("enable")
 @click.argument("client_id")
-@confirmed_change_options
+@terminal.confirmed_change_options
 def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Enable the disabled CLIENT_ID again."""
-    confirm(f"This lets {client_id} read again.", client_id, is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
+    terminal.confirm(f"This lets {client_id} read again.", client_id, is_confirmed=yes or dry_run)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         clients.enable_client(connection, actor, client_id)
         changed = clients.find_listed_client(connection, client_id)
     _show_client(changed, "would be enabled" if dry_run else "is enabled", dry_run=dry_run, as_json=as_json)
@@ -209,14 +199,14 @@ def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
 @scope_option
 @preset_option
 @version_option
-@confirmed_change_options
+@terminal.confirmed_change_options
 def client_set_scopes(
     client_id: str, scopes: tuple[str, ...], preset: str | None, version: str, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Replace the scopes of CLIENT_ID, and end its tokens."""
     registered = read_scope_options(scopes, preset, version)
-    confirm(f"This replaces the scopes of {client_id}.", client_id, is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
+    terminal.confirm(f"This replaces the scopes of {client_id}.", client_id, is_confirmed=yes or dry_run)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         clients.change_scopes(connection, actor, client_id, registered)
         changed = clients.find_listed_client(connection, client_id)
     words = f"{'would have' if dry_run else 'has'} the scopes {' '.join(changed.scopes)}"
@@ -225,15 +215,15 @@ def client_set_scopes(
 
 @client.command("remove")
 @click.argument("client_id")
-@confirmed_change_options
+@terminal.confirmed_change_options
 def client_remove(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove CLIENT_ID at once, with its tokens. The access log keeps its rows."""
-    confirm(f"This removes {client_id}.", client_id, is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
+    terminal.confirm(f"This removes {client_id}.", client_id, is_confirmed=yes or dry_run)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         removed = clients.find_listed_client(connection, client_id)
         clients.remove_client(connection, actor, client_id)
     _show_client(removed, "would be removed" if dry_run else "is removed", dry_run=dry_run, as_json=as_json)
 
 
 def _show_client(item: Client, words: str, *, dry_run: bool, as_json: bool) -> None:
-    show({**asdict(item), "dry_run": dry_run}, as_json, lambda _: f"{item.client_id} {words}")
+    terminal.show({**asdict(item), "dry_run": dry_run}, as_json, lambda _: f"{item.client_id} {words}")

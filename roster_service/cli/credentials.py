@@ -15,16 +15,7 @@ from roster_service.auth.credentials.signing_keys import (
     rotate_signing_key,
 )
 from roster_service.auth.credentials.tokens import LEEWAY_SECONDS, PERMISSION_TOKEN_SECONDS
-from roster_service.cli.terminal import (
-    as_json,
-    change_options,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    show,
-    to_texts,
-)
+from roster_service.cli import terminal
 from roster_service.settings import Settings
 
 # The members of a credential that lists of vendors and clients show, too, and their headings.
@@ -38,7 +29,7 @@ def read_dates(item: ListedCredential) -> dict[str, str | None]:
 
 def describe_dates(item: ListedCredential) -> dict[str, str]:
     """Returns the same as cells of a table."""
-    shown = to_texts(read_dates(item), "created_at", "expires_at", "used_at")
+    shown = terminal.to_texts(read_dates(item), "created_at", "expires_at", "used_at")
     return {DATES[name]: text for name, text in shown.items()}
 
 
@@ -51,11 +42,11 @@ def credential() -> None:
 @click.option("--vendor", "email", help="Only those of the vendor with this e-mail.")
 @click.option("--unused", "unused_days", type=click.IntRange(1, 36_500), metavar="DAYS", help="Not used for so long.")
 @click.option("--ending", "ending_days", type=click.IntRange(0, 36_500), metavar="DAYS", help="That end so soon.")
-@as_json
+@terminal.as_json
 def credential_list(email: str | None, unused_days: int | None, ending_days: int | None, as_json: bool) -> None:
     """List the credentials that have not ended. Several options: those for which all hold."""
     now = datetime.now(UTC)
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = [
             item
             for item in list_credentials(connection)
@@ -74,7 +65,7 @@ def credential_list(email: str | None, unused_days: int | None, ending_days: int
         }
         for item in found
     ]
-    show(found, as_json, lambda _: make_table(rows, "there are no such credentials"))
+    terminal.show(found, as_json, lambda _: terminal.make_table(rows, "there are no such credentials"))
 
 
 @click.group()
@@ -83,32 +74,34 @@ def keys() -> None:
 
 
 @keys.command("list")
-@as_json
+@terminal.as_json
 def keys_list(as_json: bool) -> None:
     """List the keys: the one that signs, those that still verify, and those that are retired."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = list_signing_keys(connection)
-    show(found, as_json, lambda _: make_table([_key_row(item) for item in found], "there are no keys yet"))
+    terminal.show(
+        found, as_json, lambda _: terminal.make_table([_key_row(item) for item in found], "there are no keys yet")
+    )
 
 
 def _key_row(item: ListedKey) -> dict[str, str]:
-    shown = to_texts(asdict(item), "created_at", "retired_at")
+    shown = terminal.to_texts(asdict(item), "created_at", "retired_at")
     return {name.replace("_", " "): text for name, text in shown.items()}
 
 
 @keys.command("rotate")
 @click.option("--at-once", is_flag=True, help="End all tokens now; for a key that leaked.")
 @click.option("--lost", is_flag=True, help="The former ROSTER_SECRET_KEY is lost; the present one seals the new key.")
-@change_options
+@terminal.change_options
 def keys_rotate(at_once: bool, lost: bool, as_json: bool) -> None:
     """Make a new key, which signs from now on. The one before it verifies until the last of its tokens has ended."""
-    settings = read_settings()
+    settings = terminal.read_settings()
     lasting = timedelta(0) if at_once else find_longest_token_life(settings)
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         made = rotate_signing_key(connection, actor, find_given_key(connection, settings), lasting, is_lost=lost)
         [shown] = [item for item in list_signing_keys(connection) if item.key_id == made]
     ended = "all older tokens have ended" if at_once else f"older tokens are valid for {lasting} at most"
-    show(shown, as_json, lambda _: f"the key {made} signs from now on; {ended}")
+    terminal.show(shown, as_json, lambda _: f"the key {made} signs from now on; {ended}")
 
 
 def find_longest_token_life(settings: Settings) -> timedelta:

@@ -10,17 +10,7 @@ import click
 import sqlalchemy as sa
 
 from roster_service.accounts.account_export import export_accounts
-from roster_service.cli.terminal import (
-    announce_cluster,
-    as_json,
-    change_options,
-    make_bar,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    show,
-)
+from roster_service.cli import terminal
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.instants import format_instant
@@ -39,16 +29,16 @@ def db() -> None:
 
 
 @db.command("upgrade")
-@as_json
+@terminal.as_json
 def db_upgrade(as_json: bool) -> None:
     """Upgrade the database to the tables of this version. Makes the embedded database if it does not exist yet."""
-    with open_database(read_settings(), announce_cluster) as url:
+    with open_database(terminal.read_settings(), terminal.announce_cluster) as url:
         engine = make_engine(url)
         require_reachable(engine)
-        before, after = upgrade(engine, read_settings().role_password, make_bar("visibility labels"))
+        before, after = upgrade(engine, terminal.read_settings().role_password, terminal.make_bar("visibility labels"))
         engine.dispose()
     state = "already at" if before == after else "now at"
-    show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
+    terminal.show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
 
 
 AFTER_RESTORE = """the roster is at revision {revision}; earlier entity tags, revisions and deltas no longer count
@@ -60,25 +50,25 @@ Do again what was done after the backup was made:
 
 
 @db.command("restored")
-@change_options
+@terminal.change_options
 def db_restored(as_json: bool) -> None:
     """Register that the database was restored from a backup, so that clients read the whole roster again."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         state = advance_restored_state(connection, actor)
     restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}
-    show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
+    terminal.show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
 
 
 @contextmanager
 def _open_snapshot() -> Iterator[sa.Connection]:
     """Yields a connection whose statements read one state of the database: a load may commit between them."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         yield connection
 
 
 @db.command("check")
-@as_json
+@terminal.as_json
 def db_check(as_json: bool) -> None:
     """Make visibility labels and what rules open anew, and compare. A wrong one ends with exit code 1."""
     with _open_snapshot() as connection:
@@ -89,12 +79,12 @@ def db_check(as_json: bool) -> None:
     if groups:
         listed = "; ".join(f"{len(ids):,} by the grant {grant}, such as {ids[0][1]}" for grant, ids in groups.items())
         raise CommandError(f"rules open, or hide, these records by mistake: {listed}")
-    show({"wrong": wrong, "groups": groups}, as_json, lambda _: "the visibility of every record is right")
+    terminal.show({"wrong": wrong, "groups": groups}, as_json, lambda _: "the visibility of every record is right")
 
 
 @db.command("export-accounts")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@as_json
+@terminal.as_json
 def db_export_accounts(file: Path, as_json: bool) -> None:
     """Write vendors, clients, keys, operators, feeds, the access log and the change log to FILE, as SQL.
 
@@ -105,7 +95,7 @@ def db_export_accounts(file: Path, as_json: bool) -> None:
             raise CommandError(f"{file} exists, and is not replaced")
         with open_private(file) as out:
             out.writelines(line.encode() for line in export_accounts(connection))
-    show({"file": str(file)}, as_json, lambda _: AFTER_EXPORT.format(file=file))
+    terminal.show({"file": str(file)}, as_json, lambda _: AFTER_EXPORT.format(file=file))
 
 
 AFTER_EXPORT = """the accounts are in {file}; load them into the new database, which `roster db upgrade` has made:
@@ -114,11 +104,11 @@ then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret
 
 
 @click.command("settings")
-@as_json
+@terminal.as_json
 def settings_list(as_json: bool) -> None:
     """List every setting, its value and where it comes from. Secrets are not shown."""
-    listed = list_settings(read_settings())
-    show(listed, as_json, lambda _: make_table([_make_row(item) for item in listed], ""))
+    listed = list_settings(terminal.read_settings())
+    terminal.show(listed, as_json, lambda _: terminal.make_table([_make_row(item) for item in listed], ""))
 
 
 def _make_row(item: ListedSetting) -> dict[str, str]:

@@ -11,20 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from roster_service.cli.terminal import (
-    as_json,
-    change_options,
-    confirm,
-    find_actor,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    require_key,
-    show,
-    to_texts,
-    yes_option,
-)
+from roster_service.cli import terminal
 from roster_service.deliveries import accounts
 from roster_service.deliveries.accounts import FAILED, WAITING, Delivery
 from roster_service.deliveries.package import Package
@@ -65,18 +52,18 @@ client_option = click.option(
 @preset_option
 @client_option
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
-@change_options
+@terminal.change_options
 def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, as_json: bool) -> None:
     """Write the zip that the vendor EMAIL would get now into a file that only its owner can read. The change log
     records it."""
-    settings = read_settings()
+    settings = terminal.read_settings()
     with open_roster_engine(settings) as engine:
-        package, made = preview_package(engine, find_actor(), email, preset, client_id, settings)
+        package, made = preview_package(engine, terminal.find_actor(), email, preset, client_id, settings)
     with made, open_private(out) as written:
         shutil.copyfileobj(made, written)
     # Without the people.
     shown = {name: getattr(package, name) for name in ("revision", "digest", "bytes", "rows", "absent", "left_out")}
-    show(shown, as_json, lambda _: f"{list_rows(package)}\n{out}: {package.bytes:,} bytes")
+    terminal.show(shown, as_json, lambda _: f"{list_rows(package)}\n{out}: {package.bytes:,} bytes")
 
 
 def place_options(*, adds: bool) -> Callable[[Command], Command]:
@@ -93,7 +80,7 @@ def place_options(*, adds: bool) -> Callable[[Command], Command]:
         click.option("--hour", type=click.Choice([*map(str, range(24)), SYNC]), metavar="HOUR", help=_HOUR),
         click.option("--in-place/--rename", default=False if adds else None, help="Write it under its final name."),
         click.option("--contact", help="To whom to write at the receiver; '': to the vendor."),
-        change_options,
+        terminal.change_options,
     )
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
@@ -118,9 +105,9 @@ def delivery_add(name: str, email: str, as_json: bool, **given: Any) -> None:
     """Add the delivery NAME of files to the vendor EMAIL, by SFTP. It makes the first file, which waits for `roster
     delivery approve`."""
     row = {"client_id": None, **read_given(given, asks=True)}
-    with open_change() as (connection, actor):
-        require_key(connection)
-        accounts.add_delivery(connection, actor, name, email, row, read_settings())
+    with terminal.open_change() as (connection, actor):
+        terminal.require_key(connection)
+        accounts.add_delivery(connection, actor, name, email, row, terminal.read_settings())
     # Also if its first file fails.
     _show_end(_deliver(name), as_json)
 
@@ -133,15 +120,15 @@ def delivery_set(name: str, password: bool, as_json: bool, **given: Any) -> None
     """Change the delivery NAME. With another preset, client, server, user or folder, its next file waits as the first
     one does."""
     row = read_given(given, asks=password)
-    with open_change() as (connection, actor):
-        require_key(connection)
-        changed = accounts.change_delivery(connection, actor, name, row, read_settings())
-    show(_to_json(changed), as_json, lambda _: f"{name} is changed")
+    with terminal.open_change() as (connection, actor):
+        terminal.require_key(connection)
+        changed = accounts.change_delivery(connection, actor, name, row, terminal.read_settings())
+    terminal.show(_to_json(changed), as_json, lambda _: f"{name} is changed")
 
 
 @delivery.command("stop")
 @click.argument("name")
-@change_options
+@terminal.change_options
 def delivery_stop(name: str, as_json: bool) -> None:
     """Stop the delivery NAME until `roster delivery start`."""
     _stop(name, as_json, stopped=True)
@@ -149,59 +136,59 @@ def delivery_stop(name: str, as_json: bool) -> None:
 
 @delivery.command("start")
 @click.argument("name")
-@change_options
+@terminal.change_options
 def delivery_start(name: str, as_json: bool) -> None:
     """Let the stopped delivery NAME go on; its next file is sent when it is due."""
     _stop(name, as_json, stopped=False)
 
 
 def _stop(name: str, as_json: bool, *, stopped: bool) -> None:
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         changed = accounts.stop_delivery(connection, actor, name, stopped=stopped)
-    show(_to_json(changed), as_json, lambda _: f"{name}: {changed.word}")
+    terminal.show(_to_json(changed), as_json, lambda _: f"{name}: {changed.word}")
 
 
 @delivery.command("list")
-@as_json
+@terminal.as_json
 def delivery_list(as_json: bool) -> None:
     """List the deliveries, with the state of the latest file of each."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = [_to_json(delivery) for delivery in accounts.list_deliveries(connection)]
     shown = ("name", "vendor", "preset", "host", "hour", "state", "sent_at", "sentence")
-    rows = [to_texts({column: row[column] for column in shown}, *INSTANTS) for row in found]
-    show(found, as_json, lambda _: make_table(rows, "there are no deliveries"))
+    rows = [terminal.to_texts({column: row[column] for column in shown}, *INSTANTS) for row in found]
+    terminal.show(found, as_json, lambda _: terminal.make_table(rows, "there are no deliveries"))
 
 
 @delivery.command("show")
 @click.argument("name")
-@as_json
+@terminal.as_json
 def delivery_show(name: str, as_json: bool) -> None:
     """Show the delivery NAME, and its latest files."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = accounts.find_delivery(connection, name)
         runs = list(accounts.list_runs(connection, name, SHOWN_RUNS))
-    head = "\n".join(f"{key}: {value}" for key, value in to_texts(_to_json(found), *INSTANTS).items())
+    head = "\n".join(f"{key}: {value}" for key, value in terminal.to_texts(_to_json(found), *INSTANTS).items())
     shown = ("started_at", "state", "file_name", "bytes", "digest", "message")
-    rows = [to_texts({column: run[column] for column in shown}, *INSTANTS) for run in runs]
+    rows = [terminal.to_texts({column: run[column] for column in shown}, *INSTANTS) for run in runs]
     value = {**_to_json(found), "runs": runs}
-    show(value, as_json, lambda _: f"{head}\n\n{make_table(rows, 'no file was made yet')}")
+    terminal.show(value, as_json, lambda _: f"{head}\n\n{terminal.make_table(rows, 'no file was made yet')}")
 
 
 @delivery.command("approve")
 @click.argument("name")
 @click.argument("digest")
-@change_options
+@terminal.change_options
 def delivery_approve(name: str, digest: str, as_json: bool) -> None:
     """Send the file of the delivery NAME that waits, whatever the receiver loses by it. DIGEST is its SHA-256, as
     `roster delivery show` has it; if the roster has changed since, there is another file, which waits again."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         accounts.approve_file(connection, actor, name, digest)
     _send(name, as_json)
 
 
 @delivery.command("send")
 @click.argument("name")
-@as_json
+@terminal.as_json
 def delivery_send(name: str, as_json: bool) -> None:
     """Make the file of the delivery NAME now and send it, unless it must wait for `roster delivery approve`."""
     _send(name, as_json)
@@ -209,14 +196,14 @@ def delivery_send(name: str, as_json: bool) -> None:
 
 @delivery.command("remove")
 @click.argument("name")
-@yes_option
-@change_options
+@terminal.yes_option
+@terminal.change_options
 def delivery_remove(name: str, yes: bool, as_json: bool) -> None:
     """Remove the delivery NAME. What was sent cannot be called back; the access log stays."""
-    confirm("No more files are sent.", name, is_confirmed=yes)
-    with open_change() as (connection, actor):
+    terminal.confirm("No more files are sent.", name, is_confirmed=yes)
+    with terminal.open_change() as (connection, actor):
         accounts.remove_delivery(connection, actor, name)
-    show({"name": name}, as_json, lambda _: f"{name} is removed")
+    terminal.show({"name": name}, as_json, lambda _: f"{name} is removed")
 
 
 def _send(name: str, as_json: bool) -> None:
@@ -227,14 +214,14 @@ def _send(name: str, as_json: bool) -> None:
 
 
 def _deliver(name: str) -> Delivery:
-    settings = read_settings()
+    settings = terminal.read_settings()
     with open_roster_engine(settings) as engine:
         return Sender(engine, settings).deliver(name)
 
 
 def _show_end(ended: Delivery, as_json: bool) -> None:
     how = f"\n`roster delivery approve {ended.name} {ended.digest}` sends it" if ended.state == WAITING else ""
-    show(_to_json(ended), as_json, lambda _: f"{ended.name}: {ended.sentence}{how}")
+    terminal.show(_to_json(ended), as_json, lambda _: f"{ended.name}: {ended.sentence}{how}")
 
 
 def _to_json(item: Delivery) -> dict[str, Any]:

@@ -11,22 +11,8 @@ from typing import Any
 import click
 import sqlalchemy as sa
 
+from roster_service.cli import terminal
 from roster_service.cli.run_report import describe_report, preview_run
-from roster_service.cli.terminal import (
-    as_json,
-    change_options,
-    confirm,
-    confirmed_change_options,
-    find_actor,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    remember_reason,
-    show,
-    show_instant,
-    to_plain,
-)
 from roster_service.db.instants import find_today
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
@@ -64,13 +50,13 @@ def feed() -> None:
 @click.argument("name")
 @click.option("--format", "format_", type=click.Choice(FORMATS), required=True, help="The CSV family of its exports.")
 @click.option("--path", type=click.Path(path_type=Path), help="Where its export lies each night: a folder or a zip.")
-@change_options
+@terminal.change_options
 def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     """Add the export source NAME. This takes a removed feed back, with the records that are not purged yet."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         feeds.add_feed(connection, actor, name, format_, path)
         shown = _find(connection, name)
-    show(shown, as_json, lambda _: f"added the feed {name}")
+    terminal.show(shown, as_json, lambda _: f"added the feed {name}")
 
 
 @feed.command("set")
@@ -93,7 +79,7 @@ def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     metavar="FILE|none",
     help="The CSV file that maps words of the SIS to words of OneRoster; `roster feed check` checks it.",
 )
-@change_options
+@terminal.change_options
 def feed_set(
     name: str,
     path: Path | None,
@@ -124,23 +110,23 @@ def feed_set(
     }
     if not values:
         raise CommandError("there is nothing to set; name an option, as --help lists them")
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         feeds.change_feed(connection, actor, name, values)
         shown = _find(connection, name)
-    show(shown, as_json, lambda _: make_table([_to_row(shown)], ""))
+    terminal.show(shown, as_json, lambda _: terminal.make_table([_to_row(shown)], ""))
 
 
 @feed.command("rename")
 @click.argument("name")
 @click.argument("new")
-@change_options
+@terminal.change_options
 def feed_rename(name: str, new: str, as_json: bool) -> None:
     """Give the feed NAME the name NEW. Its records and runs stay with it; change --feed where a script names it. A feed
     whose name is part of the ids of its records cannot be renamed."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         feeds.rename_feed(connection, actor, name, new)
         shown = _find(connection, new)
-    show(shown, as_json, lambda _: f"the feed {name} is called {new} now")
+    terminal.show(shown, as_json, lambda _: f"the feed {name} is called {new} now")
 
 
 def _read_words(path: Path) -> str:
@@ -156,25 +142,25 @@ def _read_words(path: Path) -> str:
 
 
 @feed.command("list")
-@as_json
+@terminal.as_json
 def feed_list(as_json: bool) -> None:
     """List the feeds: their settings, the latest run of each and its outcome, the last good run, a held one, and what
     is to be said of each."""
-    with open_connection() as connection:
-        found = feeds.list_feeds(connection, read_settings().time_zone)
-    conditions = {item.name: list_conditions(item, read_settings()) for item in found}
+    with terminal.open_connection() as connection:
+        found = feeds.list_feeds(connection, terminal.read_settings().time_zone)
+    conditions = {item.name: list_conditions(item, terminal.read_settings()) for item in found}
     if as_json:
-        shown = [to_plain(item) | {"conditions": to_plain(conditions[item.name])} for item in found]
-        show(shown, as_json, str)
+        shown = [terminal.to_plain(item) | {"conditions": terminal.to_plain(conditions[item.name])} for item in found]
+        terminal.show(shown, as_json, str)
         return
     rows = [
         _to_row(item) | {"why": "; ".join(condition.sentence for condition in conditions[item.name])} for item in found
     ]
-    show(rows, as_json, lambda _: make_table(rows, "there are no feeds"))
+    terminal.show(rows, as_json, lambda _: terminal.make_table(rows, "there are no feeds"))
 
 
 def _find(connection: sa.Connection, name: str) -> Feed:
-    return feeds.find_listed(connection, name, read_settings().time_zone)
+    return feeds.find_listed(connection, name, terminal.read_settings().time_zone)
 
 
 def _to_row(item: Feed) -> dict[str, str]:
@@ -188,9 +174,9 @@ def _to_row(item: Feed) -> dict[str, str]:
         "hold rejected": _to_percent(item.hold_rejected_percent),
         "paused": item.pause or "-",
         "reading": "strict" if item.strict else "lenient",
-        "last run": show_instant(item.last_run, "never"),
+        "last run": terminal.show_instant(item.last_run, "never"),
         "outcome": item.last_outcome or "-",
-        "last good run": show_instant(item.last_good_run, "never"),
+        "last good run": terminal.show_instant(item.last_good_run, "never"),
         "age": _to_age(item.age_seconds),
         "held run": "-" if item.held_run is None else str(item.held_run),
     }
@@ -218,23 +204,23 @@ class FeedCheck:
 
 @feed.command("check")
 @click.argument("name")
-@as_json
+@terminal.as_json
 def feed_check(name: str, as_json: bool) -> None:
     """Check the mapping of words and the export of the feed NAME, and change nothing: the tolerated deviations, mapped
     words among them, and the causes of rejected rows, such as words that no mapping explains."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = find_feed(connection, name)
         if found.path is None:
             raise CommandError(f"the feed {name} has no path; `roster feed set {name} --path PATH` gives it one")
         report = preview_run(connection, found.format, name, found.path)
-    show(FeedCheck(name, report["notices"], report["causes"]), as_json, _describe_check)
+    terminal.show(FeedCheck(name, report["notices"], report["causes"]), as_json, _describe_check)
 
 
 def _describe_check(check: FeedCheck) -> str:
     causes = [
         {key: str(cause[key] or "-") for key in ("file", "column", "line", "rows", "reason")} for cause in check.causes
     ]
-    return "\n".join((*check.notices, make_table(causes, "no row would be rejected")))
+    return "\n".join((*check.notices, terminal.make_table(causes, "no row would be rejected")))
 
 
 DAY = click.DateTime(["%Y-%m-%d"])
@@ -249,28 +235,28 @@ DAY = click.DateTime(["%Y-%m-%d"])
 @click.option(
     "--reason",
     required=True,
-    callback=remember_reason,
+    callback=terminal.remember_reason,
     help="Why; shown with the feed, in the refusals of loads, and by `roster changes`.",
 )
-@as_json
+@terminal.as_json
 def feed_pause(name: str, first: datetime | None, last: datetime, reason: str, as_json: bool) -> None:
     """Load nothing of the feed NAME from one day to another. Vendors go on reading the roster as it is."""
-    today = find_today(read_settings().time_zone)
+    today = find_today(terminal.read_settings().time_zone)
     pause = Pause(today if first is None else first.date(), last.date(), reason)
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         pause_feed(connection, actor, name, pause, today)
     shown = {"feed": name, "first": str(pause.first), "last": str(pause.last), "reason": reason}
-    show(shown, as_json, lambda _: f"the feed {name} is paused {pause.describe()}")
+    terminal.show(shown, as_json, lambda _: f"the feed {name} is paused {pause.describe()}")
 
 
 @feed.command("resume")
 @click.argument("name")
-@change_options
+@terminal.change_options
 def feed_resume(name: str, as_json: bool) -> None:
     """End the pause of the feed NAME, also one to come."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         resume_feed(connection, actor, name)
-    show({"feed": name}, as_json, lambda _: f"the feed {name} is loaded again by the next sync")
+    terminal.show({"feed": name}, as_json, lambda _: f"the feed {name} is loaded again by the next sync")
 
 
 # What a removal does with records, by the key of their count in its report. One that deletes them marks none.
@@ -280,17 +266,17 @@ _ENDS = {"purged": "deleted", "tombstoned": "marked as deleted"}
 @feed.command("remove")
 @click.argument("name")
 @click.option("--now", is_flag=True, help="Delete its records at once.")
-@confirmed_change_options
+@terminal.confirmed_change_options
 def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove the feed NAME, with its held runs, after you have typed its name. Its records are marked as deleted:
     vendors get them as `tobedeleted` until the purge deletes them after ROSTER_RETENTION_DAYS; until then, `roster feed
     add` and a load bring them back. Vendors' grants of its districts end with the records."""
     effect = "deletes all records of" if now else "marks all records of"
-    confirm(f"This {effect} {name} {'for good' if now else 'as deleted'}.", name, is_confirmed=yes or dry_run)
-    with open_connection() as connection:
-        report = remove_feed(connection, find_actor(), name, now=now, dry_run=dry_run)
-    with open_connection() as connection:
-        remains = "" if dry_run else describe_remains(connection, name, read_settings())
+    terminal.confirm(f"This {effect} {name} {'for good' if now else 'as deleted'}.", name, is_confirmed=yes or dry_run)
+    with terminal.open_connection() as connection:
+        report = remove_feed(connection, terminal.find_actor(), name, now=now, dry_run=dry_run)
+    with terminal.open_connection() as connection:
+        remains = "" if dry_run else describe_remains(connection, name, terminal.read_settings())
     click.echo(json.dumps(report, ensure_ascii=False) if as_json else _describe_removal(report, remains))
 
 

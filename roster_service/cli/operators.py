@@ -12,16 +12,7 @@ from roster_service.accounts.operator_sessions import LINK_PATH, LINK_SECONDS
 from roster_service.accounts.operators import OperatorAccount
 from roster_service.auth.credentials.transport import is_local_host
 from roster_service.change_log.actors import OperatorRole
-from roster_service.cli.terminal import (
-    as_json,
-    change_options,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    require_key,
-    show,
-)
+from roster_service.cli import terminal
 from roster_service.settings import Settings
 
 # The addresses to listen on that are those of no machine.
@@ -51,14 +42,16 @@ def operator() -> None:
 @click.argument("email")
 @click.option("--name", required=True, help="The operator's name, for people.")
 @click.option("--role", type=ROLES, required=True, help="What the operator may change; an owner also operators.")
-@change_options
+@terminal.change_options
 def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
     """Add the operator EMAIL, and print the link with which the operator sets a password."""
-    settings = read_settings()
-    with open_change() as (connection, actor):
-        token = operators.add_operator(connection, actor, email, name, OperatorRole(role), require_key(connection))
+    settings = terminal.read_settings()
+    with terminal.open_change() as (connection, actor):
+        token = operators.add_operator(
+            connection, actor, email, name, OperatorRole(role), terminal.require_key(connection)
+        )
         added = operators.find_operator(connection, email)
-    show(_invite(settings, added, token), as_json, _describe_invitation)
+    terminal.show(_invite(settings, added, token), as_json, _describe_invitation)
 
 
 def _invite(settings: Settings, added: OperatorAccount, token: str) -> PasswordLink:
@@ -66,7 +59,7 @@ def _invite(settings: Settings, added: OperatorAccount, token: str) -> PasswordL
 
 
 def _describe_invitation(made: PasswordLink) -> str:
-    settings = read_settings()
+    settings = terminal.read_settings()
     host = urlsplit(made.link).hostname or ""
     lines = [made.link, f"With this link {made.email} sets a password, once, within {made.hours} hours."]
     if host in ANY_HOST or is_local_host(host):
@@ -77,12 +70,14 @@ def _describe_invitation(made: PasswordLink) -> str:
 
 
 @operator.command("list")
-@as_json
+@terminal.as_json
 def operator_list(as_json: bool) -> None:
     """List the operators and their roles."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = operators.list_operators(connection)
-    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there are no operators"))
+    terminal.show(
+        found, as_json, lambda _: terminal.make_table([_to_row(item) for item in found], "there are no operators")
+    )
 
 
 def _to_row(item: OperatorAccount) -> dict[str, str]:
@@ -100,51 +95,51 @@ def _to_row(item: OperatorAccount) -> dict[str, str]:
 @operator.command("set-role")
 @click.argument("email")
 @click.argument("role", type=ROLES)
-@change_options
+@terminal.change_options
 def operator_set_role(email: str, role: str, as_json: bool) -> None:
     """Give the operator EMAIL the role ROLE. The last owner stays one."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         changed = operators.set_role(connection, actor, email, OperatorRole(role))
-    show(changed, as_json, lambda it: f"the role of {it.email} is {it.role}")
+    terminal.show(changed, as_json, lambda it: f"the role of {it.email} is {it.role}")
 
 
 @operator.command("disable")
 @click.argument("email")
-@change_options
+@terminal.change_options
 def operator_disable(email: str, as_json: bool) -> None:
     """Disable the operator EMAIL, and end an open link. The last owner cannot be disabled."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         changed = operators.set_operator_enabled(connection, actor, email, enabled=False)
-    show(changed, as_json, lambda it: f"{it.email} is disabled")
+    terminal.show(changed, as_json, lambda it: f"{it.email} is disabled")
 
 
 @operator.command("enable")
 @click.argument("email")
-@change_options
+@terminal.change_options
 def operator_enable(email: str, as_json: bool) -> None:
     """Enable the disabled operator EMAIL again."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         changed = operators.set_operator_enabled(connection, actor, email, enabled=True)
-    show(changed, as_json, lambda it: f"{it.email} is enabled")
+    terminal.show(changed, as_json, lambda it: f"{it.email} is enabled")
 
 
 @operator.command("remove")
 @click.argument("email")
-@change_options
+@terminal.change_options
 def operator_remove(email: str, as_json: bool) -> None:
     """Remove the operator EMAIL; `roster changes` keeps what the operator did. The last owner cannot be removed."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         operators.remove_operator(connection, actor, email)
-    show({"email": email}, as_json, lambda _: f"removed the operator {email}")
+    terminal.show({"email": email}, as_json, lambda _: f"removed the operator {email}")
 
 
 @operator.command("reset")
 @click.argument("email")
-@change_options
+@terminal.change_options
 def operator_reset(email: str, as_json: bool) -> None:
     """End the password of the operator EMAIL, and print a new link, which ends the one before it."""
-    settings = read_settings()
-    with open_change() as (connection, actor):
-        token = operators.reset_password(connection, actor, email, require_key(connection))
+    settings = terminal.read_settings()
+    with terminal.open_change() as (connection, actor):
+        token = operators.reset_password(connection, actor, email, terminal.require_key(connection))
         found = operators.find_operator(connection, email)
-    show(_invite(settings, found, token), as_json, _describe_invitation)
+    terminal.show(_invite(settings, found, token), as_json, _describe_invitation)

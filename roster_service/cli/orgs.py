@@ -6,26 +6,9 @@ from dataclasses import asdict
 
 import click
 
-from roster_service.accounts.districts import (
-    DISTRICT,
-    EndedDistrict,
-    ListedOrg,
-    end_district,
-    find_org,
-    list_districts,
-    list_schools,
-)
-from roster_service.cli.terminal import (
-    as_json,
-    confirm,
-    confirmed_change_options,
-    find_actor,
-    make_table,
-    open_change,
-    open_connection,
-    show,
-    to_texts,
-)
+from roster_service.accounts import districts
+from roster_service.accounts.districts import EndedDistrict, ListedOrg
+from roster_service.cli import terminal
 from roster_service.feeds.feeds import remove_feed
 
 
@@ -40,30 +23,32 @@ def school() -> None:
 
 
 @district.command("list")
-@as_json
+@terminal.as_json
 def district_list(as_json: bool) -> None:
     """List the districts: names, identifiers, ids, and the number of their active records."""
-    with open_connection() as connection:
-        found = list_districts(connection)
+    with terminal.open_connection() as connection:
+        found = districts.list_districts(connection)
     rows = [_to_row(item, "schools", "classes", "users", "enrollments") for item in found]
-    show(found, as_json, lambda _: make_table(rows, "there are no districts"))
+    terminal.show(found, as_json, lambda _: terminal.make_table(rows, "there are no districts"))
 
 
 @district.command("remove")
 @click.argument("name", metavar="DISTRICT")
-@confirmed_change_options
+@terminal.confirmed_change_options
 def district_remove(name: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove DISTRICT, whose contract ended: all grants of it end at once, then its feeds are removed with all their
     records, rejected rows, changes and held exports. A feed that brings other districts too is refused."""
-    confirm(f"This deletes all records of {name} for good.", name, is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
-        ended = end_district(connection, actor, name)
+    terminal.confirm(f"This deletes all records of {name} for good.", name, is_confirmed=yes or dry_run)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
+        ended = districts.end_district(connection, actor, name)
     # The removal of a feed publishes a roster, for which it waits for the grants of the transaction above.
-    with open_connection() as connection:
-        reports = [remove_feed(connection, find_actor(), feed, now=True, dry_run=dry_run) for feed in ended.feeds]
+    with terminal.open_connection() as connection:
+        reports = [
+            remove_feed(connection, terminal.find_actor(), feed, now=True, dry_run=dry_run) for feed in ended.feeds
+        ]
     records = sum(count["purged"] for report in reports for count in report["counts"].values())
     shown = {**asdict(ended), "records": records, "dry_run": dry_run}
-    show(shown, as_json, lambda _: _describe_end(ended, records, dry_run=dry_run))
+    terminal.show(shown, as_json, lambda _: _describe_end(ended, records, dry_run=dry_run))
 
 
 def _describe_end(ended: EndedDistrict, records: int, *, dry_run: bool) -> str:
@@ -76,16 +61,18 @@ def _describe_end(ended: EndedDistrict, records: int, *, dry_run: bool) -> str:
 
 @school.command("list")
 @click.option("--district", "name", help="Only its schools: a district's sourcedId, identifier or unique name.")
-@as_json
+@terminal.as_json
 def school_list(name: str | None, as_json: bool) -> None:
     """List the schools: names, identifiers, ids, and the number of their active records."""
-    with open_connection() as connection:
-        district_id = None if name is None else find_org(connection, name, DISTRICT, None)
-        found = list_schools(connection, district_id)
+    with terminal.open_connection() as connection:
+        district_id = None if name is None else districts.find_org(connection, name, districts.DISTRICT, None)
+        found = districts.list_schools(connection, district_id)
     rows = [_to_row(item, "district", "classes", "users", "enrollments") for item in found]
-    show(found, as_json, lambda _: make_table(rows, "there are no schools"))
+    terminal.show(found, as_json, lambda _: terminal.make_table(rows, "there are no schools"))
 
 
 def _to_row(item: ListedOrg, *others: str) -> dict[str, str]:
     values = {name: getattr(item, name) for name in ("name", "identifier", "sourcedId", "feed", *others)}
-    return to_texts({name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()})
+    return terminal.to_texts(
+        {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
+    )

@@ -8,18 +8,7 @@ from typing import Any
 import click
 
 from roster_service.accounts.kept_people import list_kept
-from roster_service.cli.terminal import (
-    as_json,
-    confirm,
-    confirmed_change_options,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    require_key,
-    show,
-    to_texts,
-)
+from roster_service.cli import terminal
 from roster_service.db.instants import format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.explore.known_people import find_person, require_person
@@ -44,7 +33,7 @@ def person() -> None:
 @person.command("erase")
 @click.argument("sourced_id", metavar="SOURCEDID")
 @even_unknown
-@confirmed_change_options
+@terminal.confirmed_change_options
 def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Erase the person SOURCEDID for good, as a court orders: from the roster, the texts and orderings made of it, the
     history of runs, and held exports, which are discarded. Later exports do not bring the person back. The files of the
@@ -57,7 +46,7 @@ def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, 
 @click.argument("sourced_id", metavar="SOURCEDID")
 @click.option("--from", "vendor", metavar="EMAIL", help="Keep the person from this vendor alone, as by a court order.")
 @even_unknown
-@confirmed_change_options
+@terminal.confirmed_change_options
 def person_hide(
     sourced_id: str, vendor: str | None, even_unknown: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
@@ -77,11 +66,11 @@ def _ask(effect: str, sourced_id: str, *, is_confirmed: bool, even_unknown: bool
     """Names the person, for whom a mistyped id may stand, and asks to go on."""
     if is_confirmed:
         return
-    with open_connection() as connection:
-        secret_key = require_key(connection)
+    with terminal.open_connection() as connection:
+        secret_key = terminal.require_key(connection)
         find = find_person if even_unknown else require_person
         known = find(connection, sourced_id, secret_key)
-    confirm(f"{known or f'nobody here has the id {sourced_id}'}: {effect}", sourced_id, is_confirmed=False)
+    terminal.confirm(f"{known or f'nobody here has the id {sourced_id}'}: {effect}", sourced_id, is_confirmed=False)
 
 
 def _say(words: str) -> None:
@@ -89,9 +78,9 @@ def _say(words: str) -> None:
 
 
 def _exclude(kind: ExclusionKind, sourced_id: str, *, even_unknown: bool, dry_run: bool, as_json: bool) -> None:
-    settings = read_settings()
-    with open_change(dry_run=dry_run) as (connection, actor):
-        secret_key = require_key(connection)
+    settings = terminal.read_settings()
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
+        secret_key = terminal.require_key(connection)
         removal = exclude_person(connection, actor, kind, sourced_id, settings, _say, must_be_known=not even_unknown)
         recipients = list_recipients(connection, sourced_id, secret_key)
     has_ended = True
@@ -111,63 +100,63 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, even_unknown: bool, dry_ru
         describe_removal(removal, has_ended=has_ended, dry_run=dry_run),
         *(recipient.describe(WITH_PERSON) for recipient in recipients),
     ]
-    show(shown, as_json, lambda _: "\n".join(words))
+    terminal.show(shown, as_json, lambda _: "\n".join(words))
 
 
 @person.command("lift")
 @click.argument("named", metavar="SOURCEDID|REFERENCE")
-@confirmed_change_options
+@terminal.confirmed_change_options
 def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Lift an erasure: the next sync brings the person back, if the export still has the person."""
-    confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
+    terminal.confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
     _end(ExclusionKind.ERASED, named, dry_run=dry_run, as_json=as_json)
 
 
 @person.command("show")
 @click.argument("named", metavar="SOURCEDID|REFERENCE")
 @click.option("--from", "vendor", metavar="EMAIL", help="No longer keep the person SOURCEDID from this vendor.")
-@confirmed_change_options
+@terminal.confirmed_change_options
 def person_show(named: str, vendor: str | None, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Show a hidden person again: the next sync brings the person back. With --from, one vendor sees the person."""
     if vendor is not None:
-        confirm(f"This lets {vendor} see the person.", named, is_confirmed=yes or dry_run)
+        terminal.confirm(f"This lets {vendor} see the person.", named, is_confirmed=yes or dry_run)
         _keep(named, vendor, shown=True, dry_run=dry_run, as_json=as_json)
         return
-    confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
+    terminal.confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
     _end(ExclusionKind.HIDDEN, named, dry_run=dry_run, as_json=as_json)
 
 
 def _end(kind: ExclusionKind, named: str, *, dry_run: bool, as_json: bool) -> None:
-    with open_change(dry_run=dry_run) as (connection, actor):
-        require_key(connection)
-        ended = end_exclusion(connection, actor, kind, named, read_settings())
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
+        terminal.require_key(connection)
+        ended = end_exclusion(connection, actor, kind, named, terminal.read_settings())
     words = (
         f"{ended.reference} {'would be' if dry_run else 'is'} no longer {kind}; the next sync brings the person back"
     )
-    show(_to_json(ended) | {"dry_run": dry_run}, as_json, lambda _: words)
+    terminal.show(_to_json(ended) | {"dry_run": dry_run}, as_json, lambda _: words)
 
 
 def _keep(sourced_id: str, vendor: str, *, shown: bool, dry_run: bool, as_json: bool) -> None:
-    settings = read_settings()
-    with open_change(dry_run=dry_run) as (connection, actor):
-        secret_key = require_key(connection)
+    settings = terminal.read_settings()
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
+        secret_key = terminal.require_key(connection)
         kept = keep_person(connection, actor, vendor, sourced_id, settings, shown=shown)
         recipients = [] if shown else list_recipients(connection, sourced_id, secret_key)
     sent = [recipient for recipient in recipients if recipient.vendor == kept.vendor]
     state = f"{'would be' if dry_run else 'is'} {'no longer ' if shown else ''}kept from {kept.vendor}"
     words = [f"{sourced_id} {state}", *(recipient.describe(WITH_PERSON) for recipient in sent)]
     done = {"sourced_id": sourced_id, "vendor": kept.vendor, "kept": not shown, "dry_run": dry_run}
-    show(done | {"recipients": [asdict(recipient) for recipient in sent]}, as_json, lambda _: "\n".join(words))
+    terminal.show(done | {"recipients": [asdict(recipient) for recipient in sent]}, as_json, lambda _: "\n".join(words))
 
 
 @person.command("list")
-@as_json
+@terminal.as_json
 def person_list(as_json: bool) -> None:
     """List the erased and the hidden people, and those kept from a vendor: erased ones by a keyed hash alone, each with
     whether it was made with the present secret key."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         excluded, kept_people = list_exclusions(connection), list_kept(connection)
-        hasher = IdHasher(require_key(connection) if excluded or kept_people else "")
+        hasher = IdHasher(terminal.require_key(connection) if excluded or kept_people else "")
         others = list_under_other_keys(connection, hasher)
     found = [
         _to_json(item) | {"vendor": None, "key": "another" if item.reference in others else "present"}
@@ -184,8 +173,10 @@ def person_list(as_json: bool) -> None:
         }
         for kept in kept_people
     ]
-    rows = [to_texts(item, "at") for item in found]
-    show(found, as_json, lambda _: make_table(rows, "nobody is erased or hidden, or kept from a vendor"))
+    rows = [terminal.to_texts(item, "at") for item in found]
+    terminal.show(
+        found, as_json, lambda _: terminal.make_table(rows, "nobody is erased or hidden, or kept from a vendor")
+    )
 
 
 def _to_json(item: Exclusion) -> dict[str, Any]:

@@ -10,31 +10,13 @@ from typing import TextIO
 
 import click
 
+from roster_service.cli import terminal
 from roster_service.cli.run_report import describe_report, sync_changes, sync_preview
-from roster_service.cli.terminal import (
-    as_json,
-    change_options,
-    csv_option,
-    find_actor,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    require_key,
-    show,
-    show_instant,
-    to_texts,
-)
 from roster_service.explore.rejected_rows import label_rows
+from roster_service.feeds import rejected_rows
 from roster_service.feeds.held_runs import drop_export
 from roster_service.feeds.private_files import write_private_csv
-from roster_service.feeds.rejected_rows import (
-    RejectedRow,
-    count_rejected_rows,
-    explain_missing,
-    list_names,
-    read_rejected_rows,
-)
+from roster_service.feeds.rejected_rows import RejectedRow
 from roster_service.feeds.run_history import Run, RunDetails, find_run, list_runs
 from roster_service.feeds.runs import approve_run, discard_run, find_held
 from roster_service.feeds.undo import undo_run
@@ -66,17 +48,21 @@ def sync_run(jobs: int | None, wait: bool) -> None:
     help="The new id, for a run with other ids, of a person who is erased, hidden or kept from a vendor; repeatable.",
 )
 @click.option("--others-gone", is_flag=True, help="All other such people are not in the export.")
-@change_options
+@terminal.change_options
 def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: bool) -> None:
     """Apply the held RUN with the export that was held. If it would now delete or change more records than it showed,
     it is held again, as a new run."""
     if named or others_gone:
-        with open_change() as (connection, actor):
+        with terminal.open_change() as (connection, actor):
             find_held(connection, run)
-            require_key(connection)
-            add_new_ids(connection, actor, dict(map(_split_pair, named)), read_settings(), others_gone=others_gone)
-    with open_connection() as connection:
-        done = approve_run(connection, find_actor(), run, as_json=as_json, has_named=bool(named or others_gone))
+            terminal.require_key(connection)
+            add_new_ids(
+                connection, actor, dict(map(_split_pair, named)), terminal.read_settings(), others_gone=others_gone
+            )
+    with terminal.open_connection() as connection:
+        done = approve_run(
+            connection, terminal.find_actor(), run, as_json=as_json, has_named=bool(named or others_gone)
+        )
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
 
@@ -90,24 +76,26 @@ def _split_pair(text: str) -> tuple[str, str]:
 
 @sync.command("discard")
 @click.argument("run", type=int)
-@change_options
+@terminal.change_options
 def sync_discard(run: int, as_json: bool) -> None:
     """Discard the held RUN, and delete its export."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         name, kept = discard_run(connection, actor, run)
     for export in kept:
         drop_export(export)
-    show({"run": run, "outcome": "discarded"}, as_json, lambda _: f"discarded the run {run} of the feed {name}")
+    terminal.show(
+        {"run": run, "outcome": "discarded"}, as_json, lambda _: f"discarded the run {run} of the feed {name}"
+    )
 
 
 @sync.command("undo")
 @click.argument("run", type=int)
-@change_options
+@terminal.change_options
 def sync_undo(run: int, as_json: bool) -> None:
     """Take the RUN back, the last one that changed its feed: load the export before it, with new stamps. Erased people
     stay out, and the undone export is held if it comes again."""
-    with open_connection() as connection:
-        done = undo_run(connection, find_actor(), run, as_json=as_json)
+    with terminal.open_connection() as connection:
+        done = undo_run(connection, terminal.find_actor(), run, as_json=as_json)
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
 
@@ -129,17 +117,19 @@ class ShownRun(RunDetails):
 
 @sync.command("list")
 @click.option("--feed", metavar="NAME", help="Only the runs of this feed.")
-@as_json
+@terminal.as_json
 def sync_list(feed: str | None, as_json: bool) -> None:
     """Show every held run, and the latest others."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = list_runs(connection, feed, LISTED)
-    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there were no runs"))
+    terminal.show(
+        found, as_json, lambda _: terminal.make_table([_to_row(item) for item in found], "there were no runs")
+    )
 
 
 @sync.command("status", hidden=True)
 @click.pass_context
-@as_json
+@terminal.as_json
 def sync_status(context: click.Context, as_json: bool) -> None:
     """The former name of `roster sync list`."""
     click.echo(
@@ -150,38 +140,38 @@ def sync_status(context: click.Context, as_json: bool) -> None:
 
 @sync.command("show")
 @click.argument("run", type=int)
-@as_json
+@terminal.as_json
 def sync_show(run: int, as_json: bool) -> None:
     """Show RUN: its outcome, the records of each type, the seconds of its steps, notices, and the causes of rejected
     rows."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = find_run(connection, run)
-        samples = [_hide_values(row) for row in read_rejected_rows(connection, run, SAMPLES)]
+        samples = [_hide_values(row) for row in rejected_rows.read_rejected_rows(connection, run, SAMPLES)]
     shown = ShownRun(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)}, samples=samples)
-    show(shown, as_json, lambda item: describe_report(dataclasses.asdict(item)))
+    terminal.show(shown, as_json, lambda item: describe_report(dataclasses.asdict(item)))
 
 
 @sync.command("rejected")
 @click.argument("run", type=int)
-@csv_option
-@as_json
+@terminal.csv_option
+@terminal.as_json
 def sync_rejected(run: int, csv_file: TextIO | None, as_json: bool) -> None:
     """Show the rejected rows of RUN with their values: where each is, why it was rejected, and whether by itself or
     because it refers to a rejected row. Each says whom and what it is about; CSV has the ids of these records."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         rejected = find_run(connection, run).rejected
-        stored = count_rejected_rows(connection, run)
+        stored = rejected_rows.count_rejected_rows(connection, run)
         is_listed = csv_file is None and not as_json
-        stored_rows = list(read_rejected_rows(connection, run, SHOWN if is_listed else None))
+        stored_rows = list(rejected_rows.read_rejected_rows(connection, run, SHOWN if is_listed else None))
         # A file has what the loader knew, so that it is the same as that of `--rejects`.
         rows = stored_rows if csv_file is not None else label_rows(connection, run, stored_rows)
-    missing = explain_missing(rejected, stored)
+    missing = rejected_rows.explain_missing(rejected, stored)
     if csv_file is not None:
         write_private_csv(csv_file, CSV_COLUMNS, map(_to_line, rows))
         if missing:
             click.echo(missing, err=True)
         return
-    show(rows, as_json, lambda _: _describe_rejected(rows, stored, missing))
+    terminal.show(rows, as_json, lambda _: _describe_rejected(rows, stored, missing))
 
 
 def _hide_values(row: RejectedRow) -> dict[str, object]:
@@ -202,12 +192,12 @@ def _name_people(row: RejectedRow) -> str:
 
 
 def _to_line(row: RejectedRow) -> list[object]:
-    return [list_names(row.records) if name == "records" else getattr(row, name) for name in CSV_COLUMNS]
+    return [rejected_rows.list_names(row.records) if name == "records" else getattr(row, name) for name in CSV_COLUMNS]
 
 
 def _describe_rejected(rows: Sequence[RejectedRow], stored: int, missing: str) -> str:
-    texts = [to_texts({**_leave_out(row, "records"), "about": _name_people(row)}) for row in rows]
-    lines = [make_table(texts, missing or "no row was rejected")]
+    texts = [terminal.to_texts({**_leave_out(row, "records"), "about": _name_people(row)}) for row in rows]
+    lines = [terminal.make_table(texts, missing or "no row was rejected")]
     if stored > len(rows):
         lines.append(f"... and {stored - len(rows):,} more; `--csv FILE` writes all")
     return "\n".join([*lines, *([missing] if rows and missing else [])])
@@ -223,8 +213,8 @@ def _to_row(item: Run) -> dict[str, str]:
         "run": str(item.run),
         "feed": item.feed,
         "outcome": item.outcome,
-        "started": show_instant(item.started),
-        "finished": show_instant(item.finished),
+        "started": terminal.show_instant(item.started),
+        "finished": terminal.show_instant(item.finished),
         "records": listed or "-",
         "message": item.message or "",
     }

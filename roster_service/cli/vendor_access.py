@@ -14,13 +14,8 @@ from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendors import Grant, Vendor, VendorLogin
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey
-from roster_service.auth.throttling.limits import (
-    LIMITS,
-    RosteringAllowance,
-    fill_allowance,
-    fill_rostering_rate,
-    make_allowances,
-)
+from roster_service.auth.throttling import limits
+from roster_service.auth.throttling.limits import RosteringAllowance
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import Command, as_json, change_options, make_table, open_change, open_connection, show
 
@@ -173,13 +168,13 @@ def _name_org(identifier: str, name: str | None) -> str:
 
 def describe_limits(allowance: Allowance) -> str:
     """Returns the rate limits of an allowance, with the defaults, as a phrase."""
-    rate, burst, day = fill_allowance(allowance)
+    rate, burst, day = limits.fill_allowance(allowance)
     return f"{rate} requests a second, {burst} at once, {day:,} a day"
 
 
 def describe_rostering(allowance: RosteringAllowance) -> str:
     """Returns the limits of an allowance on the rostering interface, with the defaults, as a phrase."""
-    rate, burst = fill_rostering_rate(allowance)
+    rate, burst = limits.fill_rostering_rate(allowance)
     shared = "all workers but one beside other vendors"
     at_once = shared if allowance.at_once is None else f"{allowance.at_once:,} at the same time"
     return f"{rate:,} requests a second, {burst:,} in a burst, {at_once}"
@@ -187,7 +182,7 @@ def describe_rostering(allowance: RosteringAllowance) -> str:
 
 def _limit_options(command: Command) -> Command:
     """Gives a command an option for each limit."""
-    for limit in reversed(LIMITS):
+    for limit in reversed(limits.LIMITS):
         option = f"--{limit.name.replace('_', '-')}"
         command = click.option(option, type=click.IntRange(1, limit.most), help=f"{limit.words}.")(command)
     return command
@@ -200,7 +195,7 @@ def _limit_options(command: Command) -> Command:
 def vendor_limits(email: str, as_json: bool, **given: int | None) -> None:
     """Set the limits of the vendor EMAIL. A limit without an option becomes the default again."""
     with open_change() as (connection, actor):
-        changed = vendors.change_allowance(connection, actor, email, *make_allowances(given))
+        changed = vendors.change_allowance(connection, actor, email, *limits.make_allowances(given))
     show(changed, as_json, _describe_all_limits)
 
 

@@ -13,19 +13,8 @@ import click
 from roster_service.accounts.districts import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS
 from roster_service.app import make_serving_engine
+from roster_service.cli import terminal
 from roster_service.cli.deliveries import client_option
-from roster_service.cli.terminal import (
-    as_json,
-    change_options,
-    csv_option,
-    find_actor,
-    make_table,
-    open_change,
-    open_connection,
-    read_settings,
-    require_key,
-    show,
-)
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.deliveries.previews import export_collection
 from roster_service.explore.known_people import choose_person
@@ -43,8 +32,8 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Access))
 @click.option("--person", metavar="SOURCEDID|NAME", help="The roles by which vendors see this person.")
 @click.option("--vendor", metavar="EMAIL", help="Only this vendor.")
 @click.option("--part", type=click.Choice(list(PARTS)), help="Only vendors that get this part of people, and by what.")
-@csv_option
-@as_json
+@terminal.csv_option
+@terminal.as_json
 def access(
     school: str | None,
     person: str | None,
@@ -56,9 +45,9 @@ def access(
     """Show who sees what: for each vendor its schools, the grant that opens each, and which parts of people it gets and
     does not get. JSON and CSV have its scopes, keys and flags too."""
     known = None
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         if person is not None:
-            known = choose_person(connection, person, require_key(connection))
+            known = choose_person(connection, person, terminal.require_key(connection))
             person = known.sourcedId
         found = list_access(connection, vendor=vendor, school=school, person=person, part=part)
         others = None
@@ -72,7 +61,11 @@ def access(
     if others is not None:
         click.echo(f"{vendor} does not see it: {why}; of the other vendors:")
         found = others
-    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], f"no vendor sees {known or 'it'}"))
+    terminal.show(
+        found,
+        as_json,
+        lambda _: terminal.make_table([_to_row(item) for item in found], f"no vendor sees {known or 'it'}"),
+    )
     if known is not None and found and not as_json:
         click.echo(f"these vendors see {known}")
 
@@ -105,20 +98,22 @@ def _to_row(item: Access) -> dict[str, str]:
     type=click.Choice([*(version.prefix for version in VERSIONS), VENDOR_INTERFACE]),
     help="Only in this version; `v1`: only on the vendor interface.",
 )
-@change_options
+@terminal.change_options
 def record_show(sourced_id: str, email: str, version: str | None, as_json: bool) -> None:
     """Show the record SOURCEDID as the clients of a vendor get it, or why they do not; a student also as /v1/students
     has it, with all parts that the flags of the vendor allow. The change log records it."""
-    settings = read_settings()
-    with open_change() as (connection, actor):
-        require_key(connection)
+    settings = terminal.read_settings()
+    with terminal.open_change() as (connection, actor):
+        terminal.require_key(connection)
         urls = make_role_urls(connection, settings.role_password)
         serving = make_serving_engine(urls[DatabaseRole.SERVING], settings)
         try:
             found = show_as(connection, serving, actor, sourced_id, email, version, settings)
         finally:
             serving.dispose()
-    show(found, as_json, lambda _: "\n\n".join(map(_describe, found)) or "no client has a scope of this version")
+    terminal.show(
+        found, as_json, lambda _: "\n\n".join(map(_describe, found)) or "no client has a scope of this version"
+    )
 
 
 def _describe(view: VendorView) -> str:
@@ -138,13 +133,15 @@ def _describe(view: VendorView) -> str:
 )
 @client_option
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
-@change_options
+@terminal.change_options
 def export(email: str, version: str, collection: str, client_id: str | None, out: Path, as_json: bool) -> None:
     """Write the active records of COLLECTION, such as `users`, as a vendor gets them into a file that only its owner
     can read: one line a record, the JSON of the interface. The change log records it."""
-    settings = read_settings()
+    settings = terminal.read_settings()
     with open_roster_engine(settings) as engine, open_private(out) as written:
         lines = io.TextIOWrapper(written, encoding="utf-8", newline="")
-        number = export_collection(engine, find_actor(), email, version, collection, client_id, lines, settings)
+        number = export_collection(
+            engine, terminal.find_actor(), email, version, collection, client_id, lines, settings
+        )
         lines.flush()
-    show({"file": str(out), "records": number}, as_json, lambda _: f"{out}: {number:,} records")
+    terminal.show({"file": str(out), "records": number}, as_json, lambda _: f"{out}: {number:,} records")

@@ -9,27 +9,7 @@ import click
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.vendors import Vendor
-from roster_service.cli.terminal import (
-    as_json,
-    change_options,
-    confirm,
-    confirmed_change_options,
-    dry_run_option,
-    make_table,
-    open_change,
-    open_connection,
-    show,
-    to_plain,
-)
-from roster_service.cli.vendor_access import (
-    COMMANDS,
-    describe_grant,
-    describe_login,
-    describe_withheld,
-    expires_option,
-    password_option,
-    read_password,
-)
+from roster_service.cli import terminal, vendor_access
 from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.recipients import FILES, find_recipient
 from roster_service.feeds.sharing_previews import SharingPreview
@@ -55,27 +35,29 @@ def vendor() -> None:
 @vendor.command("add")
 @click.argument("email")
 @click.option("--name", required=True, help="The vendor's name, for people.")
-@password_option
-@expires_option
-@change_options
+@vendor_access.password_option
+@vendor_access.expires_option
+@terminal.change_options
 def vendor_add(email: str, name: str, password_stdin: bool, expires_at: datetime | None, as_json: bool) -> None:
     """Add the vendor EMAIL, who sees nothing until districts are granted. Its API key is shown this once."""
-    password = read_password(password_stdin)
-    with open_change() as (connection, actor):
+    password = vendor_access.read_password(password_stdin)
+    with terminal.open_change() as (connection, actor):
         login = vendors.add_vendor(connection, actor, email, name, password, expires_at=expires_at)
         added = vendors.find_vendor(connection, email)
     message = f"added the vendor {added.email}; grant it a district with `roster vendor grant`"
     shown = {**asdict(added), "api_key": login.api_key, "password": login.password}
-    show(shown, as_json, lambda _: f"{message}\n{describe_login(login)}")
+    terminal.show(shown, as_json, lambda _: f"{message}\n{vendor_access.describe_login(login)}")
 
 
 @vendor.command("list")
-@as_json
+@terminal.as_json
 def vendor_list(as_json: bool) -> None:
     """List the vendors and their grants."""
-    with open_connection() as connection:
+    with terminal.open_connection() as connection:
         found = vendors.list_vendors(connection)
-    show(found, as_json, lambda _: make_table([_vendor_row(item) for item in found], "there are no vendors"))
+    terminal.show(
+        found, as_json, lambda _: terminal.make_table([_vendor_row(item) for item in found], "there are no vendors")
+    )
 
 
 def _vendor_row(item: Vendor) -> dict[str, str]:
@@ -83,7 +65,7 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
         "e-mail": item.email,
         "name": item.name,
         "enabled": "yes" if item.enabled else "no",
-        "grants": ", ".join(describe_grant(grant) for grant in item.grants) or "none",
+        "grants": ", ".join(vendor_access.describe_grant(grant) for grant in item.grants) or "none",
         "flags": ", ".join(item.flags) or "none",
     }
 
@@ -100,8 +82,8 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
 )
 @click.option("--no-guardians", is_flag=True, help="Not even the guardians of shared students.")
 @click.option("--yes", "even_nothing", is_flag=True, help="Also rules that open no class or nobody now.")
-@dry_run_option
-@change_options
+@terminal.dry_run_option
+@terminal.change_options
 def vendor_grant(
     email: str,
     district: str | None,
@@ -130,7 +112,7 @@ def vendor_grant(
         raise click.UsageError("rules need the --district that they are for")
     if schools and district is None:
         raise click.UsageError("--school needs the --district that it lies in")
-    with open_change(dry_run=dry_run) as (connection, actor):
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         named = [PermissionFlag(flag) for flag in flags]
         preview = None
         if district is not None and (dry_run or rules is not None):
@@ -140,9 +122,9 @@ def vendor_grant(
         changed = vendor_rights.grant(
             connection, actor, email, district, schools, named, rules, even_nothing=even_nothing or dry_run
         )
-    shown = {**asdict(changed), "preview": to_plain(preview), "dry_run": dry_run}
+    shown = {**asdict(changed), "preview": terminal.to_plain(preview), "dry_run": dry_run}
     words = _describe_grants(changed, "would then" if dry_run else "may now")
-    show(shown, as_json, lambda _: words if preview is None else f"{_describe_preview(preview)}\n{words}")
+    terminal.show(shown, as_json, lambda _: words if preview is None else f"{_describe_preview(preview)}\n{words}")
 
 
 def _describe_preview(preview: SharingPreview) -> str:
@@ -162,7 +144,7 @@ def _describe_preview(preview: SharingPreview) -> str:
     ]
     examples = {"sees": preview.seen, "comes": preview.coming, "goes": preview.going}
     named = [f"{word}, such as: {', '.join(names)}" for word, names in examples.items() if names]
-    return "\n".join([make_table(table, ""), *named])
+    return "\n".join([terminal.make_table(table, ""), *named])
 
 
 def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
@@ -174,64 +156,64 @@ def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
 @click.argument("email")
 @district_option
 @flag_option
-@change_options
+@terminal.change_options
 def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_json: bool) -> None:
     """Revoke a district with its schools, or flags, of the vendor EMAIL. Its older tokens stop working.
 
     Says to whom to write if files were sent: they cannot be called back.
     """
     _require_something(district, flags)
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         changed = vendor_rights.revoke(connection, actor, email, district, [PermissionFlag(flag) for flag in flags])
         recipient = find_recipient(connection, changed.id)
     sent = [] if recipient is None else [recipient.describe(FILES)]
-    show(
-        {**asdict(changed), "recipient": to_plain(recipient)},
+    terminal.show(
+        {**asdict(changed), "recipient": terminal.to_plain(recipient)},
         as_json,
         lambda _: "\n".join([_describe_grants(changed), *sent]),
     )
 
 
 def _describe_grants(item: Vendor, may: str = "may now") -> str:
-    districts = ", ".join(describe_grant(grant) for grant in item.grants) or "nothing"
+    districts = ", ".join(vendor_access.describe_grant(grant) for grant in item.grants) or "nothing"
     flags = f"; of students also: {', '.join(item.flags)}" if item.flags else ""
     return f"{item.email} {may} see: {districts}{flags}"
 
 
 @vendor.command("disable")
 @click.argument("email")
-@change_options
+@terminal.change_options
 def vendor_disable(email: str, as_json: bool) -> None:
     """Disable the vendor EMAIL at once, with all its clients and tokens."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=False)
-    show(changed, as_json, lambda _: f"{changed.email} is disabled")
+    terminal.show(changed, as_json, lambda _: f"{changed.email} is disabled")
 
 
 @vendor.command("enable")
 @click.argument("email")
-@change_options
+@terminal.change_options
 def vendor_enable(email: str, as_json: bool) -> None:
     """Enable the disabled vendor EMAIL again."""
-    with open_change() as (connection, actor):
+    with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=True)
-    show(changed, as_json, lambda _: f"{changed.email} is enabled")
+    terminal.show(changed, as_json, lambda _: f"{changed.email} is enabled")
 
 
 @vendor.command("remove")
 @click.argument("email")
-@confirmed_change_options
+@terminal.confirmed_change_options
 def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove the vendor EMAIL at once, with its grants, clients, keys and tokens. The access log and the usage
     counters keep its rows."""
-    confirm(f"This removes the vendor {email}, its clients and its keys.", email, is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
+    terminal.confirm(f"This removes the vendor {email}, its clients and its keys.", email, is_confirmed=yes or dry_run)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         found = vendors.find_vendor(connection, email)
         owned = [item.client_id for item in clients.list_clients(connection, oauth_clients.c.vendor_id == found.id)]
         vendors.remove_vendor(connection, actor, email)
     shown = {"email": found.email, "grants": len(found.grants), "clients": owned, "dry_run": dry_run}
     words = f"the vendor {found.email}, {len(found.grants)} grants and {len(owned)} clients"
-    show(shown, as_json, lambda _: f"would remove {words}" if dry_run else f"removed {words}")
+    terminal.show(shown, as_json, lambda _: f"would remove {words}" if dry_run else f"removed {words}")
 
 
 field_argument = click.argument(
@@ -247,7 +229,7 @@ none_option = click.option(
 @field_argument
 @none_option
 @click.option("--default", "is_default", is_flag=True, help="Withhold what `roster vendor set-withheld-default` lists.")
-@confirmed_change_options
+@terminal.confirmed_change_options
 def vendor_set_withheld(
     email: str, fields: tuple[str, ...], is_none: bool, is_default: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
@@ -257,18 +239,20 @@ def vendor_set_withheld(
     """
     if [bool(fields), is_none, is_default].count(True) != 1:
         raise click.UsageError("name the FIELDs, or --none, or --default")
-    confirm(f"This replaces the fields that are withheld from {email}.", email, is_confirmed=yes or dry_run)
+    terminal.confirm(f"This replaces the fields that are withheld from {email}.", email, is_confirmed=yes or dry_run)
     listed = None if is_default else list(map(WithheldField, fields))
-    with open_change(dry_run=dry_run) as (connection, actor):
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         changed = vendor_rights.change_withheld(connection, actor, email, listed)
-    words = f"from {changed.email} {'would be' if dry_run else 'are'} withheld: {describe_withheld(changed)}"
-    show({**asdict(changed), "dry_run": dry_run}, as_json, lambda _: words)
+    words = (
+        f"from {changed.email} {'would be' if dry_run else 'are'} withheld: {vendor_access.describe_withheld(changed)}"
+    )
+    terminal.show({**asdict(changed), "dry_run": dry_run}, as_json, lambda _: words)
 
 
 @vendor.command("set-withheld-default")
 @field_argument
 @none_option
-@confirmed_change_options
+@terminal.confirmed_change_options
 def vendor_set_withheld_default(
     fields: tuple[str, ...], is_none: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
@@ -276,15 +260,17 @@ def vendor_set_withheld_default(
     tokens."""
     if bool(fields) == is_none:
         raise click.UsageError("name the FIELDs, or --none")
-    confirm("This replaces what is withheld from every vendor without a list.", "default", is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
+    terminal.confirm(
+        "This replaces what is withheld from every vendor without a list.", "default", is_confirmed=yes or dry_run
+    )
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         vendor_rights.change_withheld_default(connection, actor, list(map(WithheldField, fields)))
         listed = vendor_rights.read_withheld_default(connection)
         following = [item.email for item in vendors.list_vendors(connection) if item.own_withheld is None]
     shown = {"withheld": listed, "vendors": following, "dry_run": dry_run}
     words = f"{'would withhold' if dry_run else 'withholds'} by default: {', '.join(listed) or 'nothing'}"
-    show(shown, as_json, lambda _: f"{words}; vendors: {', '.join(following) or 'none'}")
+    terminal.show(shown, as_json, lambda _: f"{words}; vendors: {', '.join(following) or 'none'}")
 
 
-for command in COMMANDS:
+for command in vendor_access.COMMANDS:
     vendor.add_command(command)
