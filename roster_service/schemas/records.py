@@ -12,17 +12,9 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from roster_service.roster import visibility
 from roster_service.roster.json_text import entries, member
-from roster_service.roster.visibility import (
-    ContentRights,
-    MetadataOf,
-    make_stamp,
-    org_id_is_visible,
-    row_is_visible,
-    session_id_is_visible,
-    user_is_visible,
-    user_metadata_is_visible,
-)
+from roster_service.roster.visibility import ContentRights, MetadataOf
 from roster_service.roster.vocabulary import GRADES, STATUS
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds
@@ -46,7 +38,7 @@ def make_base_fields(table: sa.Table) -> tuple[kinds.Text, kinds.Token, kinds.In
     return (
         kinds.Text(table.c.sourced_id, "The id of the record in the SIS; it never changes", required=True),
         kinds.Token(table.c.status, STATUS, "Whether the record is in the export of the SIS", required=True),
-        kinds.Instant(lambda rights: make_stamp(table, table, rights), STAMP, required=True),
+        kinds.Instant(lambda rights: visibility.make_stamp(table, table, rights), STAMP, required=True),
     )
 
 
@@ -77,7 +69,7 @@ class OrgRecord(Record):
         kinds.ORG,
         _orgs.parent_id,
         "The org above this one",
-        visible=lambda org_id, rights: org_id_is_visible(org_id, rights.viewer),
+        visible=lambda org_id, rights: visibility.org_id_is_visible(org_id, rights.viewer),
     )
     children = kinds.RefList(
         kinds.ORG,
@@ -86,7 +78,7 @@ class OrgRecord(Record):
             lambda rights: (
                 (_child_org.c.parent_id == _orgs.sourced_id)
                 & (_child_org.c.status == "active")
-                & row_is_visible(tables.orgs, _child_org, rights)
+                & visibility.row_is_visible(tables.orgs, _child_org, rights)
             ),
             (_child_org.c.sourced_id,),
         ),
@@ -113,7 +105,7 @@ class AcademicSessionRecord(Record):
         kinds.ACADEMIC_SESSION,
         _sessions.parent_id,
         "The session that this one is a part of",
-        visible=session_id_is_visible,
+        visible=visibility.session_id_is_visible,
     )
     children = kinds.RefList(
         kinds.ACADEMIC_SESSION,
@@ -122,7 +114,7 @@ class AcademicSessionRecord(Record):
             lambda rights: (
                 (_child_session.c.parent_id == _sessions.sourced_id)
                 & (_child_session.c.status == "active")
-                & row_is_visible(tables.academic_sessions, _child_session, rights)
+                & visibility.row_is_visible(tables.academic_sessions, _child_session, rights)
             ),
             (_child_session.c.sourced_id,),
         ),
@@ -149,7 +141,7 @@ class CourseRecord(Record):
         kinds.ACADEMIC_SESSION,
         _courses.school_year_id,
         "The school year in which the course is taught",
-        visible=session_id_is_visible,
+        visible=visibility.session_id_is_visible,
     )
     grades = kinds.TextArray(_courses.grades, "The grades of the course, as codes of CEDS", vocabulary=GRADES)
     subjects = kinds.TextArray(_courses.subjects, "The names of the subjects")
@@ -158,7 +150,7 @@ class CourseRecord(Record):
         kinds.ORG,
         _courses.org_id,
         "The org that offers the course",
-        visible=lambda org_id, rights: org_id_is_visible(org_id, rights.viewer),
+        visible=lambda org_id, rights: visibility.org_id_is_visible(org_id, rights.viewer),
     )
     subjectCodes = kinds.TextArray(_courses.subject_codes, "The codes of the subjects, in the order of `subjects`")
     resources = kinds.Unserved(kinds.RESOURCE)
@@ -189,7 +181,7 @@ class ClassRecord(Record):
         kinds.ChildRows(
             lambda rights: (
                 (tables.class_terms.c.class_id == _classes.sourced_id)
-                & session_id_is_visible(tables.class_terms.c.session_id, rights)
+                & visibility.session_id_is_visible(tables.class_terms.c.session_id, rights)
             ),
             (tables.class_terms.c.ordinal,),
         ),
@@ -225,7 +217,7 @@ class UserRecord(Record):
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
     metadata = kinds.Metadata(
         _users.metadata,
-        user_metadata_is_visible,
+        visibility.user_metadata_is_visible,
         "Further columns of the export; only of students with the scope `students-metadata.readonly`, and of guardians "
         "with `guardians-metadata.readonly`",
     )
@@ -253,7 +245,9 @@ class UserRecord(Record):
         kinds.USER,
         _agents.agent_id,
         kinds.ChildRows(
-            lambda rights: (_agents.user_id == _users.sourced_id) & user_is_visible(_agents.agent_id, rights),
+            lambda rights: (
+                (_agents.user_id == _users.sourced_id) & visibility.user_is_visible(_agents.agent_id, rights)
+            ),
             (_agents.ordinal,),
         ),
         "The users who act for this one, or for whom this one acts: of a student, the guardians, who need the scope "

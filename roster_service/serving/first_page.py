@@ -16,25 +16,12 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import array
 
 from roster_service.db.tables import CTexts
+from roster_service.serving import filter_shapes, statements
 from roster_service.serving.departures import join_departures
-from roster_service.serving.filter_shapes import (
-    FilterConditions,
-    FilterShape,
-    bind_filter,
-    has_invented_name,
-    make_filter_conditions,
-)
+from roster_service.serving.filter_shapes import FilterConditions, FilterShape
 from roster_service.serving.ordering_statements import LIMIT, OFFSET
 from roster_service.serving.plan import Plan, QueryShape
-from roster_service.serving.statements import (
-    STATEMENT_CACHE_SIZE,
-    Driver,
-    choose_driver,
-    find_driver,
-    get_key_column,
-    make_collection_condition,
-    make_sort_keys,
-)
+from roster_service.serving.statements import STATEMENT_CACHE_SIZE, Driver
 
 
 @dataclass(frozen=True)
@@ -58,29 +45,33 @@ def make_first_page_query(plan: Plan, *, by_feed: bool, sees_districts: bool) ->
     A query that neither path nor filter makes selective is not shared: PostgreSQL plans it with its values, because
     the number of records that are left depends on them.
     """
-    shape, driver = dataclasses.replace(plan.shape, fields=()), find_driver(plan)
-    if driver is Driver.VISIBILITY or has_invented_name(plan):
-        admitted = make_collection_condition(shape, choose_driver(plan, sees_districts=sees_districts))
-        filtered = make_filter_conditions(plan)
+    shape, driver = dataclasses.replace(plan.shape, fields=()), statements.find_driver(plan)
+    if driver is Driver.VISIBILITY or filter_shapes.has_invented_name(plan):
+        admitted = statements.make_collection_condition(
+            shape, statements.choose_driver(plan, sees_districts=sees_districts)
+        )
+        filtered = filter_shapes.make_filter_conditions(plan)
         found = (
             _select_page(shape, admitted, filtered, by_feed=by_feed)
             if plan.limit
             else _select_count(shape, admitted, filtered)
         )
         return FirstPageQuery(found, {}, is_shared=False)
-    filter_shape, values = bind_filter(plan)
+    filter_shape, values = filter_shapes.bind_filter(plan)
     return FirstPageQuery(_select_shared_page(shape, driver, filter_shape), values, is_shared=True)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _select_shared_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> sa.CTE:
-    return _select_page(shape, make_collection_condition(shape, driver), filter_shape.conditions, by_feed=False)
+    return _select_page(
+        shape, statements.make_collection_condition(shape, driver), filter_shape.conditions, by_feed=False
+    )
 
 
 def _select_page(
     shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: FilterConditions, *, by_feed: bool
 ) -> sa.CTE:
-    sorts = [_strip_direction(key) for key in make_sort_keys(shape)]
+    sorts = [_strip_direction(key) for key in statements.make_sort_keys(shape)]
     matching = join_departures(shape, (admitted,), filtered, sorts).cte("matching")
     *keys, feed_id = matching.c
     if by_feed:
@@ -94,7 +85,7 @@ def _select_page(
 def _select_count(shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: FilterConditions) -> sa.CTE:
     """Returns the CTE for a request with limit 0, which only counts: `ids` is empty."""
     none: sa.ColumnElement[Any] = sa.cast(array([]), CTexts)
-    matching = join_departures(shape, (admitted,), filtered, [get_key_column(shape)]).subquery("matching")
+    matching = join_departures(shape, (admitted,), filtered, [statements.get_key_column(shape)]).subquery("matching")
     return sa.select(none.label("ids"), sa.func.count().label("total")).select_from(matching).cte("found")
 
 

@@ -18,23 +18,12 @@ from sqlalchemy.types import BigInteger, Boolean, Integer
 
 from roster_service.db.tables import WHOLE, CText, CTexts, ordering_chunks, orderings, visible_feeds
 from roster_service.roster.visibility import VENDOR, name_visible_set
+from roster_service.serving import filter_shapes, statements
 from roster_service.serving.departures import join_departures
-from roster_service.serving.filter_shapes import (
-    FilterConditions,
-    FilterShape,
-    bind_filter,
-    has_invented_name,
-    make_filter_conditions,
-)
+from roster_service.serving.filter_shapes import FilterConditions, FilterShape
 from roster_service.serving.plan import Plan, QueryShape
 from roster_service.serving.request import make_ordering_shape
-from roster_service.serving.statements import (
-    STATEMENT_CACHE_SIZE,
-    Driver,
-    choose_driver,
-    make_collection_condition,
-    make_sort_keys,
-)
+from roster_service.serving.statements import STATEMENT_CACHE_SIZE, Driver
 
 # Ids in one chunk. A page of the usual size reads one or two chunks.
 CHUNK_SIZE = 1000
@@ -89,11 +78,11 @@ def make_ordering_query(plan: Plan, *, by_feed: bool, sees_districts: bool) -> O
     for each: `id`, `bytes` (of the chunks), and `is_present`: whether its revision is still that of the feed, for this
     caller; NULL where the caller does not see the feed any more.
     """
-    shape, driver = make_ordering_shape(plan), choose_driver(plan, sees_districts=sees_districts)
-    if has_invented_name(plan):
-        positions = select_positions(shape, driver, make_filter_conditions(plan), by_feed=by_feed)
+    shape, driver = make_ordering_shape(plan), statements.choose_driver(plan, sees_districts=sees_districts)
+    if filter_shapes.has_invented_name(plan):
+        positions = select_positions(shape, driver, filter_shapes.make_filter_conditions(plan), by_feed=by_feed)
         return OrderingQuery(_make_statement(positions), {}, is_shared=False)
-    filter_shape, values = bind_filter(plan)
+    filter_shape, values = filter_shapes.bind_filter(plan)
     return OrderingQuery(_make_shared_statement(shape, driver, filter_shape, by_feed), values, is_shared=True)
 
 
@@ -112,10 +101,10 @@ def select_positions(
     `shape`: of `make_ordering_shape`. `by_feed`: whether there is an ordering for each feed that is bound in
     `ordering_feeds`; else there is one of all records, of the feed WHOLE.
     """
-    conditions = [make_collection_condition(shape, driver)]
+    conditions = [statements.make_collection_condition(shape, driver)]
     if by_feed:
         conditions.append(shape.view.record.table.c.feed_id == sa.any_(_CLAIMED_FEEDS))
-    members = join_departures(shape, conditions, filtered, [key.element for key in make_sort_keys(shape)])
+    members = join_departures(shape, conditions, filtered, [key.element for key in statements.make_sort_keys(shape)])
     # Sorted apart: for the order of an index, PostgreSQL would fetch the rows of a large table one by one.
     found = members.cte("members").prefix_with("MATERIALIZED")
     *keys, feed_id = found.c

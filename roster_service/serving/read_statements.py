@@ -30,6 +30,7 @@ from roster_service.roster.visibility import (
     read_refusal,
     select_whole_districts,
 )
+from roster_service.serving import statements
 from roster_service.serving.departures import (
     has_departures,
     make_departure_json,
@@ -40,14 +41,7 @@ from roster_service.serving.ordering_statements import LIMIT, join_orderings, se
 from roster_service.serving.path_filters import ListFilter, PathFilter, everything, no_condition
 from roster_service.serving.plan import QueryShape, ResourceView
 from roster_service.serving.pulls import list_pull_columns, make_pull_cte, select_asked_parts
-from roster_service.serving.statements import (
-    RECORD,
-    STATEMENT_CACHE_SIZE,
-    Driver,
-    get_key_column,
-    make_collection_condition,
-    make_record_json,
-)
+from roster_service.serving.statements import RECORD, STATEMENT_CACHE_SIZE, Driver
 
 
 def _make_state_cte() -> sa.CTE:
@@ -144,9 +138,9 @@ def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     """
     state = _make_state_cte()
     table = shape.view.record.table
-    record = sa.select(make_record_json(shape).label("body"), get_person(shape.view).label("person"))
+    record = sa.select(statements.make_record_json(shape).label("body"), get_person(shape.view).label("person"))
     record = record.select_from(table).where(
-        get_key_column(shape) == RECORD, make_collection_condition(shape, Driver.FILTER)
+        statements.get_key_column(shape) == RECORD, statements.make_collection_condition(shape, Driver.FILTER)
     )
     if has_departures(shape):
         departed = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("departed")
@@ -195,8 +189,10 @@ def select_texts(
         .render_derived()
     )
     found = shape.view.record.table
-    is_found = (get_key_column(shape) == page.c.id) & make_collection_condition(shape, Driver.FILTER)
-    body = make_record_json(shape)
+    is_found = (statements.get_key_column(shape) == page.c.id) & statements.make_collection_condition(
+        shape, Driver.FILTER
+    )
+    body = statements.make_record_json(shape)
     person = get_person(shape.view)
     shown: sa.FromClause = page.join(found, is_found)
     is_shown: sa.ColumnElement[bool] = sa.true()

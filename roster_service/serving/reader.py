@@ -15,18 +15,12 @@ from roster_service.errors import Problem, RefusedRequestError, make_slot_refusa
 from roster_service.feeds.roster_state import RosterState
 from roster_service.metrics import PAGES
 from roster_service.roster.visibility import NO_GRANT, NO_SLOT
+from roster_service.serving import pulls
 from roster_service.serving.first_page import make_first_page_query
 from roster_service.serving.orderings import Made, Orderings
 from roster_service.serving.page import Page
 from roster_service.serving.plan import Plan, QueryShape
-from roster_service.serving.pulls import (
-    ORDER_IS_GONE,
-    PROLONGED_PART,
-    RECORD_IS_GONE,
-    Pull,
-    read_pull,
-    refuse_ended,
-)
+from roster_service.serving.pulls import Pull
 from roster_service.serving.read_statements import (
     STATE_STATEMENT,
     make_collection_state_statement,
@@ -84,7 +78,7 @@ class CollectionState:
         """Whether the caller is remembered with the state that is shown, for long enough. `minutes`: the time for which
         a pull is remembered at first."""
         pull = self.find_shown_pull()
-        return pull is not None and pull.seconds_left > minutes * 60 * (1 - 1 / PROLONGED_PART)
+        return pull is not None and pull.seconds_left > minutes * 60 * (1 - 1 / pulls.PROLONGED_PART)
 
     def find_shown_pull(self) -> Pull | None:
         """Returns the pull of the state that is shown, if the caller is remembered with it."""
@@ -198,7 +192,7 @@ class Reader:
             if page.records == _count_expected(plan, first.total):
                 return _StoredPage(state, ReadPage(state.shown, page, state.visible_set), sees_districts=False)
         if state.shown.later_revision is not None:
-            raise refuse_ended(ORDER_IS_GONE if first.total is None else RECORD_IS_GONE)
+            raise pulls.refuse_ended(pulls.ORDER_IS_GONE if first.total is None else pulls.RECORD_IS_GONE)
         return _StoredPage(state, None, bool(first.sees_districts))
 
     def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
@@ -246,7 +240,7 @@ def _join(rows: Sequence[Any]) -> Page:
 
 def _read_collection_state(request: AuthorizedRequest, row: Any) -> CollectionState:
     present = read_state(row)
-    pull = read_pull(row, request, present)
+    pull = pulls.read_pull(row, request, present)
     return CollectionState(present if pull is None or not request.plan.offset else pull.state, pull, row.visible_set)
 
 

@@ -15,15 +15,10 @@ from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.feeds.roster_state import RosterState
 from roster_service.roster.visibility import select_whole_districts
+from roster_service.serving import statements
 from roster_service.serving.plan import Plan
 from roster_service.serving.read_statements import STATE_STATEMENT
 from roster_service.serving.reader import read_state
-from roster_service.serving.statements import (
-    choose_driver,
-    get_key_column,
-    make_collection_condition,
-    make_filter_condition,
-)
 
 # The rows of one round trip.
 FETCHED_ROWS = 2000
@@ -42,10 +37,10 @@ def select_records(
     has admitted the caller. `base_url`: of the hrefs, as the inside of a JSON string."""
     bound = {"vendor_id": vendor_id, "base_url": base_url}
     sees_districts = bool(connection.scalar(sa.select(select_whole_districts().exists()), bound))
-    driver = choose_driver(plan, sees_districts=sees_districts)
-    conditions = make_collection_condition(plan.shape, driver), make_filter_condition(plan)
+    driver = statements.choose_driver(plan, sees_districts=sees_districts)
+    conditions = statements.make_collection_condition(plan.shape, driver), statements.make_filter_condition(plan)
     rows = sa.select(*columns).select_from(plan.shape.view.record.table).where(*conditions)
-    return rows.order_by(get_key_column(plan.shape)).params(bound)
+    return rows.order_by(statements.get_key_column(plan.shape)).params(bound)
 
 
 def stream_rows(connection: sa.Connection, rows: sa.Select[Any]) -> Iterator[Sequence[Any]]:

@@ -15,15 +15,10 @@ from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
 from roster_service.roster.visibility import Viewer
+from roster_service.serving import statements
 from roster_service.serving.departures import EVERY_DEPARTURE, has_departures, join_departures
 from roster_service.serving.plan import Plan, QueryShape, make_resource_view
-from roster_service.serving.statements import (
-    HREF_ROOT,
-    STATEMENT_CACHE_SIZE,
-    Driver,
-    make_collection_condition,
-    make_sort_keys,
-)
+from roster_service.serving.statements import HREF_ROOT, STATEMENT_CACHE_SIZE, Driver
 
 
 @dataclass(frozen=True)
@@ -104,8 +99,8 @@ def _hash_shape(shape: QueryShape) -> bytes:
     # A vendor from which somebody is kept for the first time goes on with the same query.
     rights = dataclasses.replace(shape.view.rights, viewer=Viewer.RULED_VENDOR)
     shape = dataclasses.replace(shape, view=make_resource_view(shape.view.record, rights))
-    keys = [key.element for key in make_sort_keys(shape)]
-    condition = make_collection_condition(shape, Driver.VISIBILITY)
+    keys = [key.element for key in statements.make_sort_keys(shape)]
+    condition = statements.make_collection_condition(shape, Driver.VISIBILITY)
     ids = join_departures(shape, (condition,), (sa.true(), EVERY_DEPARTURE if has_departures(shape) else None), keys)
     compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()

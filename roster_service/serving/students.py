@@ -23,16 +23,8 @@ from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import CTexts
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.roster.visibility import (
-    ContentRights,
-    Viewer,
-    has_row,
-    join_groups,
-    org_id_is_granted,
-    org_id_is_shared,
-    org_id_is_visible,
-    role_is_visible,
-)
+from roster_service.roster import visibility
+from roster_service.roster.visibility import ContentRights, Viewer
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.student_stamps import make_student_record
 from roster_service.schemas.students import PLAIN_FIELDS
@@ -183,7 +175,7 @@ def _make_district_statement() -> sa.Select[str]:
     """
     org = tables.orgs
     named = (org.c.type == "district") & (name_district(org) == sa.bindparam("requested_lea"))
-    return sa.select(org.c.sourced_id).where(named, org_id_is_visible(org.c.sourced_id, Viewer.ONE_VENDOR))
+    return sa.select(org.c.sourced_id).where(named, visibility.org_id_is_visible(org.c.sourced_id, Viewer.ONE_VENDOR))
 
 
 def name_district(org: sa.FromClause) -> sa.ColumnElement[str]:
@@ -197,7 +189,7 @@ def _make_districts_statement() -> sa.Select[str, str, str]:
     org = tables.orgs
     columns = (org.c.sourced_id, org.c.name, name_district(org).label("lea"))
     is_listed = (org.c.type == "district") & (org.c.status == "active")
-    is_visible = org_id_is_visible(org.c.sourced_id, Viewer.ONE_VENDOR)
+    is_visible = visibility.org_id_is_visible(org.c.sourced_id, Viewer.ONE_VENDOR)
     return sa.select(*columns).where(is_listed, is_visible).order_by(org.c.sourced_id)
 
 
@@ -209,7 +201,7 @@ def _make_granted_schools_statement() -> sa.Select[str, str, str]:
     columns = (org.c.sourced_id, org.c.name, org.c.district_id)
     return (
         sa.select(*columns)
-        .where(is_listed, org_id_is_shared(org.c.sourced_id, Viewer.ONE_VENDOR))
+        .where(is_listed, visibility.org_id_is_shared(org.c.sourced_id, Viewer.ONE_VENDOR))
         .order_by(org.c.sourced_id)
     )
 
@@ -222,7 +214,7 @@ def _make_schools_statement() -> sa.Select[str]:
         org.c.type == "school",
         org.c.sourced_id == sa.any_(_REQUESTED_SCHOOLS),
         org.c.district_id == sa.any_(_REQUESTED_DISTRICTS),
-        org_id_is_shared(org.c.sourced_id, Viewer.ONE_VENDOR),
+        visibility.org_id_is_shared(org.c.sourced_id, Viewer.ONE_VENDOR),
     )
 
 
@@ -238,26 +230,26 @@ def _select_requested_orgs() -> sa.Select[str]:
 def _is_requested_student(rights: ContentRights, _wording: Wording) -> sa.ColumnElement[bool]:
     """The condition of the list: users with a visible student role at a requested org."""
     role = tables.user_roles.alias()
-    return has_row(
+    return visibility.has_row(
         role,
         role.c.user_id == tables.users.c.sourced_id,
         role.c.role == "student",
         role.c.org_id.in_(_select_requested_orgs()),
-        role_is_visible(role, rights),
+        visibility.role_is_visible(role, rights),
     )
 
 
 def _opens_requested_students(row: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
     """The condition that the label or a group opens students at a requested org."""
     label, requested = tables.visibility_labels.alias(), _select_requested_orgs()
-    granted = requested.where(org_id_is_granted(requested.selected_columns[0], rights.viewer))
+    granted = requested.where(visibility.org_id_is_granted(requested.selected_columns[0], rights.viewer))
     is_open = label.c.student_orgs.overlap(sa.func.array(granted.scalar_subquery(), type_=CTexts))
-    by_label = has_row(label, label.c.id == row.c.label_id, is_open)
+    by_label = visibility.has_row(label, label.c.id == row.c.label_id, is_open)
 
     def is_requested(columns: Any) -> sa.ColumnElement[bool]:
         return sa.and_(columns.role == "student", columns.org_id.in_(_select_requested_orgs()))
 
-    return join_groups(row, by_label, rights, is_requested)
+    return visibility.join_groups(row, by_label, rights, is_requested)
 
 
 _REQUESTED_STUDENTS = ListFilter(_is_requested_student, _opens_requested_students)
