@@ -28,15 +28,8 @@ from roster_service.settings import Settings
 from roster_service.warm_up import warm_up
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.deliver import deliver_files
-from sync_scripts.engine.exit_codes import (
-    HELP,
-    ExitCode,
-    choose_error_code,
-    describe_error,
-    exit_on_error,
-    find_worst,
-    print_fault,
-)
+from sync_scripts.engine import exit_codes
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.nightly_feeds import NightlySync, announce_ends, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
@@ -64,7 +57,7 @@ def run_nightly(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: 
         code = _run_step(name, work, notify)
         if name not in OPTIONAL_STEPS:
             codes.append(code)
-    return find_worst(codes)
+    return exit_codes.find_worst(codes)
 
 
 def _list_steps(sync: NightlySync) -> Mapping[str, Step]:
@@ -92,9 +85,9 @@ def _run_step(name: str, work: Step, notify: Notify) -> ExitCode:
         if isinstance(result, dict):
             notify({"step": name, **result, "exit": ExitCode.LOADED})
     except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other steps)
-        code = choose_error_code(error)
-        notify({"step": name, **describe_error(error), "exit": code})
-        print_fault(error)
+        code = exit_codes.choose_error_code(error)
+        notify({"step": name, **exit_codes.describe_error(error), "exit": code})
+        exit_codes.print_fault(error)
         return code
     return ExitCode.LOADED
 
@@ -172,7 +165,7 @@ def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
     return total
 
 
-@click.command(epilog=HELP)
+@click.command(epilog=exit_codes.HELP)
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
@@ -186,7 +179,7 @@ def main(jobs: int | None, wait: bool) -> None:
 
     The exit code is the worst of all.
     """
-    with exit_on_error(as_json=not sys.stdout.isatty()):
+    with exit_codes.exit_on_error(as_json=not sys.stdout.isatty()):
         settings = Settings.from_environ(os.environ)
         if jobs is not None:
             settings = dataclasses.replace(settings, sync_jobs=jobs)

@@ -29,15 +29,8 @@ from sync_scripts.applying.changes import Difference, compare_with_nothing
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import make_preview
 from sync_scripts.applying.writes import delete_records, write_differences
+from sync_scripts.engine import run_record
 from sync_scripts.engine.report import Report
-from sync_scripts.engine.run_record import (
-    begin_run,
-    end_run,
-    record_errors,
-    supersede,
-    take_stamp,
-    translate_database_errors,
-)
 from sync_scripts.reading.rejections import NO_FINDINGS
 
 NOTHING = DesiredState({}, {})
@@ -61,7 +54,7 @@ def remove_feed(
     report has a preview. Raises CommandError for an unknown feed, and for a removed one unless `at_once`; LockedError
     while another run of the feed is under way, unless `wait`; DatabaseUnavailableError if the database fails.
     """
-    with translate_database_errors(), engine.connect() as connection, hold_lock(connection, name, wait=wait):
+    with run_record.translate_database_errors(), engine.connect() as connection, hold_lock(connection, name, wait=wait):
         with connection.begin():
             feed = find_listed_feed(connection, name)
             if feed.state == FeedState.REMOVED and not at_once:
@@ -72,8 +65,8 @@ def remove_feed(
                 preview = make_preview(connection, differences, NOTHING, feed.id)
                 return dataclasses.replace(report, dry_run=True, preview=preview)
         with engine.begin() as other:
-            number = begin_run(other, feed.id, feed.format, REMOVAL, actor)
-        with record_errors(engine, number), translate_database_errors(), connection.begin():
+            number = run_record.begin_run(other, feed.id, feed.format, REMOVAL, actor)
+        with run_record.record_errors(engine, number), run_record.translate_database_errors(), connection.begin():
             subject = Subject.of_feed(name)
             with recorded(
                 connection, actor, Verb.FEED_REMOVE, subject, lambda: _read_state(connection, name, at_once=at_once)
@@ -82,9 +75,9 @@ def remove_feed(
                 if any(report.purged.values()) or any(difference.counts.any for difference in differences):
                     report = _write(connection, feed.id, number, report, differences, settings)
                 end_grants(connection, actor, grants if at_once else ())
-                end_run(connection, number, NO_FINDINGS, **report.to_row())
+                run_record.end_run(connection, number, NO_FINDINGS, **report.to_row())
                 copies = forget_copies(connection, sync_runs.c.feed_id == feed.id)
-                kept = supersede(connection, feed.id, number) + copies
+                kept = run_record.supersede(connection, feed.id, number) + copies
                 connection.execute(sa.update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
                 removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
                 connection.execute(sa.update(feeds).where(feeds.c.id == feed.id).values(removed))
@@ -136,7 +129,7 @@ def _write(
 ) -> Report:
     """Marks the records as deleted, or deletes those that the report counts as purged. Returns the report with the
     stamp and the revision."""
-    stamp = take_stamp(connection.engine, number)
+    stamp = run_record.take_stamp(connection.engine, number)
     # A consumer that sees no tombstones has to read the whole roster.
     deletions_since = stamp if report.purged else None
     if report.purged:

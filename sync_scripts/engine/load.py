@@ -27,36 +27,19 @@ from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_outcomes import DONE, STALE, UNCHANGED
 from roster_service.feeds.sync_lock import hold_lock, name_session
 from roster_service.feeds.undo import find_undone
+from sync_scripts.applying import writes
 from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare, note_changed
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state
 from sync_scripts.applying.org_tree import FeedDistrict, add_district
 from sync_scripts.applying.parts import record_part_rows, refuse_delta_without_ids
 from sync_scripts.applying.preview import make_preview, name_added_records, read_changes
-from sync_scripts.applying.writes import (
-    TABLES,
-    analyze,
-    lacks_indexes,
-    list_outdated,
-    make_missing_indexes,
-    write_differences,
-)
 from sync_scripts.checking.checks import CheckResult, check_files
+from sync_scripts.engine import run_record
 from sync_scripts.engine.hold_policy import HoldLimits, list_reasons, read_limits
 from sync_scripts.engine.progress import Observer, Stopwatch
 from sync_scripts.engine.report import Report, count_changes, count_stored, list_files, list_left_out, list_notices
 from sync_scripts.engine.run import DEFAULTS, LoadRequest, Options, Run, begin
-from sync_scripts.engine.run_record import (
-    KNOWN,
-    HeldExport,
-    RunRecord,
-    count_same_days,
-    keep_for_undo,
-    record_end,
-    record_hold,
-    record_run,
-    take_stamp,
-    translate_database_errors,
-)
+from sync_scripts.engine.run_record import HeldExport, RunRecord
 from sync_scripts.engine.staged_export import StagedExport, add_source_findings, stage_export
 from sync_scripts.formats.tolerated import list_lines
 from sync_scripts.reading.completeness import find_written_at, refuse_changed, require_export, take_snapshot
@@ -87,7 +70,7 @@ def load(
     require_feed_name(feed_name)
     run = LoadRequest(engine, feed_name, path, family, options)
     with (
-        translate_database_errors(),
+        run_record.translate_database_errors(),
         engine.connect() as connection,
         hold_lock(connection, feed_name, wait=options.wait, alone=_makes_indexes(connection, options)),
     ):
@@ -97,8 +80,8 @@ def load(
             with connection.begin():
                 require_no_pause(connection, feed_name, find_today(options.settings.time_zone))
             with (
-                record_run(engine, feed_name, family.name, run.source, run.actor, **options.about) as record,
-                translate_database_errors(),
+                run_record.record_run(engine, feed_name, family.name, run.source, run.actor, **options.about) as record,
+                run_record.translate_database_errors(),
             ):
                 report, kept = _load_beside_others(connection, run, record)
     for export in kept:
@@ -108,7 +91,7 @@ def load(
 
 def _makes_indexes(connection: sa.Connection, options: Options) -> bool:
     with connection.begin():
-        return not options.dry_run and lacks_indexes(connection)
+        return not options.dry_run and writes.lacks_indexes(connection)
 
 
 def _load_beside_others(connection: sa.Connection, run: LoadRequest, record: RunRecord) -> tuple[Report, list[str]]:
@@ -140,7 +123,7 @@ def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord
                 if take_snapshot(run.path) != snapshot:
                     raise refuse_changed(run.path)
                 if record is not None and report.outcome != HELD:
-                    ended, kept = record_end(
+                    ended, kept = run_record.record_end(
                         connection,
                         record,
                         report,
@@ -152,12 +135,12 @@ def _load_package(connection: sa.Connection, run: LoadRequest, record: RunRecord
                     if digest is None or report.stamp is None or contents.deltas or not run.options.keeps_copy:
                         return ended, kept
                     export = HeldExport(run.path, run.family, digest)
-                    ended, earlier = keep_for_undo(connection, record, ended, export, run.options.settings)
+                    ended, earlier = run_record.keep_for_undo(connection, record, ended, export, run.options.settings)
                     return ended, kept + earlier
                 if record is not None:
                     # A held run has written no record, so the transaction has only the changes that it would make.
                     export = HeldExport(run.path, run.family, digest)
-                    with record_hold(connection, record, report, export, run.options.settings.home) as held:
+                    with run_record.record_hold(connection, record, report, export, run.options.settings.home) as held:
                         transaction.commit()
                     return held
                 transaction.rollback()
@@ -287,12 +270,12 @@ def _report_last_export(run: Run) -> Report:
         counts=count_stored(run.connection, run.form, run.contents, run.feed.id),
         files=list_files(run.form, run.contents, {}, {}),
         seconds=run.watch.seconds,
-        notices=(*list_lines(run.contents.notices), KNOWN),
+        notices=(*list_lines(run.contents.notices), run_record.KNOWN),
         dry_run=run.options.dry_run,
         written_at=find_written_at(run.request.path),
     )
     is_own = run.feed.path == str(run.request.path) and run.record is not None
-    days = count_same_days(run.connection, run.feed.id) if is_own else 0
+    days = run_record.count_same_days(run.connection, run.feed.id) if is_own else 0
     if not is_own or days < run.options.settings.stale_days:
         return report
     return dataclasses.replace(report, outcome=STALE, message=f"the export has been the same for {days} days")
@@ -337,16 +320,16 @@ def _apply(run: Run, report: Report, found: _Comparison) -> Report:
     if run.record is None:
         raise ValueError("a dry run writes nothing")
     with run.watch.step("write") as follow:
-        stamp = take_stamp(run.request.engine, run.record.number)
+        stamp = run_record.take_stamp(run.request.engine, run.record.number)
         run.keep_changes(differences, found.desired)
         noted = note_changed(connection, differences)
-        write_differences(connection, follow(differences), found.desired, run.feed.id, stamp)
+        writes.write_differences(connection, follow(differences), found.desired, run.feed.id, stamp)
         _store_fingerprints(run, found)
     with run.watch.step("index") as follow:
         # Those of all tables: then later loads find them, and need not be alone.
-        make_missing_indexes(connection, follow(TABLES))
+        writes.make_missing_indexes(connection, follow(writes.TABLES))
     with run.watch.step("analyze") as follow:
-        analyze(connection, follow(list_outdated(connection, differences, run.form)))
+        writes.analyze(connection, follow(writes.list_outdated(connection, differences, run.form)))
     with run.watch.step("publish"):
         new_orgs = _list_new_orgs(connection, differences)
         revision = publish(connection, [run.feed.id], new_orgs=new_orgs, as_of=stamp, noted=noted)

@@ -23,16 +23,8 @@ from rich.console import Console
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
-from sync_scripts.engine.exit_codes import (
-    GOOD_CODES,
-    HELP,
-    MEANINGS,
-    ExitCode,
-    choose_exit_code,
-    describe_error,
-    exit_on_error,
-    name_error,
-)
+from sync_scripts.engine import exit_codes
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from sync_scripts.engine.progress import Notify, notify_steps, show_load_steps, survive_lost_output
 from sync_scripts.engine.report import Report
@@ -56,15 +48,15 @@ class PackageLog:
     def describe(self, error: BaseException | None) -> dict[str, Any]:
         """The log as one object for json.dumps. `error`: which ended the run, or None."""
         report = self.report
-        code = ExitCode.FAILED if report is None else choose_exit_code(report)
-        outcome = MEANINGS[code][0]
+        code = ExitCode.FAILED if report is None else exit_codes.choose_exit_code(report)
+        outcome = exit_codes.MEANINGS[code][0]
         message = None if report is None else report.message
         findings = NO_FINDINGS if report is None else report.findings
         if error is not None:
-            outcome = name_error(error)
+            outcome = exit_codes.name_error(error)
             findings = error.findings if isinstance(error, RefusedExportError) else NO_FINDINGS
-            message = None if findings else str(describe_error(error)["message"])
-        is_loaded = report is not None and not report.dry_run and code in GOOD_CODES
+            message = None if findings else str(exit_codes.describe_error(error)["message"])
+        is_loaded = report is not None and not report.dry_run and code in exit_codes.GOOD_CODES
         imported = (
             [file.file for file in report.files if file.mode != ABSENT] if report is not None and is_loaded else []
         )
@@ -140,7 +132,7 @@ def make_command(family: Family) -> click.Command:
         "A feed that does not exist yet is added."
     )
 
-    @click.command(epilog=HELP, help=words)
+    @click.command(epilog=exit_codes.HELP, help=words)
     @click.option("--feed", "feed_name", required=True, metavar="NAME", help="The feed that the export belongs to.")
     @click.option("--dry-run", is_flag=True, help="Report the changes without applying them.")
     @click.option(
@@ -191,7 +183,7 @@ def make_command(family: Family) -> click.Command:
         as_json: bool,
         path: Path,
     ) -> None:
-        with exit_on_error(as_json=as_json):
+        with exit_codes.exit_on_error(as_json=as_json):
             settings = Settings.from_environ(os.environ)
             is_copy = approves is not None or undoes is not None
             # With --json the output is one object; of a copy, `roster sync approve` and `undo` show the result.
@@ -226,7 +218,7 @@ def make_command(family: Family) -> click.Command:
                 log.report = report
         with survive_lost_output():
             _print(report, as_json=as_json)
-        sys.exit(choose_exit_code(report))
+        sys.exit(exit_codes.choose_exit_code(report))
 
     return main
 

@@ -24,13 +24,8 @@ from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_perc
 from roster_service.feeds.sync_lock import LockedError, try_sync_lock
 from roster_service.settings import Settings
 from sync_scripts.applying.writes import TABLES, make_missing_indexes
-from sync_scripts.engine.exit_codes import (
-    ExitCode,
-    choose_error_code,
-    choose_exit_code,
-    describe_error,
-    print_fault,
-)
+from sync_scripts.engine import exit_codes
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from sync_scripts.engine.progress import Notify, notify_steps
 from sync_scripts.engine.run import Options
@@ -176,7 +171,7 @@ def _load_feed(sync: NightlySync, feed: NightlyFeed, *, is_last: bool) -> ExitCo
         require_complete=require_complete,
     )
     report = load(sync.engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
-    code, ended = choose_exit_code(report), report.to_json()
+    code, ended = exit_codes.choose_exit_code(report), report.to_json()
     sync.notify({**ended, "exit": code})
     needs = needs_person(ended["outcome"], find_rejected_percent(ended["files"]), sync.settings.rejected_percent)
     outcome = DONE if report.is_partial and not needs else ended["outcome"]
@@ -186,9 +181,9 @@ def _load_feed(sync: NightlySync, feed: NightlyFeed, *, is_last: bool) -> ExitCo
 
 def _report_error(sync: NightlySync, feed: NightlyFeed, error: Exception) -> ExitCode:
     """Passes an error to `sync.notify`, announces it, and returns its exit code."""
-    code, described = choose_error_code(error), describe_error(error)
+    code, described = exit_codes.choose_error_code(error), exit_codes.describe_error(error)
     sync.notify({"feed": feed.name, **described, "exit": code})
-    print_fault(error)
+    exit_codes.print_fault(error)
     # Another run of the feed is under way, which says nothing of its export.
     if not isinstance(error, LockedError):
         _announce_change(sync, feed, name_error_outcome(error), str(described["message"]))

@@ -15,27 +15,8 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from roster_service.db.tables import CText, CTexts
 from roster_service.roster.vocabulary import Vocabulary
-from sync_scripts.formats.tolerated import (
-    CELL_SPACES,
-    DAY_FIRST,
-    FLAG_SPELLING,
-    FLAG_SPELLINGS,
-    GRADE_CODES,
-    GRADE_SPELLING,
-    GRADE_SPELLINGS,
-    LIST_SPACES,
-    MIDNIGHT,
-    PLAIN_DAY,
-    SAME_DAY_FIRST,
-    SCHOOL_YEAR,
-    UNKNOWN_GRADE,
-    US_DAY,
-    WORD_CASE,
-    WORD_SPELLING,
-    Deviation,
-    SQLText,
-    Tolerance,
-)
+from sync_scripts.formats import tolerated
+from sync_scripts.formats.tolerated import Deviation, SQLText, Tolerance
 
 
 @dataclass(frozen=True)
@@ -192,7 +173,7 @@ def _read_grades(cell: SQLText) -> SQLText:
     return map_items(
         cell,
         lambda item: sa.case(
-            {low: sa.literal(code, CText) for low, code in GRADE_SPELLINGS.items()},
+            {low: sa.literal(code, CText) for low, code in tolerated.GRADE_SPELLINGS.items()},
             value=sa.func.lower(item),
             else_=item,
         ),
@@ -201,13 +182,15 @@ def _read_grades(cell: SQLText) -> SQLText:
 
 def _has_spelt_grade(cell: SQLText) -> sa.ColumnElement[bool]:
     # Most lists have one item, and need no list to be compared.
-    single, spelt = sa.func.btrim(cell), sa.func.lower(sa.func.btrim(cell)).in_(tuple(GRADE_SPELLINGS))
+    single, spelt = sa.func.btrim(cell), sa.func.lower(sa.func.btrim(cell)).in_(tuple(tolerated.GRADE_SPELLINGS))
     several = sa.and_(cell.contains(","), to_list(_read_grades(cell)) != to_list(cell))
-    return sa.or_(sa.and_(single.not_in(GRADE_CODES), spelt), several)
+    return sa.or_(sa.and_(single.not_in(tolerated.GRADE_CODES), spelt), several)
 
 
 def _has_unknown_grade(cell: SQLText) -> sa.ColumnElement[bool]:
-    known: sa.ColumnElement[bool] = to_list(sa.func.lower(cell)).contained_by(sa.literal(list(GRADE_SPELLINGS), CTexts))
+    known: sa.ColumnElement[bool] = to_list(sa.func.lower(cell)).contained_by(
+        sa.literal(list(tolerated.GRADE_SPELLINGS), CTexts)
+    )
     return ~known
 
 
@@ -239,8 +222,8 @@ def _get_next_year(cell: SQLText) -> SQLText:
     return sa.func.to_char(sa.func.to_number(year, "9999") + 1, "FM9999", type_=CText)
 
 
-AROUND = Tolerance(CELL_SPACES, _has_spaces_around, _trim, early=True)
-SPACED = (Tolerance(LIST_SPACES, _has_list_spaces),)
+AROUND = Tolerance(tolerated.CELL_SPACES, _has_spaces_around, _trim, early=True)
+SPACED = (Tolerance(tolerated.LIST_SPACES, _has_list_spaces),)
 
 
 def _shows_month_first(cell: SQLText) -> sa.ColumnElement[bool]:
@@ -253,9 +236,9 @@ def _shows_day_first(cell: SQLText) -> sa.ColumnElement[bool]:
 
 # A column has one order. Where every cell may have both, it is the one of the US, whose SIS write slashes.
 SLASHES = (
-    Tolerance(US_DAY, _is_month_first, _read_month_first, excluded_by=_shows_day_first),
+    Tolerance(tolerated.US_DAY, _is_month_first, _read_month_first, excluded_by=_shows_day_first),
     Tolerance(
-        DAY_FIRST,
+        tolerated.DAY_FIRST,
         _is_day_first,
         _read_day_first,
         needs=_shows_day_first,
@@ -269,14 +252,14 @@ SLASHES_AFTER_DAY_FIRST = (
     replace(SLASHES[0], needs=_shows_month_first),
     SLASHES[1],
     Tolerance(
-        SAME_DAY_FIRST,
+        tolerated.SAME_DAY_FIRST,
         _is_day_first,
         _read_day_first,
         excluded_by=lambda it: _shows_month_first(it) | _shows_day_first(it),
     ),
 )
 # Whether a deviation is a day with the day first.
-ORDERS: Mapping[Deviation, bool] = {US_DAY: False, DAY_FIRST: True, SAME_DAY_FIRST: True}
+ORDERS: Mapping[Deviation, bool] = {tolerated.US_DAY: False, tolerated.DAY_FIRST: True, tolerated.SAME_DAY_FIRST: True}
 
 UNREAD = CellKind("anything", None, lambda cell: cell)
 SECRET = CellKind("anything", None, lambda cell: cell, secret=True)
@@ -299,15 +282,15 @@ GRADES = CellKind(
     TEXTS.convert,
     tolerates=(
         *SPACED,
-        Tolerance(GRADE_SPELLING, _has_spelt_grade, _read_grades),
-        Tolerance(UNKNOWN_GRADE, _has_unknown_grade),
+        Tolerance(tolerated.GRADE_SPELLING, _has_spelt_grade, _read_grades),
+        Tolerance(tolerated.UNKNOWN_GRADE, _has_unknown_grade),
     ),
 )
 PAIRS = CellKind(
     "must be a comma list of {type:identifier}",
     lambda cell: cell.regexp_match(PAIRS_PATTERN),
     _to_pairs,
-    tolerates=(Tolerance(LIST_SPACES, lambda cell: cell.contains("}, {")),),
+    tolerates=(Tolerance(tolerated.LIST_SPACES, lambda cell: cell.contains("}, {")),),
 )
 FLAG = CellKind(
     "must be true or false",
@@ -315,9 +298,9 @@ FLAG = CellKind(
     lambda cell: cell == "true",
     tolerates=(
         Tolerance(
-            FLAG_SPELLING,
-            lambda cell: cell.in_(tuple(FLAG_SPELLINGS)),
-            lambda cell: _read_word(cell, FLAG_SPELLINGS),
+            tolerated.FLAG_SPELLING,
+            lambda cell: cell.in_(tuple(tolerated.FLAG_SPELLINGS)),
+            lambda cell: _read_word(cell, tolerated.FLAG_SPELLINGS),
         ),
         AROUND,
     ),
@@ -329,8 +312,8 @@ DAY = CellKind(
     lambda cell: sa.cast(cell, sa.Date),
     tolerates=(
         *SLASHES,
-        Tolerance(MIDNIGHT, _is_midnight, lambda cell: sa.func.left(cell, 10)),
-        Tolerance(PLAIN_DAY, _is_plain_day, _from_plain_day),
+        Tolerance(tolerated.MIDNIGHT, _is_midnight, lambda cell: sa.func.left(cell, 10)),
+        Tolerance(tolerated.PLAIN_DAY, _is_plain_day, _from_plain_day),
         AROUND,
     ),
     few_values=True,
@@ -339,7 +322,7 @@ YEAR = CellKind(
     "must be a year, YYYY",
     lambda cell: cell.regexp_match("^[12][0-9]{3}$"),
     lambda cell: cell,
-    tolerates=(Tolerance(SCHOOL_YEAR, _is_two_years, _get_next_year), AROUND),
+    tolerates=(Tolerance(tolerated.SCHOOL_YEAR, _is_two_years, _get_next_year), AROUND),
     few_values=True,
 )
 
@@ -377,8 +360,10 @@ def make_word_kind(
             {low: sa.literal(word, CText) for low, word in meant.items()}, value=sa.func.lower(cell), else_=cell
         )
 
-    tolerances = [Tolerance(WORD_CASE, is_in_another_case, read_words(lowered)), AROUND]
+    tolerances = [Tolerance(tolerated.WORD_CASE, is_in_another_case, read_words(lowered)), AROUND]
     if spellings:
         spelt = tuple(spellings)
-        tolerances.append(Tolerance(WORD_SPELLING, lambda cell: sa.func.lower(cell).in_(spelt), read_words(spellings)))
+        tolerances.append(
+            Tolerance(tolerated.WORD_SPELLING, lambda cell: sa.func.lower(cell).in_(spelt), read_words(spellings))
+        )
     return CellKind(wants, check, convert, tolerates=tuple(tolerances), few_values=True)

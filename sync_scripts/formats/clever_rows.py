@@ -12,17 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
+from sync_scripts.formats import conversion
 from sync_scripts.formats.cells import DAY, is_blank
-from sync_scripts.formats.conversion import (
-    NO_METADATA,
-    find_school_year,
-    label_cells,
-    make_course_id,
-    make_district,
-    make_id,
-    to_literal,
-    unite,
-)
 from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
@@ -44,18 +35,18 @@ def _pick_first_filled(file: StagedFile, *headers: str) -> SQLText:
 
 def select_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of orgs.csv: the district and its schools."""
-    schools, district = staged["schools"], make_district(feed)
+    schools, district = staged["schools"], conversion.make_district(feed)
     parent = sa.null().label("parentSourcedId")
-    top = sa.select(*label_cells(district), parent, NO_METADATA)
+    top = sa.select(*conversion.label_cells(district), parent, conversion.NO_METADATA)
     below = sa.select(
-        make_id(feed, "school", schools["School_id"]),
+        conversion.make_id(feed, "school", schools["School_id"]),
         schools["School_name"],
-        to_literal("school"),
+        conversion.to_literal("school"),
         schools["School_number"],
         district["sourcedId"],
         schools.metadata,
     )
-    return unite((top, below))
+    return conversion.unite((top, below))
 
 
 def _list_terms(staged: Staged, feed: str) -> sa.Subquery:
@@ -70,7 +61,7 @@ def _list_terms(staged: Staged, feed: str) -> sa.Subquery:
     return (
         sa.select(
             sections.line.label(LINE),
-            make_id(feed, "term", digest).label("sourcedId"),
+            conversion.make_id(feed, "term", digest).label("sourcedId"),
             title.label("title"),
             begin.label("startDate"),
             end.label("endDate"),
@@ -86,17 +77,19 @@ def select_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
     return sa.select(
         terms.c.sourcedId,
         terms.c.title,
-        to_literal("term").label("type"),
+        conversion.to_literal("term").label("type"),
         terms.c.startDate,
         terms.c.endDate,
-        find_school_year(terms.c.endDate).label("schoolYear"),
+        conversion.find_school_year(terms.c.endDate).label("schoolYear"),
     ).distinct()
 
 
 def _make_course_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
     """The id of a section's course. A section without the number and the name of a course gets a course of its own."""
-    named = make_course_id(feed, *(sections[header] for header in ("School_id", "Course_number", "Course_name")))
-    return sa.func.coalesce(named, make_id(feed, "course-section", sections["Section_id"]), type_=CText)
+    named = conversion.make_course_id(
+        feed, *(sections[header] for header in ("School_id", "Course_number", "Course_name"))
+    )
+    return sa.func.coalesce(named, conversion.make_id(feed, "course-section", sections["Section_id"]), type_=CText)
 
 
 def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -109,7 +102,7 @@ def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
             identifier.label("sourcedId"),
             title.label("title"),
             sections["Course_number"].label("courseCode"),
-            make_id(feed, "school", sections["School_id"]).label("orgSourcedId"),
+            conversion.make_id(feed, "school", sections["School_id"]).label("orgSourcedId"),
         )
         .ext(distinct_on(identifier))
         .order_by(identifier, sections.line)
@@ -123,13 +116,13 @@ def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
     title = _pick_first_filled(sections, "Name", "Course_name", "Section_number", "Section_id")
     kind = sa.case((sa.func.lower(sections["Subject"]) == HOMEROOM, "homeroom"), else_="scheduled")
     return sa.select(
-        make_id(feed, "section", sections["Section_id"]).label("sourcedId"),
+        conversion.make_id(feed, "section", sections["Section_id"]).label("sourcedId"),
         title.label("title"),
         sections["Grade"].label("grades"),
         _make_course_id(sections, feed).label("courseSourcedId"),
         sections["Section_number"].label("classCode"),
         kind.label("classType"),
-        make_id(feed, "school", sections["School_id"]).label("schoolSourcedId"),
+        conversion.make_id(feed, "school", sections["School_id"]).label("schoolSourcedId"),
         terms.c.sourcedId.label("termSourcedIds"),
         sections["Subject"].label("subjects"),
         sections["Period"].label("periods"),
@@ -143,11 +136,11 @@ def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
     seats, sections = staged["seats"], staged["sections"]
     selects = [
         sa.select(
-            make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"),
-            make_id(feed, "section", seats["Section_id"]).label("classSourcedId"),
-            make_id(feed, "school", seats["School_id"]).label("schoolSourcedId"),
-            make_id(feed, "student", seats["Student_id"]).label("userSourcedId"),
-            to_literal("student").label("role"),
+            conversion.make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"),
+            conversion.make_id(feed, "section", seats["Section_id"]).label("classSourcedId"),
+            conversion.make_id(feed, "school", seats["School_id"]).label("schoolSourcedId"),
+            conversion.make_id(feed, "student", seats["Student_id"]).label("userSourcedId"),
+            conversion.to_literal("student").label("role"),
             sa.cast(sa.null(), CText).label("primary"),
             seats.metadata.label(METADATA),
         )
@@ -155,13 +148,13 @@ def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
     for number, header in enumerate(TEACHERS):
         selects.append(
             sa.select(
-                make_id(feed, "teaching", sections["Section_id"], sections[header]),
-                make_id(feed, "section", sections["Section_id"]),
-                make_id(feed, "school", sections["School_id"]),
-                make_id(feed, "teacher", sections[header]),
-                to_literal("teacher"),
-                to_literal("false" if number else "true"),
-                NO_METADATA,
+                conversion.make_id(feed, "teaching", sections["Section_id"], sections[header]),
+                conversion.make_id(feed, "section", sections["Section_id"]),
+                conversion.make_id(feed, "school", sections["School_id"]),
+                conversion.make_id(feed, "teacher", sections[header]),
+                conversion.to_literal("teacher"),
+                conversion.to_literal("false" if number else "true"),
+                conversion.NO_METADATA,
             ).where(sections[header].is_not(None))
         )
     rows = sa.union_all(*selects).subquery()

@@ -7,19 +7,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from sync_scripts.formats import tolerated
 from sync_scripts.formats.model import EXTRA_PREFIX, CsvFile, name_extra_column, name_metadata_column
-from sync_scripts.formats.tolerated import (
-    COLUMN_ORDER,
-    EXTRA_COLUMN,
-    HEADER_CASE,
-    HEADER_SPACES,
-    HEADER_SPELLING,
-    HEADER_SPELLINGS,
-    MISSING_COLUMN,
-    Deviation,
-    Notice,
-    Tolerated,
-)
+from sync_scripts.formats.tolerated import Deviation, Notice, Tolerated
 from sync_scripts.reading.lines import decode_cell
 from sync_scripts.reading.rejections import Findings, Rejection, cut_value
 from sync_scripts.reading.repair import find_line_faults, split_line
@@ -111,15 +101,15 @@ def _list_deviations(columns: list[_Column], file: CsvFile) -> Iterator[Notice]:
         if column.meant not in file.headers and not _is_own(column.meant, file)
     ]
     if extra:
-        yield Tolerated(file.file_name, EXTRA_COLUMN, found=", ".join(extra))
+        yield Tolerated(file.file_name, tolerated.EXTRA_COLUMN, found=", ".join(extra))
     if file.is_ordered:
         # The standard leaves columns of metadata to the exporter: one may be missing, and stands anywhere.
         standard = [header for header in file.headers if not header.startswith(file.own_prefix)]
         for header in standard:
             if header not in known:
-                yield Tolerated(file.file_name, MISSING_COLUMN, header)
+                yield Tolerated(file.file_name, tolerated.MISSING_COLUMN, header)
         if [header for header in known if header in standard] != [header for header in standard if header in known]:
-            yield Tolerated(file.file_name, COLUMN_ORDER)
+            yield Tolerated(file.file_name, tolerated.COLUMN_ORDER)
 
 
 def _recognize(written: str, file: CsvFile) -> _Column:
@@ -127,13 +117,13 @@ def _recognize(written: str, file: CsvFile) -> _Column:
     if written in file.headers or _is_own(written, file):
         return _Column(written, written)
     if (stripped := written.strip()) in file.headers:
-        return _Column(written, stripped, HEADER_SPACES)
+        return _Column(written, stripped, tolerated.HEADER_SPACES)
     low = stripped.lower()
     if low in declared:
-        return _Column(written, declared[low], HEADER_CASE)
-    meant = HEADER_SPELLINGS.get(low)
+        return _Column(written, declared[low], tolerated.HEADER_CASE)
+    meant = tolerated.HEADER_SPELLINGS.get(low)
     if meant in file.headers:
-        return _Column(written, str(meant), HEADER_SPELLING)
+        return _Column(written, str(meant), tolerated.HEADER_SPELLING)
     return _Column(written, written)
 
 

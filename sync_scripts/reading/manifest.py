@@ -7,23 +7,9 @@ import io
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from sync_scripts.formats import tolerated
 from sync_scripts.formats.model import CsvFile, Format
-from sync_scripts.formats.tolerated import (
-    BLANK_MODE,
-    EXTRA_CELLS,
-    HEADER_CASE,
-    MANIFEST_VERSION,
-    MISSING_FILE,
-    MISSING_PROPERTY,
-    MODE_CASE,
-    OTHER_PROPERTY,
-    PROPERTY_CASE,
-    UNDECLARED_FILE,
-    WINDOWS_1252,
-    Deviation,
-    Notice,
-    Tolerated,
-)
+from sync_scripts.formats.tolerated import Deviation, Notice, Tolerated
 from sync_scripts.reading.headers import SEPARATED, find_separator
 from sync_scripts.reading.lines import CleanLines, decode_cell, list_deviations
 from sync_scripts.reading.package import UNREADABLE, ExportPackage, leave_out_others, recognize_names
@@ -62,7 +48,7 @@ def read_manifest(package: ExportPackage, files: Collection[str]) -> Manifest:
     written, deviations = _read_rows(package)
     meant = [(line, _recognize(name, files), value) for line, name, value in written]
     name_notices = (
-        Tolerated(FILE_NAME, PROPERTY_CASE, found=f"{name}, read as {known}")
+        Tolerated(FILE_NAME, tolerated.PROPERTY_CASE, found=f"{name}, read as {known}")
         for (_, name, _), (_, known, _) in zip(written, meant, strict=True)
         if name != known
     )
@@ -79,8 +65,8 @@ def read_manifest(package: ExportPackage, files: Collection[str]) -> Manifest:
             *(Tolerated(FILE_NAME, deviation) for deviation in (*deviations, *_list_deviations(meant))),
             *name_notices,
             # The line replaces the name, which may be any text.
-            *(Tolerated(FILE_NAME, OTHER_PROPERTY, found=f"line {line}") for line in sorted(others)),
-            *(Tolerated(FILE_NAME, MISSING_PROPERTY, found=name) for name in missing),
+            *(Tolerated(FILE_NAME, tolerated.OTHER_PROPERTY, found=f"line {line}") for line in sorted(others)),
+            *(Tolerated(FILE_NAME, tolerated.MISSING_PROPERTY, found=name) for name in missing),
         ),
     )
 
@@ -101,13 +87,13 @@ def _fold_mode(name: str, value: str) -> str:
 
 
 def _list_deviations(rows: list[tuple[int, str, str]]) -> Iterator[Deviation]:
-    if any(name == "manifest.version" and value == MANIFEST_VERSION.example[0] for _, name, value in rows):
-        yield MANIFEST_VERSION
+    if any(name == "manifest.version" and value == tolerated.MANIFEST_VERSION.example[0] for _, name, value in rows):
+        yield tolerated.MANIFEST_VERSION
     modes = [value for _, name, value in rows if name.startswith(FILE_PREFIX)]
     if "" in modes:
-        yield BLANK_MODE
+        yield tolerated.BLANK_MODE
     if any(mode != mode.lower() for mode in modes):
-        yield MODE_CASE
+        yield tolerated.MODE_CASE
 
 
 def _read_rows(package: ExportPackage) -> tuple[list[tuple[int, str, str]], tuple[Deviation, ...]]:
@@ -140,9 +126,9 @@ def _read_rows(package: ExportPackage) -> tuple[list[tuple[int, str, str]], tupl
         if len(row) < len(HEADER) or any(row[len(HEADER) :]):
             raise refuse(f"the row has {len(row)} cells, not {len(HEADER)}", line)
     found = {
-        WINDOWS_1252: text.encode() != data,
-        HEADER_CASE: header != HEADER,
-        EXTRA_CELLS: any(len(row) > len(HEADER) for _, row in lines),
+        tolerated.WINDOWS_1252: text.encode() != data,
+        tolerated.HEADER_CASE: header != HEADER,
+        tolerated.EXTRA_CELLS: any(len(row) > len(HEADER) for _, row in lines),
     }
     rows = [(line, row[0].strip(), row[1].strip()) for line, row in lines[1:]]
     return rows, (*deviations, *(deviation for deviation, is_found in found.items() if is_found))
@@ -215,14 +201,16 @@ def _correct_modes(package: ExportPackage, manifest: Manifest, form: Format) -> 
         is_there, mode = file.file_name in package.names, modes.get(file.name, ABSENT)
         if is_there and mode == ABSENT:
             modes[file.name] = ABSENT if deltas else BULK
-            notices.append(Tolerated(file.file_name, UNDECLARED_FILE, found="left out" if deltas else "read in bulk"))
+            notices.append(
+                Tolerated(file.file_name, tolerated.UNDECLARED_FILE, found="left out" if deltas else "read in bulk")
+            )
         elif not is_there and mode == BULK and not deltas and file.name not in required:
             modes[file.name] = ABSENT
-            notices.append(Tolerated(file.file_name, MISSING_FILE))
+            notices.append(Tolerated(file.file_name, tolerated.MISSING_FILE))
     for name in form.skipped:
         if modes.get(name, ABSENT) != ABSENT and f"{name}.csv" not in package.names:
             modes[name] = ABSENT
-            notices.append(Tolerated(f"{name}.csv", MISSING_FILE))
+            notices.append(Tolerated(f"{name}.csv", tolerated.MISSING_FILE))
     return replace(manifest, modes=modes), notices
 
 
