@@ -45,16 +45,8 @@ from roster_service.db.tables import (
 )
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import require_person
-from roster_service.feeds.exclusions import (
-    Exclusion,
-    ExclusionKind,
-    IdHasher,
-    delete_exclusion,
-    find_exclusion,
-    list_exclusions,
-    list_under_other_keys,
-    store_exclusion,
-)
+from roster_service.feeds import exclusions
+from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher
 from roster_service.feeds.export_previews import drop_previews_with
 from roster_service.feeds.feed_states import list_feed_ids
 from roster_service.feeds.held_runs import HELD, close_held, drop_export, has_text
@@ -146,7 +138,7 @@ def exclude_person(
         noted = note_candidates(connection, {users: own_record})
         records = _delete_records(connection, sourced_id, stamp)
         departed = connection.execute(sa.delete(departures).where(departures.c.person_id == sourced_id)).rowcount
-        store_exclusion(connection, hasher, kind, sourced_id)
+        exclusions.store_exclusion(connection, hasher, kind, sourced_id)
         _delete_orderings(connection, ids)
         if records or departed:
             publish(connection, feed_ids, as_of=stamp, deletions_since=stamp, noted=noted)
@@ -183,7 +175,7 @@ def add_new_ids(
     former ids or references; `others_gone`: all others are in no export. Raises CommandError for a person who is
     neither, for one of whom nothing is said, and if the reason of the actor has one of the ids."""
     hasher = IdHasher(settings.read_secret_key())
-    excluded = {item.reference: item for item in list_exclusions(connection)}
+    excluded = {item.reference: item for item in exclusions.list_exclusions(connection)}
     kept: dict[str, list[KeptPerson]] = {}
     for person in list_kept(connection):
         kept.setdefault(hasher.name_id(person.sourced_id), []).append(person)
@@ -203,7 +195,7 @@ def add_new_ids(
         if reference in excluded:
             kind = excluded[reference].kind
             with _recorded(connection, actor, _VERBS[kind], hasher.name_id(new_id)):
-                store_exclusion(connection, hasher, kind, new_id)
+                exclusions.store_exclusion(connection, hasher, kind, new_id)
         for person in kept.get(reference, ()):
             if list_kept(connection, sourced_id=new_id, vendor_id=person.vendor_id):
                 continue
@@ -218,16 +210,16 @@ def end_exclusion(
     `list_exclusions`. Raises CommandError if the person is not excluded in this way, and for a sourcedId while another
     exclusion, made with another secret key, may be of the same person."""
     hasher = IdHasher(settings.read_secret_key())
-    found = find_exclusion(connection, person, hasher.name_id(person))
+    found = exclusions.find_exclusion(connection, person, hasher.name_id(person))
     if found is None or found.kind is not kind:
         raise CommandError(f"there is no {kind} person with this id; `roster person list` shows all")
-    if found.reference != person and list_under_other_keys(connection, hasher):
+    if found.reference != person and exclusions.list_under_other_keys(connection, hasher):
         raise CommandError(
             "some people are excluded under another ROSTER_SECRET_KEY; name the exclusion to end by its reference in "
             "`roster person list`, which shows the key of each"
         )
     with _recorded(connection, actor, _ENDS[kind], found.reference):
-        delete_exclusion(connection, found.reference)
+        exclusions.delete_exclusion(connection, found.reference)
     return found
 
 
@@ -283,7 +275,7 @@ def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, reference: st
     """Records the change of an exclusion that the block makes."""
 
     def read_state() -> State:
-        found = find_exclusion(connection, reference)
+        found = exclusions.find_exclusion(connection, reference)
         return None if found is None else {"kind": found.kind}
 
     return recorded(connection, actor, verb, Subject("person", reference), read_state)

@@ -18,17 +18,10 @@ from psycopg2.errors import FeatureNotSupported
 from psycopg2.extras import NamedTupleCursor
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db import prepared_statements
 from roster_service.db.deadline import limit_statement
 from roster_service.db.engine import BATCH_SECONDS, BATCH_START
-from roster_service.db.prepared_statements import (
-    PreparedStatement,
-    Statement,
-    ensure_prepared,
-    fetch_rows,
-    may_prepare,
-    prepare,
-    retry_with_fresh_plans,
-)
+from roster_service.db.prepared_statements import PreparedStatement, Statement
 
 
 @dataclass(frozen=True)
@@ -44,7 +37,7 @@ class Call:
         that the text is an EXECUTE."""
         made = self._texts.get(prepared)
         if made is None:
-            wanted = prepare(self.statement)
+            wanted = prepared_statements.prepare(self.statement)
             if prepared:
                 bound = [self.values[name] for name in wanted.values]
                 made = cursor.mogrify(wanted.call, bound).decode()
@@ -64,7 +57,7 @@ class RoundTrips:
         options = engine.get_execution_options()
         self._start: str = options[BATCH_START]
         self._timeout_seconds: float = options[BATCH_SECONDS]
-        self._prepared = may_prepare(engine)
+        self._prepared = prepared_statements.may_prepare(engine)
         self._own = threading.local()
 
     def fetch_last(self, *calls: Call) -> Sequence[Any]:
@@ -98,10 +91,10 @@ class RoundTrips:
 
         def fetch() -> Sequence[sa.Row[Any]]:
             with self._engine.connect() as connection:
-                fetch_rows(connection, first.statement, first.values)
+                prepared_statements.fetch_rows(connection, first.statement, first.values)
                 return connection.execute(statement, values).all()
 
-        return retry_with_fresh_plans(self._engine, fetch)
+        return prepared_statements.retry_with_fresh_plans(self._engine, fetch)
 
     def close(self) -> None:
         """Closes the connection of this thread, if it has one."""
@@ -125,7 +118,7 @@ class RoundTrips:
 
             if self._prepared:
                 for call in calls:
-                    ensure_prepared(prepare(call.statement), own.info, send)
+                    prepared_statements.ensure_prepared(prepared_statements.prepare(call.statement), own.info, send)
             send("; ".join([call.make_text(cursor, self._prepared) for call in calls]))
             rows: Sequence[Any] = cursor.fetchall()
         return rows

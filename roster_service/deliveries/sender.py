@@ -28,16 +28,8 @@ from roster_service.auth.access_log.writer import write_rows
 from roster_service.auth.credentials.signing_keys import require_secret_key
 from roster_service.db.instants import find_now
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
-from roster_service.deliveries.accounts import (
-    FAILED,
-    MADE,
-    METHOD,
-    SENT,
-    WAITING,
-    Delivery,
-    find_delivery,
-    read_secret,
-)
+from roster_service.deliveries import accounts
+from roster_service.deliveries.accounts import Delivery
 from roster_service.deliveries.guard import Content, find_feed_problems, find_losses, make_sample
 from roster_service.deliveries.package import Package, Source, write_package
 from roster_service.deliveries.sftp import Connect, Receiver, ReceiverError, open_sftp
@@ -90,12 +82,12 @@ class Sender:
                     _log.error("fault: %s", describe_fault(error))
                 # A whole file may have its name, although no answer said so: the next try looks.
                 known = sa.case((_runs.uploaded_at.is_(None), sa.func.now()))
-                self._set(run_id, state=FAILED, message=message, finished_at=known)
+                self._set(run_id, state=accounts.FAILED, message=message, finished_at=known)
             return self._find(name)
 
     def _find(self, name: str) -> Delivery:
         with self.owner.connect() as connection:
-            return find_delivery(connection, name)
+            return accounts.find_delivery(connection, name)
 
     def _make_and_send(self, found: Delivery, run_id: int, file: BufferedRandom, snapshots: sa.Engine) -> None:
         began = time.monotonic()
@@ -115,9 +107,9 @@ class Sender:
             connection.execute(change.values(**values, sample=sample, seconds=seconds, file_name=file_name))
             losses = find_losses(content, list(_list_sent(connection, found, self.now())), *limits)
             reasons = [*losses, *find_feed_problems(connection, source.feeds.values(), self.settings)]
-            is_approved = find_delivery(connection, found.name).approved_digest == package.digest
+            is_approved = accounts.find_delivery(connection, found.name).approved_digest == package.digest
         if reasons and not is_approved:
-            self._end(run_id, WAITING, "; ".join(reasons))
+            self._end(run_id, accounts.WAITING, "; ".join(reasons))
             return
 
         def require_unchanged() -> None:
@@ -137,12 +129,12 @@ class Sender:
             self._set(run_id, uploaded_at=sa.func.now())
             if not found.in_place:
                 self._place(receiver, run_id, file_name, require_unchanged)
-        self._end(run_id, SENT, None)
+        self._end(run_id, accounts.SENT, None)
 
     @contextmanager
     def _reach(self, found: Delivery) -> Iterator[Receiver]:
         with self.owner.connect() as connection:
-            secret = read_secret(connection, found.name, self.settings)
+            secret = accounts.read_secret(connection, found.name, self.settings)
         try:
             with self.connect(found, secret, self.settings) as receiver:
                 yield receiver
@@ -152,7 +144,7 @@ class Sender:
     def _name_file(self, connection: sa.Connection, found: Delivery, zip_name: str) -> str:
         """The name at the receiver: with the day, and a number if a file of the day was sent already."""
         wanted = PurePosixPath(zip_name.format(date=self.now().date()))
-        of_day = (_runs.delivery_id == found.id, _runs.state == SENT, _runs.file_name.like(f"{wanted.stem}%"))
+        of_day = (_runs.delivery_id == found.id, _runs.state == accounts.SENT, _runs.file_name.like(f"{wanted.stem}%"))
         number = connection.scalar(sa.select(sa.func.count()).where(*of_day))
         return str(wanted.with_stem(f"{wanted.stem}-{number + 1}")) if number and "{date}" in zip_name else str(wanted)
 
@@ -165,7 +157,7 @@ class Sender:
             vendor_id=token.vendor_id,
             caller=token.client_id,
             address=found.host,
-            method=METHOD,
+            method=accounts.METHOD,
             path=f"{DELIVERIES_PATH}{found.preset}",
             scope=token.short_scopes,
             districts=GrantedDistricts(self.owner).find(token.vendor_id, token.grant_version),
@@ -220,10 +212,10 @@ class Sender:
                     is_sent = False
             part = ": a part of it may be at the receiver" if found.in_place and run.file_name is not None else ""
             message = run.message or f"its process ended before the file was sent{part}"
-            self._end(run.id, *((SENT, None) if is_sent else (FAILED, message)))
+            self._end(run.id, *((accounts.SENT, None) if is_sent else (accounts.FAILED, message)))
 
     def _add_run(self, found: Delivery) -> int:
-        add = sa.insert(delivery_runs).values(delivery_id=found.id, state=MADE).returning(_runs.id)
+        add = sa.insert(delivery_runs).values(delivery_id=found.id, state=accounts.MADE).returning(_runs.id)
         with self.owner.begin() as connection:
             return int(connection.scalars(add).one())
 
@@ -234,7 +226,7 @@ class Sender:
         change = sa.update(delivery_runs).where(_runs.id == run_id).values(**values).returning(_runs.delivery_id)
         with self.owner.begin() as connection:
             own = connection.scalars(change).one_or_none()
-            if values.get("state") == SENT:
+            if values.get("state") == accounts.SENT:
                 # An approval counts once.
                 used = sa.update(deliveries).where(deliveries.c.id == own)
                 connection.execute(used.values(approved_digest=None))
@@ -255,7 +247,7 @@ class Sender:
 def _list_sent(connection: sa.Connection, found: Delivery, now: datetime) -> Iterator[Content]:
     """Yields what the files had that were sent last: the last one first, and those of `COMPARED`."""
     own = sa.select(delivery_runs).where(
-        _runs.delivery_id == found.id, _runs.state == SENT, _runs.started_at >= found.since
+        _runs.delivery_id == found.id, _runs.state == accounts.SENT, _runs.started_at >= found.since
     )
     for number, run in enumerate(connection.execute(own.order_by(_runs.id.desc()).limit(100)).all()):
         if number and run.started_at < now - COMPARED:

@@ -30,15 +30,8 @@ from roster_service.db.tables import (
     vendors,
     visible_labels,
 )
-from roster_service.feeds.sharing_members import (
-    WANTED,
-    Extent,
-    analyze,
-    describe_table,
-    find_members,
-    is_candidate,
-    make_temporary,
-)
+from roster_service.feeds import sharing_members
+from roster_service.feeds.sharing_members import WANTED, Extent
 from roster_service.roster.references import PERSONS
 
 # Changes of grants with rules, and publications, take it before the row of a vendor: without it, a rule that is made
@@ -47,7 +40,7 @@ _LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtext('roster groups'))")
 _NAMES = ("type", "sourced_id", "org_id", "role")
 _CAME, _LEFT = "came", "left"
 # What comes into groups and leaves them.
-_MOVED = describe_table("moved_members", *_NAMES, "way", numbers=["grant_id"])
+_MOVED = sharing_members.describe_table("moved_members", *_NAMES, "way", numbers=["grant_id"])
 
 
 def lock_groups(connection: sa.Connection) -> None:
@@ -77,7 +70,7 @@ def _make_groups(
     extents = {grant_id: Extent(*values) for grant_id, *values in grants}
     if not extents:
         return
-    find_members(connection, extents, noted=noted)
+    sharing_members.find_members(connection, extents, noted=noted)
     _find_moved(connection, extents, noted=noted)
     if stamp is not None:
         for table in (classes, courses, users, demographics, enrollments):
@@ -95,12 +88,12 @@ def _make_groups(
 
 def _find_moved(connection: sa.Connection, grant_ids: Collection[int], *, noted: bool) -> None:
     """Makes the table of the members that groups have and should not have, and of those that they lack."""
-    make_temporary(connection, _MOVED)
+    sharing_members.make_temporary(connection, _MOVED)
     known = sa.select(group_members).where(group_members.c.group_id.in_(grant_ids))
     wanted = sa.select(WANTED)
     if noted:
-        known = known.where(is_candidate(group_members.c.type, group_members.c.sourced_id))
-        wanted = wanted.where(is_candidate(WANTED.c.type, WANTED.c.sourced_id))
+        known = known.where(sharing_members.is_candidate(group_members.c.type, group_members.c.sourced_id))
+        wanted = wanted.where(sharing_members.is_candidate(WANTED.c.type, WANTED.c.sourced_id))
     old, new = known.subquery("old"), wanted.subquery("new")
     pairs = [(old.c.group_id, new.c.grant_id), *((old.c[name], new.c[name]) for name in _NAMES)]
     is_new = old.c.group_id.is_(None)
@@ -111,7 +104,7 @@ def _find_moved(connection: sa.Connection, grant_ids: Collection[int], *, noted:
         .where(sa.or_(is_new, new.c.grant_id.is_(None)))
     )
     connection.execute(_MOVED.insert().from_select([column.name for column in _MOVED.c], moved))
-    analyze(connection, _MOVED)
+    sharing_members.analyze(connection, _MOVED)
 
 
 def count_members(connection: sa.Connection, grant_id: int) -> dict[str, int]:

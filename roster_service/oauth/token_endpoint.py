@@ -22,21 +22,13 @@ from flask import Flask, Request, Response, jsonify, request
 from joserfc.jwk import KeySet
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
+from roster_service.auth import scopes
 from roster_service.auth.credentials.secrets import verify_secret
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.auth.credentials.tokens import make_access_token_audience
 from roster_service.auth.credentials.transport import is_secure
 from roster_service.auth.registered_client import RegisteredClient, find_client
-from roster_service.auth.scopes import (
-    JWKS_PATH,
-    METADATA_PATH,
-    TOKEN_PATH,
-    Scope,
-    ScopeName,
-    describe_refused_scopes,
-    grant_scopes,
-    read_scopes,
-)
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.auth.throttling.throttles import TokenThrottle
 from roster_service.errors import Problem
 from roster_service.http.request_facts import find_root_url, get_request_facts
@@ -110,7 +102,7 @@ class TokenClient(ClientMixin):  # type: ignore[misc]  # Authlib has no types
 
     def get_allowed_scope(self, scope: str | None) -> str:
         """Returns the scopes that the client gets, as `grant_scopes`; '' if it gets none."""
-        return grant_scopes(scope, self.registered.scopes)
+        return scopes.grant_scopes(scope, self.registered.scopes)
 
     def check_client_secret(self, client_secret: str) -> bool:
         """Returns whether this is the client's secret, or its previous secret during the grace."""
@@ -137,7 +129,7 @@ class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib
         makes the token."""
         if not self.request.client.get_allowed_scope(self.request.payload.scope):
             requested = self.request.payload.scope or ""
-            raise InvalidScopeError(describe_refused_scopes(requested, self.request.client.registered.scopes))
+            raise InvalidScopeError(scopes.describe_refused_scopes(requested, self.request.client.registered.scopes))
 
 
 class TokenRequest(FlaskOAuth2Request):  # type: ignore[misc]  # Authlib has no types
@@ -157,7 +149,7 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
 
     def find_address(self) -> str:
         """Returns the address of the token endpoint that the client uses."""
-        return f"{self.public_url}{TOKEN_PATH}" if self.public_url else request.url
+        return f"{self.public_url}{scopes.TOKEN_PATH}" if self.public_url else request.url
 
     def find_root(self) -> str:
         """Returns the root of the addresses that the client uses."""
@@ -223,7 +215,7 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
     def get_extra_claims(self, client: TokenClient, grant_type: str, user: object, scope: str) -> dict[str, Any]:
         """Returns the claims by which the database admits the client, and the granted scopes in their long spelling."""
         return {
-            "scope": " ".join(map(str, read_scopes(scope.split()))),
+            "scope": " ".join(map(str, scopes.read_scopes(scope.split()))),
             "vendor_id": client.registered.vendor_id,
             "grant_version": client.registered.grant_version,
             "client_version": client.registered.client_version,
@@ -322,9 +314,9 @@ def register_oauth(
         return response
 
     for path, view, method in (
-        (TOKEN_PATH, issue_token, "POST"),
-        (JWKS_PATH, show_keys, "GET"),
-        (METADATA_PATH, show_metadata, "GET"),
+        (scopes.TOKEN_PATH, issue_token, "POST"),
+        (scopes.JWKS_PATH, show_keys, "GET"),
+        (scopes.METADATA_PATH, show_metadata, "GET"),
     ):
         app.add_url_rule(path, endpoint=view.__name__, view_func=view, methods=[method])
 
@@ -333,8 +325,8 @@ def make_metadata(issuer: str, root: str) -> AuthorizationServerMetadata:
     """Returns the metadata of the token endpoint (RFC 8414). `root`: of the addresses that the client uses."""
     return AuthorizationServerMetadata(
         issuer=issuer,
-        token_endpoint=f"{root}{TOKEN_PATH}",
-        jwks_uri=f"{root}{JWKS_PATH}",
+        token_endpoint=f"{root}{scopes.TOKEN_PATH}",
+        jwks_uri=f"{root}{scopes.JWKS_PATH}",
         service_documentation=f"{root}/docs",
         scopes_supported=[str(Scope(version.prefix, name)) for version in VERSIONS for name in ScopeName],
         # The RFC requires the member, and there is no authorization endpoint.

@@ -16,14 +16,8 @@ from roster_service.auth.signed_requests import METHODS
 from roster_service.auth.throttling.limits import describe_headers as describe_rate_headers
 from roster_service.errors import ErrorProfile
 from roster_service.feeds import roster_state
-from roster_service.http.openapi import (
-    EXAMPLE_ROOT,
-    DocumentApi,
-    collect_field_examples,
-    load_examples,
-    make_body,
-    refer,
-)
+from roster_service.http import openapi
+from roster_service.http.openapi import DocumentApi
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
 from roster_service.rostering.openapi_tokens import RETRIED, RETRY_AFTER, add_token_operations
 from roster_service.rostering.operations import COUNT, list_parameters
@@ -101,7 +95,7 @@ def make_api(
     `profile`: the form of errors and warnings; `public_url`: the address that clients use, None for the address of each
     request; `signed`: whether the service takes signed requests of this version; `contact`: whom clients may ask.
     """
-    examples = load_examples()[version.prefix]
+    examples = openapi.load_examples()[version.prefix]
     described: list[tuple[Schema, Any]] = [
         (record(), examples["records"][resource.plural]) for resource, record in version.records.items()
     ]
@@ -117,7 +111,7 @@ def make_api(
             "version": STANDARD_VERSIONS[version.prefix],
             "description": DESCRIPTION.format(title=version.title, release=__version__),
         },
-        examples=collect_field_examples(described),
+        examples=openapi.collect_field_examples(described),
         path_names=PATH_NAMES,
         contact=contact,
     )
@@ -160,7 +154,7 @@ def _add_security_schemes(api: DocumentApi, version: Version, *, signed: bool) -
         "description": f"A token for client credentials. `{version.prefix}/NAME` is the short spelling of a scope.",
         "flows": {
             "clientCredentials": {
-                "tokenUrl": EXAMPLE_ROOT + TOKEN_PATH,
+                "tokenUrl": openapi.EXAMPLE_ROOT + TOKEN_PATH,
                 "scopes": {str(Scope(version.prefix, name)): text for name, text in EXPLANATIONS.items()},
             }
         },
@@ -182,7 +176,7 @@ def _add_resource(api: DocumentApi, resource: Resource, record: type[Schema], pr
     api.spec.components.schema(name, schema=record)
     api.spec.components.schema(f"{name}Selection", schema=record(partial=True))
     # With `fields`, a record has only the requested fields, so even required ones may be missing.
-    shown = {"anyOf": [refer("schemas", name), refer("schemas", f"{name}Selection")]}
+    shown = {"anyOf": [openapi.refer("schemas", name), openapi.refer("schemas", f"{name}Selection")]}
     forms = {
         f"{name}Set": (resource.plural, {"type": "array", "items": shown, "description": "A page of records"}),
         f"Single{name}": (resource.singular, {"description": "The record", **shown}),
@@ -191,7 +185,7 @@ def _add_resource(api: DocumentApi, resource: Resource, record: type[Schema], pr
         properties = {key: value}
         if profile is not ErrorProfile.OFFICIAL:
             properties["statusInfoSet"] = {
-                "allOf": [refer("schemas", StatusInfoSet.__name__)],
+                "allOf": [openapi.refer("schemas", StatusInfoSet.__name__)],
                 "description": "A warning, if there is one",
             }
         api.spec.components.schema(
@@ -207,7 +201,7 @@ def _describe_failure(
     return {
         "description": reason,
         "headers": _refer_headers(headers),
-        "content": make_body(ERROR_SCHEMAS[profile], examples=examples),
+        "content": openapi.make_body(ERROR_SCHEMAS[profile], examples=examples),
     }
 
 
@@ -218,7 +212,7 @@ def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfil
     headers = (*RECORD_HEADERS, "Link") if collection else RECORD_HEADERS
     if profile is not ErrorProfile.SPECIFICATION:
         headers = (*headers, WARNING_HEADER)
-    examples = load_examples()
+    examples = openapi.load_examples()
     record = examples[version.prefix]["records"][endpoint.resource.plural][0]
     model = version.records[endpoint.resource].__name__
     schema, example = (
@@ -230,7 +224,7 @@ def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfil
         "200": {
             "description": endpoint.summary,
             "headers": _refer_headers(headers),
-            "content": make_body(refer("schemas", schema), example=example),
+            "content": openapi.make_body(openapi.refer("schemas", schema), example=example),
         },
         "304": NOT_MODIFIED,
     }
@@ -267,7 +261,7 @@ def describe_status(version: Version, *, signed: bool) -> dict[str, Any]:
             "200": {
                 "description": "The states of the feeds",
                 "headers": _refer_headers((*RATE_HEADERS, *STATE_HEADERS)),
-                "content": make_body(RosterStatus),
+                "content": openapi.make_body(RosterStatus),
             },
             **{str(status): name for status, (name, _) in FAILURES.items() if status not in ONLY},
         },
@@ -293,7 +287,7 @@ def _describe_path_id(name: str, endpoint: Endpoint, ids: Mapping[str, str]) -> 
 
 
 def _refer_headers(names: Iterable[str]) -> dict[str, Any]:
-    return {name: refer("headers", name) for name in names}
+    return {name: openapi.refer("headers", name) for name in names}
 
 
 # --- parameters --------------------------------------------------------------------------------------------------

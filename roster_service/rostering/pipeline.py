@@ -17,17 +17,8 @@ from roster_service.errors import Problem, RefusedRequestError
 from roster_service.feeds.roster_state import RosterState, make_state_headers
 from roster_service.http.request_facts import find_root_url
 from roster_service.http.stages import Disclosed, DisclosureRecorder, Planned, answer, make_json
-from roster_service.rostering.operations import (
-    AnswerBody,
-    Operation,
-    PlannedRequest,
-    RequestAddress,
-    read_bearer,
-    require_no_parameter,
-    require_version,
-    show_page,
-    show_record,
-)
+from roster_service.rostering import operations
+from roster_service.rostering.operations import AnswerBody, Operation, PlannedRequest, RequestAddress
 from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
 from roster_service.serving.params import Limits
@@ -74,8 +65,8 @@ def answer_status(version: Version, services: Services) -> Response:
     for the token (401), the rate (429), the version (400), a parameter (400), and a vendor without a grant (403)."""
 
     def plan(token: AccessToken) -> Planned:
-        require_version(token, version)
-        require_no_parameter(read_address(services), services.limits)
+        operations.require_version(token, version)
+        operations.require_no_parameter(read_address(services), services.limits)
         return Planned(lambda: (_respond_status(services, token), None))
 
     return _answer(version, services, plan)
@@ -106,7 +97,7 @@ def authenticate(version: Version, services: Services) -> AccessToken:
         sent = SentRequest(request.method, root, path, read_query_string(), authorization, request.remote_addr)
         if sent.is_signed:
             return services.signed_requests.read(sent, version.prefix)
-    return services.tokens.read(read_bearer(authorization))
+    return services.tokens.read(operations.read_bearer(authorization))
 
 
 @contextmanager
@@ -174,9 +165,9 @@ def _read_state(services: Services, planned: PlannedRequest) -> RosterState | No
 def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, AnswerBody]:
     if planned.operation.is_collection:
         page = services.reader.read_page(planned.authorized_request)
-        return page.state, show_page(planned, page.page, page.state.revision)
+        return page.state, operations.show_page(planned, page.page, page.state.revision)
     record = services.reader.read_record(planned.authorized_request)
-    return record.state, show_record(planned, record.text, record.person)
+    return record.state, operations.show_record(planned, record.text, record.person)
 
 
 def _respond_status(services: Services, token: AccessToken) -> Response:
