@@ -188,9 +188,7 @@ def changes(
         lines = ([_to_cell(value) for value in dataclasses.asdict(change).values()] for change in found)
         write_private_csv(csv_file, COLUMNS, lines)
         return
-    terminal.show(
-        found, as_json, lambda _: terminal.make_table([_to_row(change) for change in found], "there were no changes")
-    )
+    terminal.show_table(found, as_json, map(_to_row, found), "there were no changes")
 
 
 def _to_cell(value: Any) -> Any:

@@ -126,7 +126,7 @@ def client_list(as_json: bool) -> None:
         | {"old secret until": terminal.show_instant(old[item.client_id])}
         for item in found
     ]
-    terminal.show(shown, as_json, lambda _: terminal.make_table(rows, "there are no clients"))
+    terminal.show_table(shown, as_json, rows, "there are no clients")
 
 
 def _client_row(item: Client) -> dict[str, str]:

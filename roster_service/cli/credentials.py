@@ -65,7 +65,7 @@ def credential_list(email: str | None, unused_days: int | None, ending_days: int
         }
         for item in found
     ]
-    terminal.show(found, as_json, lambda _: terminal.make_table(rows, "there are no such credentials"))
+    terminal.show_table(found, as_json, rows, "there are no such credentials")
 
 
 @click.group()
@@ -79,9 +79,7 @@ def keys_list(as_json: bool) -> None:
     """List the keys: the one that signs, those that still verify, and those that are retired."""
     with terminal.open_connection() as connection:
         found = list_signing_keys(connection)
-    terminal.show(
-        found, as_json, lambda _: terminal.make_table([_key_row(item) for item in found], "there are no keys yet")
-    )
+    terminal.show_table(found, as_json, map(_key_row, found), "there are no keys yet")
 
 
 def _key_row(item: ListedKey) -> dict[str, str]:

@@ -108,7 +108,7 @@ then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret
 def settings_list(as_json: bool) -> None:
     """List every setting, its value and where it comes from. Secrets are not shown."""
     listed = list_settings(terminal.read_settings())
-    terminal.show(listed, as_json, lambda _: terminal.make_table([_make_row(item) for item in listed], ""))
+    terminal.show_table(listed, as_json, map(_make_row, listed), "")
 
 
 def _make_row(item: ListedSetting) -> dict[str, str]:

@@ -156,7 +156,7 @@ def delivery_list(as_json: bool) -> None:
         found = [_to_json(delivery) for delivery in accounts.list_deliveries(connection)]
     shown = ("name", "vendor", "preset", "host", "hour", "state", "sent_at", "sentence")
     rows = [terminal.to_texts({column: row[column] for column in shown}, *INSTANTS) for row in found]
-    terminal.show(found, as_json, lambda _: terminal.make_table(rows, "there are no deliveries"))
+    terminal.show_table(found, as_json, rows, "there are no deliveries")
 
 
 @delivery.command("show")

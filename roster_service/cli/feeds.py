@@ -113,7 +113,7 @@ def feed_set(
     with terminal.open_change() as (connection, actor):
         feeds.change_feed(connection, actor, name, values)
         shown = _find(connection, name)
-    terminal.show(shown, as_json, lambda _: terminal.make_table([_to_row(shown)], ""))
+    terminal.show_table(shown, as_json, [_to_row(shown)], "")
 
 
 @feed.command("rename")
@@ -149,14 +149,11 @@ def feed_list(as_json: bool) -> None:
     with terminal.open_connection() as connection:
         found = feeds.list_feeds(connection, terminal.read_settings().time_zone)
     conditions = {item.name: list_conditions(item, terminal.read_settings()) for item in found}
-    if as_json:
-        shown = [terminal.to_plain(item) | {"conditions": terminal.to_plain(conditions[item.name])} for item in found]
-        terminal.show(shown, as_json, str)
-        return
+    shown = [terminal.to_plain(item) | {"conditions": terminal.to_plain(conditions[item.name])} for item in found]
     rows = [
         _to_row(item) | {"why": "; ".join(condition.sentence for condition in conditions[item.name])} for item in found
     ]
-    terminal.show(rows, as_json, lambda _: terminal.make_table(rows, "there are no feeds"))
+    terminal.show_table(shown, as_json, rows, "there are no feeds")
 
 
 def _find(connection: sa.Connection, name: str) -> Feed:

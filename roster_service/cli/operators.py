@@ -75,9 +75,7 @@ def operator_list(as_json: bool) -> None:
     """List the operators and their roles."""
     with terminal.open_connection() as connection:
         found = operators.list_operators(connection)
-    terminal.show(
-        found, as_json, lambda _: terminal.make_table([_to_row(item) for item in found], "there are no operators")
-    )
+    terminal.show_table(found, as_json, map(_to_row, found), "there are no operators")
 
 
 def _to_row(item: OperatorAccount) -> dict[str, str]:

@@ -29,7 +29,7 @@ def district_list(as_json: bool) -> None:
     with terminal.open_connection() as connection:
         found = districts.list_districts(connection)
     rows = [_to_row(item, "schools", "classes", "users", "enrollments") for item in found]
-    terminal.show(found, as_json, lambda _: terminal.make_table(rows, "there are no districts"))
+    terminal.show_table(found, as_json, rows, "there are no districts")
 
 
 @district.command("remove")
@@ -68,7 +68,7 @@ def school_list(name: str | None, as_json: bool) -> None:
         district_id = None if name is None else districts.find_org(connection, name, districts.DISTRICT, None)
         found = districts.list_schools(connection, district_id)
     rows = [_to_row(item, "district", "classes", "users", "enrollments") for item in found]
-    terminal.show(found, as_json, lambda _: terminal.make_table(rows, "there are no schools"))
+    terminal.show_table(found, as_json, rows, "there are no schools")
 
 
 def _to_row(item: ListedOrg, *others: str) -> dict[str, str]:

@@ -174,9 +174,7 @@ def person_list(as_json: bool) -> None:
         for kept in kept_people
     ]
     rows = [terminal.to_texts(item, "at") for item in found]
-    terminal.show(
-        found, as_json, lambda _: terminal.make_table(rows, "nobody is erased or hidden, or kept from a vendor")
-    )
+    terminal.show_table(found, as_json, rows, "nobody is erased or hidden, or kept from a vendor")
 
 
 def _to_json(item: Exclusion) -> dict[str, Any]:

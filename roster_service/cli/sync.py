@@ -122,9 +122,7 @@ def sync_list(feed: str | None, as_json: bool) -> None:
     """Show every held run, and the latest others."""
     with terminal.open_connection() as connection:
         found = list_runs(connection, feed, LISTED)
-    terminal.show(
-        found, as_json, lambda _: terminal.make_table([_to_row(item) for item in found], "there were no runs")
-    )
+    terminal.show_table(found, as_json, map(_to_row, found), "there were no runs")
 
 
 @sync.command("status", hidden=True)

@@ -138,6 +138,11 @@ def show(value: Any, as_json: bool, plain: Callable[[Any], str]) -> None:
     click.echo(json.dumps(to_plain(value), ensure_ascii=False) if as_json else plain(value))
 
 
+def show_table(value: Any, as_json: bool, rows: Iterable[Mapping[str, str]], nothing: str) -> None:
+    """Prints `value` as JSON, or the `rows` that stand for it as a table. `nothing`: as for `make_table`."""
+    show(value, as_json, lambda _: make_table(list(rows), nothing))
+
+
 def to_plain(value: Any) -> Any:
     """Returns `value` with dictionaries in place of dataclasses, at every depth."""
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -61,11 +61,7 @@ def access(
     if others is not None:
         click.echo(f"{vendor} does not see it: {why}; of the other vendors:")
         found = others
-    terminal.show(
-        found,
-        as_json,
-        lambda _: terminal.make_table([_to_row(item) for item in found], f"no vendor sees {known or 'it'}"),
-    )
+    terminal.show_table(found, as_json, map(_to_row, found), f"no vendor sees {known or 'it'}")
     if known is not None and found and not as_json:
         click.echo(f"these vendors see {known}")
 

@@ -55,9 +55,7 @@ def vendor_list(as_json: bool) -> None:
     """List the vendors and their grants."""
     with terminal.open_connection() as connection:
         found = vendors.list_vendors(connection)
-    terminal.show(
-        found, as_json, lambda _: terminal.make_table([_vendor_row(item) for item in found], "there are no vendors")
-    )
+    terminal.show_table(found, as_json, map(_vendor_row, found), "there are no vendors")
 
 
 def _vendor_row(item: Vendor) -> dict[str, str]:
