@@ -104,18 +104,16 @@ def _recorded_client(
 
     def read_state() -> State:
         row = connection.execute(sa.select(oauth_clients).where(oauth_clients.c.client_id == client_id)).one_or_none()
-        return (
-            None
-            if row is None
-            else {
-                "name": row.name,
-                "scopes": row.scopes,
-                "enabled": row.enabled,
-                "oauth1": row.secret_salt is not None,
-                "secret_expires_at": row.secret_expires_at and row.secret_expires_at.isoformat(),
-                "previous_secret_ends_at": row.previous_secret_ends_at and row.previous_secret_ends_at.isoformat(),
-            }
-        )
+        if row is None:
+            return None
+        return {
+            "name": row.name,
+            "scopes": row.scopes,
+            "enabled": row.enabled,
+            "oauth1": row.secret_salt is not None,
+            "secret_expires_at": row.secret_expires_at and row.secret_expires_at.isoformat(),
+            "previous_secret_ends_at": row.previous_secret_ends_at and row.previous_secret_ends_at.isoformat(),
+        }
 
     return recorded(connection, actor, verb, Subject.of_client(client_id, vendor), read_state)
 

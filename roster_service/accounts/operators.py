@@ -204,16 +204,7 @@ def _recorded(connection: sa.Connection, actor: Actor, verb: Verb, email: str) -
 
     def read_state() -> State:
         found = _find(connection, address)
-        if found is None:
-            return None
-        return {
-            "name": found.name,
-            "role": found.role,
-            "enabled": found.enabled,
-            "has_password": found.has_password,
-            "has_link": found.has_link,
-            "has_codes": found.has_codes,
-        }
+        return None if found is None else {name: value for name, value in vars(found).items() if name != "email"}
 
     _lock(connection)
     with recorded(connection, actor, verb, Subject.of_operator(address), read_state):

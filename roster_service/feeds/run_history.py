@@ -21,6 +21,7 @@ from roster_service.db.tables import (
     sync_runs,
 )
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_states import find_listed_feed
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.rejected_rows import names_record
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
@@ -105,9 +106,7 @@ class RunDetails(Run):
 def list_runs(connection: sa.Connection, feed: str | None, count: int) -> list[Run]:
     """Lists all held runs, and then the latest `count` others. `feed`: only its runs. Raises CommandError for an
     unknown feed."""
-    rows = _select_runs().order_by(sync_runs.c.id.desc())
-    if feed is not None:
-        rows = rows.where(sync_runs.c.feed_id == _find_feed(connection, feed))
+    rows = _select_runs_of(connection, feed)
     interrupted = find_interrupted(connection)
     held = connection.execute(rows.where(sync_runs.c.outcome == HELD)).all()
     others = connection.execute(rows.where(sync_runs.c.outcome != HELD).limit(count)).all()
@@ -119,9 +118,7 @@ def list_run_page(
 ) -> list[Run]:
     """Lists `count` runs, the latest first, after the first `offset`. `feed`, `outcome`: only its runs, and those with
     it. Raises CommandError for an unknown feed."""
-    rows = _select_runs().order_by(sync_runs.c.id.desc()).limit(count).offset(offset)
-    if feed is not None:
-        rows = rows.where(sync_runs.c.feed_id == _find_feed(connection, feed))
+    rows = _select_runs_of(connection, feed).limit(count).offset(offset)
     interrupted = find_interrupted(connection)
     if outcome == INTERRUPTED:
         rows = rows.where((sync_runs.c.outcome == INTERRUPTED) | sync_runs.c.id.in_(interrupted))
@@ -282,11 +279,10 @@ def _select_runs() -> sa.Select[Any]:
     return sa.select(sync_runs, feeds.c.name).join(feeds, feeds.c.id == sync_runs.c.feed_id)
 
 
-def _find_feed(connection: sa.Connection, name: str) -> int:
-    found: int | None = connection.scalar(sa.select(feeds.c.id).where(feeds.c.name == name))
-    if found is None:
-        raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
-    return found
+def _select_runs_of(connection: sa.Connection, feed: str | None) -> sa.Select[Any]:
+    """Selects the runs of a feed, or all (None), the latest first. Raises CommandError for an unknown feed."""
+    rows = _select_runs().order_by(sync_runs.c.id.desc())
+    return rows if feed is None else rows.where(sync_runs.c.feed_id == find_listed_feed(connection, feed).id)
 
 
 def _sort(found: dict[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
