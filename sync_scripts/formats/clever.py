@@ -22,7 +22,14 @@ from sync_scripts.formats import clever_people as people
 from sync_scripts.formats import clever_rows as rows
 from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, make_word_kind
 from sync_scripts.formats.clever_people import PEOPLE
-from sync_scripts.formats.conversion import describe_made, lacks_part_of_term, make_id, select_ambiguous_courses
+from sync_scripts.formats.conversion import (
+    describe_made,
+    lacks_part_of_term,
+    make_id,
+    retain_made,
+    retain_sessions,
+    select_ambiguous_courses,
+)
 from sync_scripts.formats.model import (
     Cell,
     CellReference,
@@ -51,27 +58,7 @@ from sync_scripts.formats.tolerated import (
     US_DAY,
 )
 
-
-def _list_ids(rejected: Staged, feed: str, kind: str, name: str) -> Iterator[sa.Select[Any]]:
-    if name in rejected:
-        yield sa.select(make_id(feed, kind, rejected[name]["sourcedId"]).label("sourcedId"))
-
-
-def retain_orgs(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
-    """The schools of rejected schools rows."""
-    yield from _list_ids(rejected, feed, "school", "schools")
-
-
-def retain_classes(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
-    """The classes of rejected sections rows."""
-    yield from _list_ids(rejected, feed, "section", "sections")
-
-
-def retain_sessions(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
-    """The terms of the classes that the rejected sections rows describe."""
-    terms = tables.class_terms
-    for sections in retain_classes(rejected, feed):
-        yield sa.select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(sections))
+retain_classes, retain_students = retain_made("section", "sections"), retain_made("student", "students")
 
 
 def retain_courses(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
@@ -96,9 +83,9 @@ def retain_enrollments(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
 def retain_users(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The people of rejected rows, and the contacts of rejected students."""
     for kind, name, *_ in PEOPLE:
-        yield from _list_ids(rejected, feed, kind, name)
+        yield from retain_made(kind, name)(rejected, feed)
     agents = tables.user_agents
-    for students in _list_ids(rejected, feed, "student", "students"):
+    for students in retain_students(rejected, feed):
         yield sa.select(agents.c.agent_id.label("sourcedId")).where(agents.c.user_id.in_(students))
 
 
@@ -110,11 +97,6 @@ def retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
         yield sa.select(stored.c.row_id.label("sourcedId"), stored.c.user_id.label("userSourcedId")).where(
             stored.c.user_id.in_(sa.union_all(*people))
         )
-
-
-def retain_demographics(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
-    """The demographics of rejected students rows."""
-    yield from _list_ids(rejected, feed, "student", "students")
 
 
 # Clever writes days as M/D/YYYY and accepts YYYY-MM-DD: neither is a deviation here.
@@ -252,14 +234,14 @@ CLEVER = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     converted=(
-        _convert_to("orgs", rows.select_orgs, retain_orgs, "schools"),
-        _convert_to("academicSessions", rows.select_sessions, retain_sessions, "sections"),
+        _convert_to("orgs", rows.select_orgs, retain_made("school", "schools"), "schools"),
+        _convert_to("academicSessions", rows.select_sessions, retain_sessions("sections"), "sections"),
         _convert_to("courses", rows.select_courses, retain_courses, "sections"),
         _convert_to("classes", rows.select_classes, retain_classes, "sections"),
         _convert_to("users", people.select_users, retain_users, "students", "teachers"),
         _convert_to("roles", people.select_roles, retain_roles, "students", "teachers"),
         _convert_to("enrollments", rows.select_enrollments, retain_enrollments, "seats", "sections"),
-        _convert_to("demographics", people.select_demographics, retain_demographics, "students"),
+        _convert_to("demographics", people.select_demographics, retain_students, "students"),
     ),
     makes_district=True,
     # Files that later versions of Clever add.

@@ -9,9 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
+from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.model import METADATA, FileSubject, StagedFile
+from sync_scripts.formats.model import METADATA, FileSubject, RetainedRows, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
 FIRST_MONTH_OF_SCHOOL = "07"
@@ -81,6 +82,27 @@ def select_first(file: StagedFile, *columns: sa.ColumnElement[Any]) -> sa.Select
 def unite(selects: Iterable[sa.Select[*tuple[Any, ...]]]) -> sa.Select[Any]:
     """All rows of some SELECTs, under the labels of the first."""
     return sa.select(*sa.union_all(*selects).subquery().c)
+
+
+def retain_made(kind: str, name: str) -> RetainedRows:
+    """A function that selects the ids that are made from this kind and the keys of the rejected rows of a file."""
+
+    def retain(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+        if name in rejected:
+            yield sa.select(make_id(feed, kind, rejected[name]["sourcedId"]).label("sourcedId"))
+
+    return retain
+
+
+def retain_sessions(name: str) -> RetainedRows:
+    """A function that selects the terms of the classes that the rejected rows of a file of sections describe."""
+
+    def retain(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+        terms = tables.class_terms
+        for classes in retain_made("section", name)(rejected, feed):
+            yield sa.select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(classes))
+
+    return retain
 
 
 def label_cells(cells: Mapping[str, sa.ColumnElement[Any]]) -> Iterator[sa.ColumnElement[Any]]:

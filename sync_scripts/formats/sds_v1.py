@@ -7,7 +7,7 @@ Clever does, and the feed itself is the district. It describes the rows as files
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,6 +27,8 @@ from sync_scripts.formats.conversion import (
     make_course_id,
     make_district,
     make_id,
+    retain_made,
+    retain_sessions,
     select_ambiguous_courses,
     select_first,
     to_literal,
@@ -346,20 +348,6 @@ def _retain_described(retain: RetainedRows) -> RetainedRows:
     return lambda rejected, feed: retain(_describe_as_v2_1(rejected, feed), feed)
 
 
-def _retain_sessions(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
-    """The terms of the classes that rejected sections rows describe."""
-    terms = tables.class_terms
-    if SECTION in rejected:
-        classes = sa.select(make_id(feed, "section", rejected[SECTION][KEY]))
-        yield sa.select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(classes))
-
-
-def _retain_demographics(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
-    """The demographics of the students of rejected students rows."""
-    if STUDENT in rejected:
-        yield sa.select(make_id(feed, "student", rejected[STUDENT][KEY]).label("sourcedId"))
-
-
 def _convert_to(
     name: str, select_rows: Callable[[Staged, str], sa.Select[Any]], retain: RetainedRows, *files: str
 ) -> ConvertedFile:
@@ -373,13 +361,13 @@ SDS_V1 = Format(
     SDS.parts,
     converted=(
         _convert_to("orgs", rows.select_orgs, _retain_described(rows.retain_ids("sds_orgs")), SCHOOL),
-        _convert_to("academicSessions", rows.select_sessions, _retain_sessions, SECTION),
+        _convert_to("academicSessions", rows.select_sessions, retain_sessions(SECTION), SECTION),
         _convert_to("courses", rows.select_courses, _retain_described(rows.retain_courses), SECTION),
         _convert_to("classes", rows.select_classes, _retain_described(rows.retain_ids("sds_classes")), SECTION),
         _convert_to("users", rows.select_users, _retain_described(rows.retain_users), STUDENT, TEACHER),
         _convert_to("roles", rows.select_roles, _retain_described(rows.retain_roles), STUDENT, TEACHER, SCHOOL),
         _convert_to("enrollments", rows.select_enrollments, _retain_described(rows.retain_enrollments), SEATS, SECTION),
-        _convert_to("demographics", rows.select_demographics, _retain_demographics, STUDENT),
+        _convert_to("demographics", rows.select_demographics, retain_made("student", STUDENT), STUDENT),
     ),
     makes_district=True,
     remarks=(
