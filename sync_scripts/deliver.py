@@ -14,7 +14,6 @@ from collections.abc import Callable
 from datetime import datetime
 
 import click
-import sqlalchemy as sa
 
 from roster_service.deliveries.accounts import FAILED, SENT, WAITING, Delivery, list_deliveries
 from roster_service.deliveries.sender import Sender
@@ -69,11 +68,6 @@ def send_due(
             for failure in announce(sender.settings, announcement):
                 notify({"step": "announce", "vendor": end.vendor, "message": failure, "exit": ExitCode.LOADED})
     return ExitCode.FAILED if left else ExitCode.LOADED
-
-
-def deliver_files(engine: sa.Engine, settings: Settings, notify: Notify) -> ExitCode:
-    """Sends the files of the nightly sync."""
-    return send_due(Sender(engine, settings), notify, after_sync=True)
 
 
 @click.command(epilog=HELP)

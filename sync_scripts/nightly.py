@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from rich.console import Console
 
 from roster_service.db.tables import roster_state
+from roster_service.deliveries.sender import Sender
 from roster_service.feeds.data_quality import store_counts
 from roster_service.feeds.group_check import WrongGroupsError, find_wrong_groups
 from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
@@ -27,7 +28,7 @@ from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
 from roster_service.warm_up import warm_up
 from sync_scripts.access_log_days import fold_days
-from sync_scripts.deliver import deliver_files
+from sync_scripts.deliver import send_due
 from sync_scripts.engine import exit_codes
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.loader_command import WAIT
@@ -73,7 +74,7 @@ def _list_steps(sync: NightlySync) -> Mapping[str, Step]:
         "warm": lambda: {"warmed": _warm_up(engine, settings)},
         "quality": lambda: {"counted": {"feeds": store_counts(engine)}},
         # Last: what was not sent is tried again after pauses.
-        "delivery": lambda: deliver_files(engine, settings, sync.notify),
+        "delivery": lambda: send_due(Sender(engine, settings), sync.notify, after_sync=True),
     }
 
 

@@ -151,10 +151,6 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
         """Returns the address of the token endpoint that the client uses."""
         return f"{self.public_url}{scopes.TOKEN_PATH}" if self.public_url else request.url
 
-    def find_root(self) -> str:
-        """Returns the root of the addresses that the client uses."""
-        return find_root_url(self.public_url)
-
     def create_oauth2_request(self, _request: object) -> TokenRequest:
         """Returns Flask's current request as Authlib's."""
         return TokenRequest(request, self.find_address())
@@ -309,7 +305,7 @@ def register_oauth(
         return response
 
     def show_metadata() -> Response:
-        response = jsonify(make_metadata(issuer, server.find_root()))
+        response = jsonify(make_metadata(issuer, find_root_url(public_url)))
         response.headers["Cache-Control"] = PUBLIC_CACHE
         return response
 
