@@ -19,13 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.kept_people import (
-    KeptPerson,
-    forget_kept,
-    keep_from_vendor,
-    list_kept,
-    return_to_vendor,
-)
+from roster_service.accounts.kept_people import KeptPerson, forget_kept, keep_from_vendor, list_kept, return_to_vendor
 from roster_service.accounts.vendors import find_vendor
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded

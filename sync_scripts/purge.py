@@ -16,14 +16,7 @@ import click
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import find_system_user
-from roster_service.db.tables import (
-    CText,
-    departures,
-    feeds,
-    kept_people,
-    orgs,
-    vendors,
-)
+from roster_service.db.tables import CText, departures, feeds, kept_people, orgs, vendors
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.sharing_members import MEMBERS, note_candidates

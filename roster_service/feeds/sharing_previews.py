@@ -13,14 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import CText, classes, orgs, user_roles, users
-from roster_service.feeds.sharing_members import (
-    GRANTED,
-    WANTED,
-    Extent,
-    describe_table,
-    find_wanted,
-    make_temporary,
-)
+from roster_service.feeds.sharing_members import GRANTED, WANTED, Extent, describe_table, find_wanted, make_temporary
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 KINDS = ("students", "classes", "staff", "guardians")

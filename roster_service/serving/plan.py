@@ -12,16 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from oneroster_filter import (
-    FieldTypes,
-    FilterError,
-    Kind,
-    Operator,
-    check,
-    clauses,
-    field_types,
-    parse,
-)
+from oneroster_filter import FieldTypes, FilterError, Kind, Operator, check, clauses, field_types, parse
 from oneroster_filter.typing import TypedExpr
 
 from roster_service.errors import Problem, RefusedRequestError, describe_filter_error

@@ -23,10 +23,7 @@ from roster_service.feeds.feed_states import FeedState, find_feed, read_added_fe
 from roster_service.feeds.held_runs import APPROVED, HELD, close_held, drop_export, keep_export, read_outcome
 from roster_service.feeds.run_history import PURGED
 from roster_service.feeds.run_outcomes import DONE, FAILED, INCOMPLETE, MISSING, REFUSED
-from roster_service.feeds.sync_lock import (
-    INTERRUPTED,
-    RUNNING,
-)
+from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING
 from roster_service.feeds.undo import COPIES, FOLDER, find_undone_by, forget_copies
 from roster_service.roster.stamps import NOW, make_next_stamp
 from roster_service.settings import Settings

@@ -23,10 +23,7 @@ from sync_scripts.staging.exclusions import leave_out, leave_out_findings
 from sync_scripts.staging.line_hashes import LastLines
 from sync_scripts.staging.normalize import NormalizedFiles, find_days_with_slashes, normalize
 from sync_scripts.staging.retained import Absent, Retention
-from sync_scripts.staging.row_fingerprints import (
-    find_absent,
-    find_lines_to_restage,
-)
+from sync_scripts.staging.row_fingerprints import find_absent, find_lines_to_restage
 from sync_scripts.staging.stage import Stage, stage_files
 from sync_scripts.staging.temporary import Follow
 
