@@ -200,7 +200,7 @@ def add_new_ids(
 def end_exclusion(
     connection: sa.Connection, actor: Actor, kind: ExclusionKind, person: str, settings: Settings
 ) -> Exclusion:
-    """Ends an exclusion; the next sync brings the person back. `person`: a sourcedId, or a reference of
+    """Ends an exclusion; the next load of the feed brings the person back. `person`: a sourcedId, or a reference of
     `list_exclusions`. Raises CommandError if the person is not excluded in this way, and for a sourcedId while another
     exclusion, made with another secret key, may be of the same person."""
     hasher = IdHasher(settings.read_secret_key())

@@ -107,8 +107,8 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, even_unknown: bool, dry_ru
 @click.argument("named", metavar="SOURCEDID|REFERENCE")
 @terminal.confirmed_change_options
 def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Lift an erasure: the next sync brings the person back, if the export still has the person."""
-    terminal.confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
+    """Lift an erasure: the next load of the feed brings the person back, if the export still has the person."""
+    terminal.confirm("This lets the next load of the feed bring the person back.", named, is_confirmed=yes or dry_run)
     _end(ExclusionKind.ERASED, named, dry_run=dry_run, as_json=as_json)
 
 
@@ -117,12 +117,13 @@ def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
 @click.option("--from", "vendor", metavar="EMAIL", help="No longer keep the person SOURCEDID from this vendor.")
 @terminal.confirmed_change_options
 def person_show(named: str, vendor: str | None, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Show a hidden person again: the next sync brings the person back. With --from, one vendor sees the person."""
+    """Show a hidden person again: the next load of the feed brings the person back. With --from, one vendor sees
+    the person."""
     if vendor is not None:
         terminal.confirm(f"This lets {vendor} see the person.", named, is_confirmed=yes or dry_run)
         _keep(named, vendor, shown=True, dry_run=dry_run, as_json=as_json)
         return
-    terminal.confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
+    terminal.confirm("This lets the next load of the feed bring the person back.", named, is_confirmed=yes or dry_run)
     _end(ExclusionKind.HIDDEN, named, dry_run=dry_run, as_json=as_json)
 
 
@@ -131,7 +132,8 @@ def _end(kind: ExclusionKind, named: str, *, dry_run: bool, as_json: bool) -> No
         terminal.require_key(connection)
         ended = end_exclusion(connection, actor, kind, named, terminal.read_settings())
     words = (
-        f"{ended.reference} {'would be' if dry_run else 'is'} no longer {kind}; the next sync brings the person back"
+        f"{ended.reference} {'would be' if dry_run else 'is'} no longer {kind}; "
+        "the next load of the feed brings the person back"
     )
     terminal.show(_to_json(ended) | {"dry_run": dry_run}, as_json, lambda _: words)
 

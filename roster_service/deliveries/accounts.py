@@ -97,7 +97,8 @@ class Delivery:
         """What is to be done about a file that needs a person, without its first capital and full stop."""
         if self.state == WAITING:
             return "look at the file, and approve it"
-        return f"it is tried again {'with the next nightly sync' if self.hour is None else f'at {self.hour}:00'}"
+        when = "after the next nightly sync" if self.hour is None else f"each hour from {self.hour}:00 on"
+        return f"it is tried again {when}"
 
     @property
     def sentence(self) -> str:
@@ -105,7 +106,7 @@ class Delivery:
         if self.stopped:
             return "No file is sent until somebody starts it again"
         if self.is_approved:
-            return "The file is approved: it is being sent, or is sent with the next attempt"
+            return "The file is approved: it is being sent, or goes with the next attempt if the roster is the same"
         if self.state == WAITING and self.message == FIRST:
             return "The first file waits for an operator to look at it and approve it"
         return {

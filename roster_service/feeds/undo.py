@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import Verb
-from roster_service.db.tables import disclosures, exclusions, feeds, sync_runs, vendors, visible_feeds
+from roster_service.db.tables import disclosures, feeds, sync_runs, vendors, visible_feeds
 from roster_service.errors import CommandError
 from roster_service.feeds.run_history import find_run_under_way
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
@@ -32,13 +32,13 @@ _IS_KEPT = sa.and_(sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.kept_ex
 @dataclass(frozen=True)
 class Undo:
     """What taking a run back would do. `before`: the run whose export is loaded again; `why_not`: why it cannot be
-    done, one sentence; `readers`: the vendors that have read records since and see the feed; `leaves_out`: whether any
-    erased or hidden people stay out, of whatever feed."""
+    done, one sentence; `readers`: the vendors that have read records since and see the feed; `bars`: whether the export
+    is then held if it comes again."""
 
     before: int | None
     why_not: str | None
     readers: Sequence[str]
-    leaves_out: bool
+    bars: bool
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def read_undo(connection: sa.Connection, run: int) -> Undo:
         None if found.before is None else found.before.id,
         found.why_not,
         connection.scalars(readers.order_by(vendors.c.name)).all() if found.run.finished_at else (),
-        connection.scalar(sa.select(sa.exists(sa.select(exclusions)))) is True,
+        found.run.kept_digest is not None,
     )
 
 
@@ -105,10 +105,19 @@ def find_undone_by(connection: sa.Connection, run: int) -> int | None:
     return connection.scalar(undone.limit(1))
 
 
-def is_barred(connection: sa.Connection, run: int) -> bool:
-    """Returns whether the export of a run is held if it comes again."""
-    own = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one()
-    return own.kept_digest is not None and find_undone(connection, own.feed_id, own.kept_digest) is not None
+def find_reload(connection: sa.Connection, run: int) -> int | None:
+    """Returns the number of the last run that has loaded the export of this run again; None if none has, or if the
+    digest of the export is not known. An export that was taken back, is known and was not loaded again is held."""
+    own = sync_runs.alias()
+    again = sa.select(sa.func.max(sync_runs.c.id)).where(
+        own.c.id == run,
+        sync_runs.c.feed_id == own.c.feed_id,
+        sync_runs.c.kept_digest == own.c.kept_digest,
+        sync_runs.c.outcome.in_(LOADED_OUTCOMES),
+        sync_runs.c.id > run,
+    )
+    found: int | None = connection.scalar(again)
+    return found
 
 
 def find_undone(connection: sa.Connection, feed_id: int, digest: bytes) -> str | None:

@@ -38,7 +38,7 @@ def test_a_hidden_pupil_is_listed_says_so_and_is_shown_again(console: Console, b
     assert f"The roster has no record {PUPIL}" in viewer
     assert browser.send("/people/show", person=PUPIL).status_code == 303
     page = read(browser.get("/people").text)
-    assert f"{PUPIL} is no longer hidden. The next load of the feed brings the person back." in page
+    assert f"{PUPIL} is no longer hidden. The next load of the feed brings the person back, if the export" in page
     assert "Nobody is hidden or erased." in page
 
 

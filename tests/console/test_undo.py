@@ -53,4 +53,4 @@ def test_a_run_is_taken_back_on_its_page(console: Console, browser: Browser, exp
     answer = console.client.call("v1p2", "/users/spr-student-1", vendor="springfield")
     assert json.loads(answer.body)["user"]["givenName"] == "First"
     assert browser.send(f"/runs/{latest['runs']['rows'][0]['run']}/undo").status_code == 303
-    assert "Its export was loaded again since." in browser.get(f"/runs/{runs[1]}").text
+    assert "has loaded its export again since." in browser.get(f"/runs/{runs[1]}").text

@@ -109,7 +109,8 @@ def _end(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
         with sent.change() as connection:
             ended = end_exclusion(connection, sent.actor, kind, sent.get("person") or "", sent.settings)
         name = ended.sourced_id or ended.reference
-        return Moved("/people", f"{name} is no longer {kind}. The next load of the feed brings the person back.")
+        words = "The next load of the feed brings the person back, if the export still has the person."
+        return Moved("/people", f"{name} is no longer {kind}. {words}")
 
     return run
 

@@ -46,7 +46,15 @@ from roster_service.feeds.run_outcomes import (
 from roster_service.feeds.runs import Decision, is_being_applied, read_decision
 from roster_service.feeds.scripts import Background
 from roster_service.feeds.sync_lock import RUNNING, find_step
-from roster_service.feeds.undo import Undo, find_undoing, find_undone_by, is_barred, read_started, read_undo, start_undo
+from roster_service.feeds.undo import (
+    Undo,
+    find_reload,
+    find_undoing,
+    find_undone_by,
+    read_started,
+    read_undo,
+    start_undo,
+)
 from roster_service.roster.record_names import read_names
 
 # Changes of a page.
@@ -133,7 +141,7 @@ class RunPage:
     `missing`: why the others are not; `reasons`: the first of them, if they are why the export was refused; `urgency`:
     whether a person must act; `latest`: the latest run of the feed; `condition`: what is said of the feed first;
     `decision`: on a held run; `undo`: what taking it back would do, None for a run that changed nothing; `undone_by`:
-    the run that has done so; `is_barred`: whether its export is held if it comes again; `undoing`: the undo that was
+    the run that has done so; `reload`: the run that has loaded its export again; `undoing`: the undo that was
     started last; `is_live`: whether the page changes by itself."""
 
     run: RunDetails
@@ -152,7 +160,7 @@ class RunPage:
     decision: Decision
     undo: Undo | None
     undone_by: int | None
-    is_barred: bool
+    reload: int | None
     undoing: Background | None
     is_live: bool
 
@@ -241,7 +249,7 @@ def read_run(visit: Visit) -> RunPage:
         decision=decision,
         undo=read_undo(connection, number) if run.stamp and run.outcome in LOADED_OUTCOMES else None,
         undone_by=find_undone_by(connection, number),
-        is_barred=is_barred(connection, number),
+        reload=find_reload(connection, number),
         undoing=undoing,
         is_live=run.outcome == RUNNING
         or decision.is_under_way

@@ -142,13 +142,15 @@ def _list_lights(
         _light(
             "Credentials",
             not ending,
-            f"{to_counted(len(ending), 'ends', 'end')} within {ENDS_SOON} days: {', '.join(ending[:5])}",
+            f"{to_counted(len(ending), 'credential ends', 'credentials end')} within {ENDS_SOON} days: "
+            f"{', '.join(ending[:5])}",
             "/vendors",
         ),
         _light(
             "Address",
             public is not None,
-            "vendors are given an address that this machine alone reaches; set ROSTER_PUBLIC_URL where the server runs",
+            f"vendors are given {visit.tools.service_url}, the address of this machine; whoever runs it sets "
+            "ROSTER_PUBLIC_URL",
         ),
         _light("Paging", share < FULL, f"{share:.0f} % of the room for the lists that vendors page through is taken"),
     )

@@ -28,7 +28,7 @@ from roster_service.console.vendor_words import (
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import REFUSED_DAYS, users
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, Problem
 from roster_service.explore.references import read_labels
 from roster_service.explore.vendor_summary import VendorSummary, summarize_vendor
 from roster_service.roster.withheld import WithheldField
@@ -71,7 +71,7 @@ class VendorPage:
 class RequestsPage:
     """The requests of a vendor. `today`: those of today in UTC with valid credentials, by class of status;
     `refused_today`: all of today that were refused; `refused`: those of the last `refused_days`, by cause; `names`: of
-    its clients, by id."""
+    its clients, by id; `asks_secret`: whether a new secret mends the last refusal."""
 
     head: VendorHead
     today: Mapping[str, int]
@@ -79,6 +79,7 @@ class RequestsPage:
     refused: Sequence[RefusedRow]
     refused_days: int
     names: Mapping[str, str]
+    asks_secret: bool
 
 
 def read_vendor(visit: Visit) -> VendorPage:
@@ -115,12 +116,14 @@ def read_requests(visit: Visit) -> RequestsPage:
     answered: dict[str, int] = {}
     for row in read_usage(visit.connection, head.vendor.id, today):
         answered[row.status] = answered.get(row.status, 0) + row.requests
+    refused = read_own_refused(visit, head.vendor)
     return RequestsPage(
         head=head,
         today=answered,
         refused_today=count_refused(visit.connection, head.vendor.id, today),
-        refused=read_own_refused(visit, head.vendor),
+        refused=refused,
         refused_days=REFUSED_DAYS,
+        asks_secret=bool(refused) and refused[0].cause in (Problem.CREDENTIALS.value, Problem.DISABLED.value),
         names={item.client_id: item.name for item in list_own_clients(visit, head.vendor)},
     )
 
