@@ -19,7 +19,7 @@ from tests.deliveries.test_sending import HOST_KEY
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 from tests.sync.export_changes import cell_of
 
-LONG = " ".join(["with a long name"] * 12)
+LONG = " ".join(["with a long name"] * 10)
 FEED = "a-feed-" + "with-a-long-name" * 2
 EMAIL = "reading-app@vendor-with-a-long-name.example"
 # What stands before the lists.
