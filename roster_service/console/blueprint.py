@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 from enum import Enum
 from typing import Any
 
@@ -41,7 +41,7 @@ from roster_service.console.visit import (
     make_once,
     open_reading,
 )
-from roster_service.db.instants import name_zone
+from roster_service.db.instants import find_now, format_instant, name_zone
 from roster_service.errors import CommandError, SentBeforeError, TooManyTriesError
 from roster_service.feeds.export_previews import Upload
 from roster_service.http.request_facts import get_request_facts
@@ -107,6 +107,7 @@ def make_blueprint(tools: Tools, login: Login) -> Blueprint:
     for name, filter_ in FILTERS.items():
         console.add_app_template_filter(filter_, name)
     console.add_app_template_filter(functools.partial(to_instant, tools.settings.time_zone), "instant")
+    console.add_app_template_global(lambda: format_instant(find_now(UTC)), "read_now")
     console.add_app_template_global(functools.partial(name_zone, tools.settings.time_zone), "name_zone")
     console.add_app_template_global(make_once)
     answers = {screen.name: functools.partial(answer_screen, tools, login, screen) for screen in SCREENS}

@@ -28,8 +28,8 @@ class CredentialsPage:
     """The credentials of a vendor. `credentials`: by client id; `links`: by client id, the links with which it makes
     its secrets; `unmade`: the clients whose secret nobody has made, `ended`: those whose secret has ended; `keys`: the
     API keys that have not ended; `used`: the last request with any of them, None if there was none; `lasting`: how many
-    secrets and keys, of those that were made, never expire, and `unused`: how many nobody has used; `refused`: requests
-    of the last `refused_days`, by cause; `scopes`, `presets`: the words for each."""
+    secrets and keys, of those that were made, never expire, and `unused`: the names of those that nobody has used;
+    `refused`: requests of the last `refused_days`, by cause; `scopes`, `presets`: the words for each."""
 
     head: VendorHead
     clients: Sequence[Client]
@@ -40,7 +40,7 @@ class CredentialsPage:
     keys: Sequence[ListedCredential]
     used: str | None
     lasting: int
-    unused: int
+    unused: Sequence[str]
     refused: Sequence[RefusedRow]
     refused_days: int
     scopes: Mapping[str, str]
@@ -57,7 +57,7 @@ def read_credentials(visit: Visit) -> CredentialsPage:
     listed = [item for item in list_credentials(connection) if item.vendor == vendor.email]
     links = {link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)}
     unmade = [item.name for item in listed if item.name in links and not (links[item.name].used_at or item.used_at)]
-    now = datetime.now(UTC)
+    now, named = datetime.now(UTC), {item.client_id: item.name for item in own}
     valid = [item for item in listed if not item.has_ended(now)]
     return CredentialsPage(
         head=head,
@@ -68,7 +68,11 @@ def read_credentials(visit: Visit) -> CredentialsPage:
         ended=[item.name for item in listed if item.has_ended(now)],
         keys=[item for item in valid if item.name not in ids],
         lasting=sum(item.expires_at is None and item.name not in unmade for item in valid),
-        unused=sum(item.used_at is None and item.name not in unmade for item in valid),
+        unused=[
+            named.get(item.name, f"the key {item.name}-…")
+            for item in valid
+            if item.used_at is None and item.name not in unmade
+        ],
         used=max((item.used_at for item in listed if item.used_at), default=None),
         refused=read_own_refused(visit, vendor),
         refused_days=REFUSED_DAYS,
