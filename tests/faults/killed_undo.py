@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from roster_service.feeds.run_history import STEPS
 from sync_scripts import load_oneroster
-from sync_scripts.engine import load
+from sync_scripts.engine import load, run_record
 
 # The beginning of each step; when the copy of the export is made, before the commit; and after the commit.
 KEPT, COMMITTED = "kept", "committed"
@@ -24,9 +25,9 @@ def kill_at(point: str | None) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def watch(name: str, find_before: Callable[..., str | None], after: str | None = None) -> None:
-    """Lets the engine call a function with a point before and after."""
-    inner: Callable[..., Any] = getattr(load, name)
+def watch(module: ModuleType, name: str, find_before: Callable[..., str | None], after: str | None = None) -> None:
+    """Lets the engine call a function, by its name in a module, with a point before and after."""
+    inner: Callable[..., Any] = getattr(module, name)
 
     def call(*arguments: Any) -> Any:
         kill_at(find_before(*arguments))
@@ -34,14 +35,14 @@ def watch(name: str, find_before: Callable[..., str | None], after: str | None =
         kill_at(after)
         return done
 
-    setattr(load, name, call)
+    setattr(module, name, call)
 
 
 def main() -> None:
     """Loads the export."""
-    watch("name_session", lambda _connection, _feed, step: str(step))
-    watch("keep_for_undo", lambda *_: None, KEPT)
-    watch("drop_export", lambda _: COMMITTED)
+    watch(load, "name_session", lambda _connection, _feed, step: str(step))
+    watch(run_record, "keep_for_undo", lambda *_: None, KEPT)
+    watch(load, "drop_export", lambda _: COMMITTED)
     load_oneroster.main(sys.argv[2:])
 
 
