@@ -69,9 +69,7 @@ def read_credentials(visit: Visit) -> CredentialsPage:
         keys=[item for item in valid if item.name not in ids],
         lasting=sum(item.expires_at is None and item.name not in unmade for item in valid),
         unused=[
-            named.get(item.name, f"the key {item.name}-…")
-            for item in valid
-            if item.used_at is None and item.name not in unmade
+            named.get(item.name, f"{item.name}-…") for item in valid if item.used_at is None and item.name not in unmade
         ],
         used=max((item.used_at for item in listed if item.used_at), default=None),
         refused=read_own_refused(visit, vendor),
