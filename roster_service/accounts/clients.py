@@ -70,7 +70,8 @@ def add_client(
     Raises CommandError for an unknown vendor, a name that is blank or too long, an empty list of scopes, and for a
     client that may sign requests and has no scope of a version that allows them.
 
-    The order of the scopes matters: a token request that names no scope gets the scopes of the first one's version."""
+    The order of the scopes matters: a token request that names no scope gets the scopes of the first one's version.
+    """
     texts = _list_texts(scopes, signs=secret_key is not None)
     client_id = make_client_id()
     made = _make_client_secret(client_id, secret_key)

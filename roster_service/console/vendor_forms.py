@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from roster_service.accounts.vendors import Vendor, find_vendor_by_id
 from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.console.visit import Shown, Submission
 from roster_service.errors import CommandError
-from roster_service.schemas.versions import VERSIONS
+from roster_service.schemas.versions import VERSIONS, list_roots
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,6 @@ def read_grace(sent: Submission) -> timedelta:
     if not (given.isascii() and given.isdigit() and len(given) < 5 and int(given) <= 8760):
         raise CommandError("the grace is a whole number of hours, from 0 to 8760")
     return timedelta(hours=int(given))
-
-
-def list_roots(scopes: Iterable[str]) -> dict[str, str]:
-    """Returns the roots of the paths that scopes open, by the title of their version."""
-    prefixes = {scope.partition("/")[0] for scope in scopes}
-    return {version.title: version.root for version in VERSIONS if version.prefix in prefixes}
 
 
 def show_secret(

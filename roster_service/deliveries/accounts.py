@@ -88,8 +88,10 @@ class Delivery:
     @property
     def word(self) -> str:
         """The state in a word or two."""
-        if self.stopped or self.is_approved:
-            return "stopped" if self.stopped else "approved"
+        if self.stopped:
+            return "stopped"
+        if self.is_approved:
+            return "approved"
         return {None: "no file yet", MADE: "under way"}.get(self.state, str(self.state))
 
     @property

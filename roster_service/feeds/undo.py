@@ -108,25 +108,25 @@ def find_undone_by(connection: sa.Connection, run: int) -> int | None:
 def find_reload(connection: sa.Connection, run: int) -> int | None:
     """Returns the number of the last run that has loaded the export of this run again; None if none has, or if the
     digest of the export is not known. An export that was taken back, is known and was not loaded again is held."""
-    own = sync_runs.alias()
-    again = sa.select(sa.func.max(sync_runs.c.id)).where(
-        own.c.id == run,
-        sync_runs.c.feed_id == own.c.feed_id,
-        sync_runs.c.kept_digest == own.c.kept_digest,
-        sync_runs.c.outcome.in_(LOADED_OUTCOMES),
-        sync_runs.c.id > run,
-    )
-    found: int | None = connection.scalar(again)
-    return found
+    own = connection.execute(sa.select(sync_runs).where(sync_runs.c.id == run)).one()
+    last = None if own.kept_digest is None else _find_last_load(connection, own.feed_id, own.kept_digest)
+    return last if last is not None and last > run else None
 
 
 def find_undone(connection: sa.Connection, feed_id: int, digest: bytes) -> str | None:
     """Returns a sentence if an export, by its digest, is one that was loaded and taken back since; else None."""
-    same = (sync_runs.c.feed_id == feed_id, sync_runs.c.kept_digest == digest)
-    of_same = sa.select(sa.func.max(sync_runs.c.id)).where(*same, sync_runs.c.outcome.in_(LOADED_OUTCOMES))
-    last = connection.scalar(of_same)
+    last = _find_last_load(connection, feed_id, digest)
     by = None if last is None else find_undone_by(connection, last)
     return None if by is None else f"the export is that of run {last}, which run {by} has taken back"
+
+
+def _find_last_load(connection: sa.Connection, feed_id: int, digest: bytes) -> int | None:
+    """The number of the last run that has loaded an export, by its digest."""
+    same = (sync_runs.c.feed_id == feed_id, sync_runs.c.kept_digest == digest)
+    last: int | None = connection.scalar(
+        sa.select(sa.func.max(sync_runs.c.id)).where(*same, sync_runs.c.outcome.in_(LOADED_OUTCOMES))
+    )
+    return last
 
 
 def forget_copies(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from roster_service.schemas import v1p1, v1p2
@@ -69,3 +69,9 @@ V1P2 = Version(
     },
 )
 VERSIONS = (V1P1, V1P2)
+
+
+def list_roots(scopes: Iterable[str]) -> dict[str, str]:
+    """Returns the roots of the paths that scopes open, by the title of their version."""
+    prefixes = {scope.partition("/")[0] for scope in scopes}
+    return {version.title: version.root for version in VERSIONS if version.prefix in prefixes}

@@ -18,7 +18,7 @@ from roster_service.accounts.secret_links import LINK_PATH, SecretLink, find_lin
 from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.db.instants import describe_instant
 from roster_service.http.request_facts import find_root_url, get_request_facts
-from roster_service.schemas.versions import VERSIONS
+from roster_service.schemas.versions import list_roots
 from roster_service.web.page_assets import make_page
 
 ENDED = 410
@@ -76,17 +76,12 @@ def _explain_end(link: SecretLink) -> str:
 
 
 def _show_secret(link: SecretLink, secret: str, origin: str) -> str:
-    roots = {
-        version.title: origin + version.root
-        for version in VERSIONS
-        if any(scope.startswith(f"{version.prefix}/") for scope in link.scopes)
-    }
     facts: Sequence[tuple[str, str]] = (
         ("Client id", link.client_id),
         ("Client secret", secret),
         ("Scopes", " ".join(link.scopes)),
         ("Token endpoint", origin + TOKEN_PATH),
-        *roots.items(),
+        *((title, origin + root) for title, root in list_roots(link.scopes).items()),
         ("Documentation", f"{origin}/docs"),
     )
     rows = "".join(f'<dt>{name}</dt><dd><code class="secret">{escape(value)}</code></dd>' for name, value in facts)

@@ -189,13 +189,17 @@ def test_a_refused_form_makes_nothing_and_keeps_the_text(
         assert email not in {it.email for it in vendors.list_vendors(connection)}
 
 
-def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> None:
-    email = "leaked@wizard.example"
+def add_with_secret(console: Console, browser: Browser, email: str) -> tuple[int, str, str]:
+    """Adds a vendor, which makes its secret. Returns its number, the id of its client, and the secret."""
     _, link = add(browser, email)
     [secret] = re.findall(r"secret-[\w-]{43}", console.vendors.test_client().post(link).text)
-    client_id = read_row(console, email).client_id
     with console.engine.connect() as connection:
         number = vendors.find_vendor(connection, email).id
+    return number, read_row(console, email).client_id, secret
+
+
+def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> None:
+    number, client_id, secret = add_with_secret(console, browser, "leaked@wizard.example")
     link = re.search(r'href="/console([^"]*)">End a leaked secret', browser.get(f"/find?q={client_id}").text)
     assert link is not None
     opened = browser.get(link[1]).text.partition('<details class="risky" id="leaked" open>')[2].partition("</form>")[0]
@@ -213,12 +217,7 @@ def test_a_leaked_secret_ends_at_once(console: Console, browser: Browser) -> Non
 
 
 def test_a_leaked_secret_ends_at_once_and_a_link_makes_the_next_one(console: Console, browser: Browser) -> None:
-    email = "leaked-link@wizard.example"
-    _, link = add(browser, email)
-    [secret] = re.findall(r"secret-[\w-]{43}", console.vendors.test_client().post(link).text)
-    client_id = read_row(console, email).client_id
-    with console.engine.connect() as connection:
-        number = vendors.find_vendor(connection, email).id
+    number, client_id, secret = add_with_secret(console, browser, "leaked-link@wizard.example")
     shown = browser.send(f"/vendors/{number}/credentials/leaked", client=client_id, reason="leaked").text
     assert ("Every secret of the client has ended" in shown, "secret-" in shown) == (True, False)
     assert "/ims/oneroster/rostering/v1p2" in shown

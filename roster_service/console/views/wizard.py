@@ -26,7 +26,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.rule_forms import RuleForm, Values, make_rule_form, read_preview, read_rules
 from roster_service.console.screen import Form, Screen
-from roster_service.console.vendor_forms import find_vendor, list_roots, show_key
+from roster_service.console.vendor_forms import show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
 from roster_service.console.views.clients import find_client
 from roster_service.console.visit import Again, Outcome, Shown, Submission, Visit
@@ -36,7 +36,7 @@ from roster_service.feeds.sharing_previews import SharingPreview
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
 from roster_service.schemas.sharing_rules import Rules
-from roster_service.schemas.versions import VERSIONS
+from roster_service.schemas.versions import VERSIONS, list_roots
 
 # What the form sends for a product that speaks the vendor interface, beside the presets of OneRoster.
 STUDENTS = "students"
@@ -173,7 +173,7 @@ def add_vendor(sent: Submission) -> Outcome:
         vendors.end_keys(connection, vendor.id)
         scopes = PRESETS[product or ""].list_scopes(sent.get("version") or "")
         made = clients.add_client(connection, sent.actor, vendor.email, name, scopes)
-        return _show_letter(sent, connection, made.client_id, name)
+        return _show_letter(sent, connection, made.client_id)
 
 
 def show_effect(_sent: Submission) -> Outcome:
@@ -184,48 +184,41 @@ def show_effect(_sent: Submission) -> Outcome:
 def send_link(sent: Submission) -> Outcome:
     """Makes a new link for a client of the vendor, and shows what to send."""
     with sent.change() as connection:
-        client = find_client(sent)
-        return _show_letter(sent, connection, client.client_id, client.name, find_vendor(sent))
+        return _show_letter(sent, connection, find_client(sent).client_id)
 
 
 def end_leaked(sent: Submission) -> Outcome:
     """Ends every secret of a client at once, and shows a link with which the vendor makes the next one."""
     with sent.change() as connection:
-        client = find_client(sent)
-        vendor = find_vendor(sent)
-        letter = _show_letter(sent, connection, client.client_id, client.name, vendor, has_ended_secrets=True)
+        client_id = find_client(sent).client_id
+        letter = _show_letter(sent, connection, client_id, has_ended_secrets=True)
         # Nobody is shown this secret, and it has ended.
-        clients.rotate_secret(connection, sent.actor, client.client_id, timedelta(0), expires_at=datetime.now(UTC))
+        clients.rotate_secret(connection, sent.actor, client_id, timedelta(0), expires_at=datetime.now(UTC))
     return letter
 
 
 def _show_letter(
-    sent: Submission,
-    connection: sa.Connection,
-    client_id: str,
-    name: str,
-    vendor: Vendor | None = None,
-    *,
-    has_ended_secrets: bool = False,
+    sent: Submission, connection: sa.Connection, client_id: str, *, has_ended_secrets: bool = False
 ) -> Shown:
     token = make_link(connection, sent.actor, client_id)
-    listed = vendor or vendors.find_vendor(connection, clients.find_listed_client(connection, client_id).vendor)
+    client = clients.find_listed_client(connection, client_id)
+    vendor = vendors.find_vendor(connection, client.vendor)
     origin = sent.tools.service_url
     letter = Letter(
-        vendor=listed,
-        client=name,
+        vendor=vendor,
+        client=client.name,
         client_id=client_id,
         link=f"{origin}{LINK_PATH}/{token}",
         days=DAYS,
         origin=origin,
-        roots=list_roots(clients.find_listed_client(connection, client_id).scopes),
+        roots=list_roots(client.scopes),
         is_public=sent.settings.public_url is not None,
-        districts=list_district_access(connection, listed),
-        withheld=_name_withheld(listed.withheld),
-        held=[] if listed.grants else list_held_first_loads(connection, sent.settings.time_zone),
+        districts=list_district_access(connection, vendor),
+        withheld=_name_withheld(vendor.withheld),
+        held=[] if vendor.grants else list_held_first_loads(connection, sent.settings.time_zone),
         has_ended_secrets=has_ended_secrets,
     )
-    return Shown("letter", f"What to send to {listed.name}", letter)
+    return Shown("letter", f"What to send to {vendor.name}", letter)
 
 
 def _name_withheld(withheld: Sequence[str]) -> list[str]:
