@@ -154,10 +154,12 @@ def _select_people(
         "primaryOrgSourcedId": make_id(feed, "school", file["School_id"]),
         METADATA: file.metadata,
     }
-    if kind == "student":
-        agents = _join_agents(contacts, "student", "contact")
-        columns["agentSourcedIds"] = sa.select(agents.c.agents).where(agents.c.owner == identifier).scalar_subquery()
-    return select_first(file, *label_cells(columns))
+    if kind != "student":
+        return select_first(file, *label_cells(columns))
+    agents = _join_agents(contacts, "student", "contact")
+    columns["agentSourcedIds"] = agents.c.agents
+    both = file.table.outerjoin(agents, agents.c.owner == identifier)
+    return select_first(file, *label_cells(columns)).select_from(both)
 
 
 def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
@@ -176,13 +178,14 @@ def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
         "identifier": sa.null(),
         "email": contacts.c.email,
         "phone": contacts.c.phone,
-        "agentSourcedIds": sa.select(students.c.agents).where(students.c.owner == contacts.c.contact).scalar_subquery(),
+        "agentSourcedIds": students.c.agents,
         "grades": sa.null(),
         "primaryOrgSourcedId": contacts.c.school,
         METADATA: NO_METADATA,
     }
     return (
         sa.select(*label_cells(columns))
+        .select_from(contacts.outerjoin(students, students.c.owner == contacts.c.contact))
         .ext(distinct_on(contacts.c.contact))
         .order_by(contacts.c.contact, contacts.c.line)
     )

@@ -1,7 +1,9 @@
 """`make bench-sync`: the sync beside a plain COPY of the same files into bare text tables, in one run.
 
 STUDENTS sets the size (100,000). Prints a line per measurement: seconds, how often the plain COPY fits in, and the
-target. The last line is the share of its requests that a reader keeps while a sync runs.
+target. Then a line per format, for FORMAT_STUDENTS (40,000) whose families mostly have contacts: the seconds of a
+first load, and its microseconds per record beside those of OneRoster. The last line but these is the share of its
+requests that a reader keeps while a sync runs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +30,16 @@ from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.roster.upgrades import upgrade
 from sync_scripts.engine.load import Options, load
+from sync_scripts.reading.registry import FAMILIES
 from tests.actors import TESTER
+from tests.bench.formats import OTHER_FORMATS, read_tables
+from tests.postgres.databases import administer, url_of
 from tools.generate_district import main as generate
 
 STUDENTS = int(os.environ.get("STUDENTS", "100000"))
+FORMAT_STUDENTS = int(os.environ.get("FORMAT_STUDENTS", "40000"))
+# Of a record of another format, in records of OneRoster.
+MOST_OF_ANOTHER_FORMAT = 1.5
 # Generated last names and the like are made of the seed: another one is another district.
 SEED, OTHER_SEED = "1", "2"
 # About one row in a hundred, in every file of people and enrollments.
@@ -109,6 +117,39 @@ def time_loads(engine: sa.Engine, url: str, home: Path) -> list[Figure]:
     return figures
 
 
+def make_other_formats(home: Path) -> Path:
+    """The folder of an export of one district in each format. `home`: of the district."""
+    generate(
+        ["--out", str(home / "oneroster"), "--students", str(FORMAT_STUDENTS), "--guardians-percent", "60"],
+        standalone_mode=False,
+    )
+    read = read_tables(home / "oneroster")
+    for name, other in OTHER_FORMATS.items():
+        (home / name).mkdir()
+        other.write(read, home / name)
+    return home
+
+
+def time_formats(make_database: Callable[[str], sa.Engine], home: Path) -> Iterator[str]:
+    """A line per format: its first load, in an empty database."""
+    home.mkdir()
+    apart(make_other_formats, home)
+    of_oneroster = None
+    for name in ("oneroster", *OTHER_FORMATS):
+        family = FAMILIES[OTHER_FORMATS[name].family if name in OTHER_FORMATS else name]
+        engine = make_database(name.translate(str.maketrans(" .", "__")))
+        begin = time.monotonic()
+        report = load(engine, "bench", home / name, family=family)
+        seconds, records = time.monotonic() - begin, sum(counts.added for counts in report.counts.values())
+        engine.dispose()
+        each = 1e6 * seconds / records
+        of_oneroster = of_oneroster or each
+        yield (
+            f"{name:<12} {records:10,} records {seconds:8.1f} s {each:8.0f} us a record "
+            f"{each / of_oneroster:6.2f}   (at most {MOST_OF_ANOTHER_FORMAT})"
+        )
+
+
 def measure_reading(engine: sa.Engine, url: str, home: Path) -> float:
     """The share of its requests that a reader keeps while another district is loaded."""
     with engine.begin() as connection:
@@ -145,6 +186,16 @@ def run() -> None:
             kept = measure_reading(engine, url, home)
             print(f"requests that a reader keeps during a first load: {kept:.0%}   (at least 70%)")
             engine.dispose()
+
+            def make_database(name: str) -> sa.Engine:
+                administer(url, f'CREATE DATABASE "{name}"')
+                made = make_engine(url_of(url, name))
+                upgrade(made)
+                return made
+
+            print(f"{FORMAT_STUDENTS:,} students with contacts")
+            for line in time_formats(make_database, home / "formats"):
+                print(line, flush=True)
 
 
 def show(figures: list[Figure]) -> None:
