@@ -11,50 +11,50 @@ import click
 from roster_service import __version__
 from roster_service.errors import RosterServiceError
 
-# The module and the name of each command.
+# Each command: its module and its name there, and what the list of commands says of it. The list imports none of them.
 COMMANDS = {
-    "db": "database.db",
-    "run": "server.run",
-    "settings": "database.settings_list",
-    "demo": "demo.demo",
-    "feed": "feeds.feed",
-    "sync": "sync.sync",
-    "district": "orgs.district",
-    "school": "orgs.school",
-    "vendor": "vendors.vendor",
-    "client": "clients.client",
-    "credential": "credentials.credential",
-    "keys": "credentials.keys",
-    "operator": "operators.operator",
-    "person": "people.person",
-    "usage": "access_log.usage",
-    "audit": "access_log.audit",
-    "access": "vendor_views.access",
-    "show": "vendor_views.record_show",
-    "delivery": "deliveries.delivery",
-    "export": "vendor_views.export",
-    "console": "server.console",
-    "changes": "access_log.changes",
+    "db": ("database.db", "The database."),
+    "run": ("server.run", "Serve until Ctrl-C."),
+    "settings": ("database.settings_list", "List every setting, and where its value comes from."),
+    "demo": ("demo.demo", "The made-up district of the first `roster run`."),
+    "feed": ("feeds.feed", "The SIS exports that the roster is loaded from."),
+    "sync": ("sync.sync", "The runs of the nightly sync."),
+    "district": ("orgs.district", "The districts of the roster."),
+    "school": ("orgs.school", "The schools of the roster."),
+    "vendor": ("vendors.vendor", "Vendors, and what they may see."),
+    "client": ("clients.client", "OAuth clients of the rostering interface."),
+    "credential": ("credentials.credential", "The ends and last uses of API keys and secrets."),
+    "keys": ("credentials.keys", "The keys that sign tokens."),
+    "operator": ("operators.operator", "The people who run the service."),
+    "person": ("people.person", "People whom the roster, or one vendor, must not have."),
+    "usage": ("access_log.usage", "Show how much each vendor has asked for."),
+    "audit": ("access_log.audit", "Show the access log: who was shown what, and when."),
+    "access": ("vendor_views.access", "Show which vendor sees which school."),
+    "show": ("vendor_views.record_show", "Show a record as the clients of a vendor get it."),
+    "delivery": ("deliveries.delivery", "The roster as files for vendors."),
+    "export": ("vendor_views.export", "Write the active records of a collection."),
+    "console": ("server.console", "Serve the console until Ctrl-C."),
+    "changes": ("access_log.changes", "Show what operators have changed."),
 }
 
 
 class LazyCommands(Mapping[str, click.Command]):
     """The commands by name. A command is imported when it is looked up: all of them take a second."""
 
-    def __init__(self, places: Mapping[str, str]) -> None:
-        """`places`: as `COMMANDS`."""
-        self._places = places
+    def __init__(self, rows: Mapping[str, tuple[str, str]]) -> None:
+        """`rows`: as `COMMANDS`."""
+        self._rows = rows
 
     def __getitem__(self, name: str) -> click.Command:
-        module, _, own = self._places[name].partition(".")
+        module, _, own = self._rows[name][0].partition(".")
         command: click.Command = getattr(importlib.import_module(f"roster_service.cli.{module}"), own)
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._rows)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._rows)
 
 
 class RootGroup(click.Group):
@@ -67,6 +67,11 @@ class RootGroup(click.Group):
         except RosterServiceError as error:
             click.echo(f"roster: {error}", err=True)
             ctx.exit(error.exit_code)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, says) for name, (_, says) in sorted(COMMANDS.items())])
 
 
 @click.group(cls=RootGroup, commands=LazyCommands(COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})

@@ -32,6 +32,7 @@ def test_a_script_of_the_sync_imports_neither_schemas_nor_flask(script: str) -> 
     ("statement", "needless"),
     [
         pytest.param(ROOT, {"sqlalchemy", "flask", "roster_service.cli.vendors"}, id="root"),
+        pytest.param(f"{ROOT}; main(['--help'], standalone_mode=False)", {"sqlalchemy", "flask"}, id="help"),
         pytest.param(f"{ROOT}; main.commands['vendor']", {"flask", "roster_service.cli.server"}, id="vendor"),
         pytest.param(f"{ROOT}; main.commands['feed']", {"flask", "marshmallow"}, id="feed"),
     ],
