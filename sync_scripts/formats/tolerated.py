@@ -158,6 +158,11 @@ FILE_NAME_CASE = Deviation(
 )
 OTHER_FILE = Deviation("a file or folder of another kind beside the files", ("README.txt", "nothing"), "leave it out")
 FOLDER = Deviation("the files in a folder", ("export/users.csv", "users.csv"), "put the files at the root")
+BACKSLASHES = Deviation(
+    "paths with backslashes",
+    ("export\\users.csv", "export/users.csv"),
+    "write paths with slashes, as the zip format says",
+)
 NO_MANIFEST = Deviation(
     "no manifest", ("", "every file in bulk; version 1.2 if there is roles.csv, else 1.1"), "add manifest.csv"
 )

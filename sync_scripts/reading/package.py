@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from sync_scripts.formats.tolerated import FILE_NAME_CASE, FOLDER, OTHER_FILE, Notice, Tolerated
+from sync_scripts.formats.tolerated import BACKSLASHES, FILE_NAME_CASE, FOLDER, OTHER_FILE, Notice, Tolerated
 from sync_scripts.reading.lines import open_plain
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
@@ -27,6 +27,10 @@ MOST_BYTES = 100 * 2**30
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, UnicodeDecodeError)
 # A file of at most this size may have any ratio.
 HARMLESS_BYTES = 2**20
+# Names that Windows gives to devices, in any folder and with any extension.
+DEVICES = frozenset(
+    {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in "123456789")}
+)
 
 
 @dataclass(frozen=True)
@@ -80,14 +84,18 @@ def open_package(path: Path) -> Iterator[ExportPackage]:
     if path.exists() and not path.is_file():
         raise _refuse(path, "neither a folder nor a file")
     with _open_archive(path) as archive:
-        entries = [entry for entry in archive.infolist() if not entry.is_dir() and not _is_litter(entry.filename)]
+        listed = [(_normalize_path(entry.filename), entry) for entry in archive.infolist()]
+        entries = [(name, entry) for name, entry in listed if not name.endswith("/") and not _is_litter(name)]
         refuse_if(Findings.of(_find_bad_entries(entries)))
-        names, top, notices = _find_top(path, [entry.filename for entry in entries])
+        by_path = dict(entries)
+        names, top, notices = _find_top(path, list(by_path))
+        if any("\\" in entry.filename for _, entry in entries):
+            notices = (Tolerated(path.name, BACKSLASHES), *notices)
         yield ExportPackage(
             path,
             frozenset(names),
-            lambda name: _open_entry(archive, top + name),
-            lambda name: archive.getinfo(top + name).file_size,
+            lambda name: _open_entry(archive, by_path[top + name]),
+            lambda name: by_path[top + name].file_size,
             notices,
         )
 
@@ -151,12 +159,32 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
         raise _refuse(path, error.strerror or "cannot be read") from None
 
 
-def _find_bad_entries(entries: list[zipfile.ZipInfo]) -> Iterator[Rejection]:
+def _normalize_path(name: str) -> str:
+    """The path of an entry with slashes, and without parts that name the folder itself."""
+    path = name.replace("\\", "/")
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return ("/" if path.startswith("/") else "") + "/".join(parts) + ("/" if path.endswith("/") else "")
+
+
+def _find_path_fault(path: str) -> str | None:
+    """Why no file of an export has this path; None: it may have it. Nothing is unpacked, so the path does no harm here;
+    but whoever unpacks the same zip would write over other files."""
+    parts = path.split("/")
+    if path.startswith("/") or ".." in parts:
+        return "has a path that leads out of the zip"
+    if ":" in path:
+        return "has a path with a colon, which names a drive or a stream"
+    if any(part.split(".")[0].strip().lower() in DEVICES for part in parts):
+        return "has the name of a device"
+    return None
+
+
+def _find_bad_entries(entries: list[tuple[str, zipfile.ZipInfo]]) -> Iterator[Rejection]:
+    """`entries`: with their paths."""
     seen: set[str] = set()
-    for entry in entries:
-        name = entry.filename
-        if "\\" in name or ".." in name.split("/") or name.startswith("/"):
-            yield Rejection(name, "has a path that leads out of the zip")
+    for name, entry in entries:
+        if fault := _find_path_fault(name):
+            yield Rejection(entry.filename, fault)
         elif name in seen:
             yield Rejection(name, "is in the zip twice")
         elif entry.flag_bits & 0x1:
@@ -164,15 +192,15 @@ def _find_bad_entries(entries: list[zipfile.ZipInfo]) -> Iterator[Rejection]:
         elif entry.file_size > HARMLESS_BYTES and entry.file_size > MOST_RATIO * max(entry.compress_size, 1):
             yield Rejection(name, f"would unpack to more than {MOST_RATIO} times its size")
         seen.add(name)
-    if sum(entry.file_size for entry in entries) > MOST_BYTES:
+    if sum(entry.file_size for _, entry in entries) > MOST_BYTES:
         yield Rejection("the zip", f"would unpack to more than {MOST_BYTES // 2**30} GiB")
 
 
-def _open_entry(archive: zipfile.ZipFile, name: str) -> BinaryIO:
+def _open_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     try:
-        stream = archive.open(name)
+        stream = archive.open(entry)
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise RefusedExportError(Findings.of([Rejection(name, f"cannot be unpacked: {error}")])) from None
+        raise RefusedExportError(Findings.of([Rejection(entry.filename, f"cannot be unpacked: {error}")])) from None
     try:
         return open_plain(stream)
     except BaseException:

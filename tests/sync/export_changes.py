@@ -164,8 +164,10 @@ def both(*bends: Bend) -> Bend:
 
 
 def zipped(folder: Path, path: Path, prefix: str = "") -> Path:
-    """The export as a zip."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    """The export as a zip. `prefix`: written in front of each name as it is."""
+    with zipfile.ZipFile(path, "w") as archive:
         for file in sorted(folder.iterdir()):
-            archive.write(file, prefix + file.name)
+            entry = zipfile.ZipInfo.from_file(file)
+            entry.filename = prefix + file.name
+            archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
     return path

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.completeness import MissingExportError
+from sync_scripts.reading.rejections import RefusedExportError
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import read_refusal
 from tests.sync.export_changes import zipped
@@ -43,9 +44,47 @@ def test_litter_is_not_reported_wherever_it_lies(
     assert [it.partition(":")[0] for it in report.notices] == ["the feed feed is new", "export/"]
 
 
-def test_a_zip_that_climbs_out(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
-    path = zipped(springfield, tmp_path / "export.zip", prefix="../")
-    assert "../users.csv: has a path that leads out of the zip" in read_refusal(shared_engine, path)
+def test_a_zip_with_backslashes(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
+    """As Compress-Archive of Windows PowerShell 5.1 writes them."""
+    load_first(engine, "feed", springfield)
+    path = zipped(springfield, tmp_path / "export.zip", prefix="export\\")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("export\\", "")
+    report = load(engine, "feed", path)
+    assert report.outcome == "unchanged"
+    assert any(it.startswith("export.zip: paths with backslashes") for it in report.notices)
+    with pytest.raises(RefusedExportError, match="paths with backslashes"):
+        load(engine, "feed", path, options=Options(strict=True))
+
+
+LEADS_OUT = "has a path that leads out of the zip"
+COLON = "has a path with a colon, which names a drive or a stream"
+# What stands in front of the name of each file -> the words.
+HARMFUL = {
+    "above": ("../", LEADS_OUT),
+    "above, with backslashes": ("export\\..\\..\\", LEADS_OUT),
+    "root": ("/etc/", LEADS_OUT),
+    "share": ("\\\\server\\share\\", LEADS_OUT),
+    "drive": ("C:\\export\\", COLON),
+    "stream": ("export/other.csv:", COLON),
+    "device": ("nul.x/", "has the name of a device"),
+}
+
+
+@pytest.mark.parametrize(("prefix", "words"), HARMFUL.values(), ids=HARMFUL)
+def test_a_zip_with_a_harmful_path(
+    shared_engine: sa.Engine, springfield: Path, tmp_path: Path, prefix: str, words: str
+) -> None:
+    path = zipped(springfield, tmp_path / "export.zip", prefix=prefix)
+    assert f"{prefix}users.csv: {words}" in read_refusal(shared_engine, path)
+
+
+@pytest.mark.parametrize("other", ["./users.csv", ".\\users.csv"])
+def test_two_paths_of_one_file(shared_engine: sa.Engine, springfield: Path, tmp_path: Path, other: str) -> None:
+    path = zipped(springfield, tmp_path / "export.zip")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(other, "x")
+    assert "users.csv is in the zip twice" in read_refusal(shared_engine, path)
 
 
 def test_no_zip(shared_engine: sa.Engine, tmp_path: Path) -> None:
