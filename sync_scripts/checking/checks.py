@@ -29,7 +29,7 @@ from sync_scripts.checking.cell_checks import (
     select_rows,
 )
 from sync_scripts.checking.failures import Failures
-from sync_scripts.checking.references import DroppedReferences, is_optional, leave_out_orphans
+from sync_scripts.checking.references import DroppedReferences, leave_out_orphans
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, CellReference, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
@@ -245,7 +245,7 @@ def _list_reference_checks(
     for cell in file.file.cells:
         refers = cell.refers
         if refers is not None and (refers.file in lost or lost is targets):
-            if not is_optional(file, cell):
+            if not cell.is_dropped:
                 yield _check_reference(file, cell, refers, targets.get(refers.file), failures)
             if refers.tree and refers.file in targets:
                 yield _check_tree(file, cell.header, targets[file.file.name].join_rows())

@@ -6,8 +6,9 @@ required references. The sync does not retain an orphan, so it marks it as delet
 
 An export with a delta makes no orphans: a later delta may bring a user back, and it would not name the enrollments.
 
-An export without the guardians of its students would otherwise lose the students, and with them everything that refers
-to them. The row leaves no fingerprint, so the next run looks at it again: the target may be there by then.
+An optional reference without a target is dropped. An export without the guardians of its students would otherwise lose
+the students, and with them everything that refers to them; a section whose second teacher left, its pupils. The row
+leaves no fingerprint, so the next run looks at it again: the target may be there by then.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class DroppedReferences:
         for file in staged.values():
             for cell in file.file.cells:
                 refers = cell.refers
-                if refers is not None and is_optional(file, cell) and (failed is None or refers.file in failed):
+                if refers is not None and cell.is_dropped and (failed is None or refers.file in failed):
                     count = _drop(connection, file, cell, list_targets)
                     self._counts[file.file.file_name, cell.header] += count
 
@@ -121,12 +122,6 @@ class DroppedReferences:
         for (file_name, header), count in self._counts.items():
             if count:
                 yield Tolerated(file_name, NO_TARGET, header, count)
-
-
-def is_optional(file: StagedFile, cell: Cell) -> bool:
-    """Whether the cell is a reference that may be empty, in a file of OneRoster. A row of Clever or School Data Sync
-    stands for several records, and without the reference some of them would be others."""
-    return cell.refers is not None and not cell.required and file.file.subject is None
 
 
 def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, list_targets: ListTargets) -> int:

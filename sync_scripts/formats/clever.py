@@ -53,6 +53,7 @@ from sync_scripts.formats.tolerated import (
     GRADE_SPELLING,
     MADE_NAME,
     NO_CONTACT,
+    NO_TEACHER,
     NO_TERM,
     UNKNOWN_RACE,
     US_DAY,
@@ -197,7 +198,7 @@ FILES = (
         describe_made(tables.classes, "section"),
         SCHOOL,
         Cell("Section_id", ID, required=True),
-        *(Cell(header, ID, required=number == 0, refers=TO_TEACHER) for number, header in enumerate(rows.TEACHERS)),
+        *(Cell(header, ID, refers=TO_TEACHER) for header in rows.TEACHERS),
         *list_cells(TEXT, "Name", "Section_number"),
         Cell("Grade", GRADE),
         *list_cells(TEXT, "Course_name", "Course_number"),
@@ -247,6 +248,7 @@ CLEVER = Format(
     # Files that later versions of Clever add.
     remarks=(
         Remark("sections", "Course_number", COURSE_NAMES, select_ambiguous_courses("Course_number", "Course_name")),
+        remark_rows("sections", rows.TEACHERS[0], NO_TEACHER, rows.has_no_teacher),
         remark_rows("sections", "Term_name", NO_TERM, lacks_part_of_term("Term_name", "Term_start", "Term_end")),
         *(remark_rows("students", header, NO_CONTACT, people.lacks(header)) for header in people.CONTACT),
         remark_rows("students", "Contact_name", MADE_NAME, people.has_one_name),

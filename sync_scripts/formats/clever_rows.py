@@ -21,6 +21,11 @@ TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
 HOMEROOM = "homeroom/advisory"
 
 
+def has_no_teacher(sections: StagedFile) -> sa.ColumnElement[bool]:
+    """The condition that a section names no teacher."""
+    return sa.and_(*(is_blank(sections[header]) for header in TEACHERS))
+
+
 def _blank_to_null(cell: SQLText) -> SQLText:
     """The cell, or NULL where it holds only spaces."""
     return sa.case((~is_blank(cell), cell))
@@ -131,8 +136,8 @@ def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
 
 
 def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
-    """The rows of enrollments.csv: the students of the sections, and their teachers. The first teacher of a section is
-    the primary one."""
+    """The rows of enrollments.csv: the students of the sections, and their teachers. The first teacher whom a section
+    names is the primary one."""
     seats, sections = staged["seats"], staged["sections"]
     selects = [
         sa.select(
@@ -146,6 +151,7 @@ def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
         )
     ]
     for number, header in enumerate(TEACHERS):
+        is_first = sa.and_(sa.true(), *(sections[former].is_(None) for former in TEACHERS[:number]))
         selects.append(
             sa.select(
                 conversion.make_id(feed, "teaching", sections["Section_id"], sections[header]),
@@ -153,7 +159,7 @@ def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
                 conversion.make_id(feed, "school", sections["School_id"]),
                 conversion.make_id(feed, "teacher", sections[header]),
                 conversion.to_literal("teacher"),
-                conversion.to_literal("false" if number else "true"),
+                sa.case((is_first, conversion.to_literal("true")), else_=conversion.to_literal("false")),
                 conversion.NO_METADATA,
             ).where(sections[header].is_not(None))
         )

@@ -58,7 +58,8 @@ class CellReference:
 class Cell:
     """A column of a CSV file: its header, its kind, and the roster column that it fills (None: none directly). `many`:
     whether the cell is a list of ids, whose items the checks look at one by one; `items`: the column of a parts table
-    that stores the items of a list."""
+    that stores the items of a list; `makes_others`: whether the row would stand for other records without the cell, in
+    a file that the sync converts."""
 
     header: str
     kind: CellKind
@@ -67,11 +68,17 @@ class Cell:
     refers: CellReference | None = None
     many: bool = False
     items: sa.Column[Any] | None = None
+    makes_others: bool = False
 
     @property
     def stored_in(self) -> sa.Column[Any] | None:
         """The roster column that holds the cell's value, or the items of its list; None where no column does."""
         return self.items if self.many else self.column
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether a reference that leads nowhere is left out, instead of the row."""
+        return self.refers is not None and not self.required and not self.makes_others
 
     @property
     def is_needed(self) -> bool:

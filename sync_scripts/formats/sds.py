@@ -130,7 +130,8 @@ FILES = (
         Cell("title", TEXT, required=True),
         Cell("code", TEXT),
         Cell("sessionSourcedIds", IDS, refers=TO_SESSION, many=True),
-        Cell("courseSourcedId", ID, refers=_refer_to("courses")),
+        # A class without a course gets one of its own.
+        Cell("courseSourcedId", ID, refers=_refer_to("courses"), makes_others=True),
         required=False,
     ),
     _declare(

@@ -207,6 +207,12 @@ MADE_NAME = Deviation(
 NO_CONTACT = Deviation(
     "a contact without an id or a name", ("", "nothing"), "export the id and the name of each contact", allowed=True
 )
+NO_TEACHER = Deviation(
+    "a section without a teacher",
+    ("", "a class without a teacher"),
+    "name the teacher, or the substitute",
+    allowed=True,
+)
 NO_TERM = Deviation(
     "a term without its name or one of its days", ("Fall", "no term"), "export name, start and end", allowed=True
 )

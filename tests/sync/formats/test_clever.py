@@ -11,14 +11,24 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.errors import CommandError
-from sync_scripts.engine.load import load
-from sync_scripts.formats.tolerated import COURSE_NAMES, DAY_FIRST, EXTRA_COLUMN, HEADER_CASE, OTHER_FILE, Deviation
+from sync_scripts.engine.load import Options, load
+from sync_scripts.formats.tolerated import (
+    COURSE_NAMES,
+    DAY_FIRST,
+    EXTRA_COLUMN,
+    HEADER_CASE,
+    NO_TARGET,
+    NO_TEACHER,
+    OTHER_FILE,
+    Deviation,
+)
 from sync_scripts.reading.registry import CLEVER
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot, state
 from tests.sync.export_changes import (
     Bend,
     both,
+    cell,
     column,
     header,
     rows_of,
@@ -38,12 +48,13 @@ def clever(copy_export: Callable[[str], Path]) -> Path:
     return copy_export("shelbyville-clever")
 
 
-def read(engine: sa.Engine, table: Any) -> dict[Any, dict[str, Any]]:
-    """The rows of a table, with what is filled in them, by ids without the feed's name."""
+def read(engine: sa.Engine, table: Any, *, active: bool = False) -> dict[Any, dict[str, Any]]:
+    """The rows of a table, with what is filled in them, by ids without the feed's name. `active`: no others."""
     own = {"sourced_id", "feed_id", "status", "date_last_modified"}
     return {
         str(key).removeprefix(f"{FEED}:"): {name: it for name, it in row.items() if it is not None and name not in own}
         for key, row in snapshot(engine, table).items()
+        if not active or row["status"] == "active"
     }
 
 
@@ -257,6 +268,38 @@ TAKEN: dict[str, Bend] = {
 def test_taken(engine: sa.Engine, clever: Path, bend: Bend) -> None:
     bend(clever)
     assert load(engine, FEED, clever, family=CLEVER).counts["orgs"].added == 3
+
+
+# The teachers of section 100, the second column and more -> who teaches it, and whether as the primary teacher.
+TEACHERS: dict[str, tuple[Bend, dict[str, bool], Deviation | None]] = {
+    "vacant": (both(cell("sections", 2, "Teacher_id", ""), cell("sections", 2, "Teacher_2_id", "")), {}, NO_TEACHER),
+    "first vacant": (cell("sections", 2, "Teacher_id", ""), {"2": True}, None),
+    "first left": (cell("sections", 2, "Teacher_id", "9"), {"2": True}, NO_TARGET),
+    "second left": (cell("sections", 2, "Teacher_2_id", "9"), {"1": True}, NO_TARGET),
+    "both left": (
+        both(cell("sections", 2, "Teacher_id", "9"), cell("sections", 2, "Teacher_2_id", "8")),
+        {},
+        NO_TEACHER,
+    ),
+    "row rejected": (cell("teachers", 4, "Last_name", ""), {"1": True, "2": False}, None),
+}
+
+
+@pytest.mark.parametrize(("bend", "teachers", "deviation"), TEACHERS.values(), ids=TEACHERS)
+def test_a_section_keeps_its_pupils_and_the_teachers_who_exist(
+    engine: sa.Engine, clever: Path, bend: Bend, teachers: dict[str, bool], deviation: Deviation | None
+) -> None:
+    """Also in a run after one with all of them. A row that is rejected takes no class from its teacher."""
+    load_first(engine, FEED, clever, family=CLEVER)
+    bend(clever)
+    report = load(engine, FEED, clever, family=CLEVER, options=Options(allow_mass_delete=True))
+    found = read(engine, tables.enrollments, active=True)
+    assert {it.split(":")[-1]: bool(found[it]["primary"]) for it in found if it.startswith("teaching:100:")} == teachers
+    assert {it for it in found if it.startswith("enrollment:100:")} == {"enrollment:100:1", "enrollment:100:4"}
+    said = [it for it in report.notices if it.startswith("sections.csv, column Teacher_")]
+    assert bool(said) == (deviation is not None)
+    assert deviation is None or any(deviation.taken in it for it in said)
+    assert (report.rejected > 0) == (deviation is None and len(teachers) > 1)
 
 
 def test_own_columns_become_metadata(engine: sa.Engine, clever: Path) -> None:

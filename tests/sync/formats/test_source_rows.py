@@ -154,20 +154,6 @@ CASES: dict[str, Case] = {
         *(f"enrollments.csv, line {line}, column Student_id" for line in (3, 4, 5)),
         lost={"users student:4", "enrollments enrollment:100:4", "enrollments enrollment:102:4"},
     ),
-    "clever: a section without its teacher": of(
-        "clever",
-        cell("sections", 2, "Teacher_id", ""),
-        "sections.csv, line 2, column Teacher_id",
-        *SEATS_100,
-        lost=SECTION_100,
-    ),
-    "clever: a section with a teacher who is not there": of(
-        "clever",
-        cell("sections", 2, "Teacher_2_id", "9"),
-        "sections.csv, line 2, column Teacher_2_id",
-        *SEATS_100,
-        lost=SECTION_100,
-    ),
     "clever: a period": of(
         "clever",
         cell("sections", 2, "Period", ","),
@@ -246,11 +232,9 @@ CASES: dict[str, Case] = {
         "sds",
         cell("academicSessions", 3, "startDate", "soon"),
         "academicSessions.csv, line 3, column startDate",
-        "roles.csv, line 2, column sessionSourcedId",
-        "classes.csv, line 2, column sessionSourcedIds",
-        *SEATS_C1,
-        lost={"academic_sessions fall", *CLASS_C1},
-        other={"users u1", "users u5"},
+        lost={"academic_sessions fall"},
+        # Without the session.
+        other={"classes c1"},
     ),
     "sds: a user": of(
         "sds",
@@ -556,10 +540,6 @@ SAID: dict[str, tuple[Bend, str]] = {
     "clever: no such student": (
         cell("enrollments", 2, "Student_id", "99"),
         "enrollments.csv, line 2, column Student_id: names no row of students.csv (found '99')",
-    ),
-    "clever: no such teacher": (
-        cell("sections", 2, "Teacher_2_id", "99"),
-        "sections.csv, line 2, column Teacher_2_id: names no row of teachers.csv (found '99')",
     ),
     "clever: day": (
         cell("students", 2, "DOB", "13/13/2011"),
