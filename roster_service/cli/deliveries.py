@@ -15,12 +15,12 @@ from roster_service.cli import terminal
 from roster_service.deliveries import accounts
 from roster_service.deliveries.accounts import FAILED, WAITING, Delivery
 from roster_service.deliveries.package import Package
-from roster_service.deliveries.presets import PRESETS
 from roster_service.deliveries.previews import preview_package
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.feeds.private_files import open_private
 from roster_service.roster.upgrades import open_roster_engine
+from roster_service.schemas.file_presets import PRESETS
 
 SHOWN_RUNS = 20
 # The columns that are instants.

@@ -23,9 +23,9 @@ from sqlalchemy.dialects.postgresql import JSONB
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.deliveries.cells import METADATA, join_part, make_cell
 from roster_service.deliveries.files import FILES, OTHERS, Column, File
-from roster_service.deliveries.presets import Preset
 from roster_service.errors import CommandError
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
+from roster_service.schemas.file_presets import Preset
 from roster_service.schemas.versions import Version
 from roster_service.serving.params import Params
 from roster_service.serving.plan import Plan, make_plan

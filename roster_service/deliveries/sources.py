@@ -16,8 +16,8 @@ from roster_service.db.engine import make_snapshot_engine
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import feeds, oauth_clients, visible_feeds
 from roster_service.deliveries.package import Source
-from roster_service.deliveries.presets import PRESETS, Preset
 from roster_service.errors import CommandError, RefusedRequestError
+from roster_service.schemas.file_presets import PRESETS, Preset
 from roster_service.schemas.versions import Version
 from roster_service.settings import Settings
 

@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db.tables import deliveries, delivery_runs, feeds, oauth_clients, sync_runs
-from roster_service.deliveries.presets import PRESETS
+from roster_service.schemas.file_presets import PRESETS
 
 TYPES = ("orgs", "academicSessions", "courses", "classes", "users", "enrollments")
 

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db.engine import make_engine
-from roster_service.deliveries.presets import PRESETS
+from roster_service.schemas.file_presets import PRESETS
 from tests.contract.conftest import add_vendor
 
 from .checker import check

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
-from roster_service.deliveries.presets import PRESETS
 from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import exclude_person
+from roster_service.schemas.file_presets import PRESETS
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.client import CORE, DEMOGRAPHICS, FULL, GUARDIANS

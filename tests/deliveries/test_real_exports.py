@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
-from roster_service.deliveries.presets import PRESETS
 from roster_service.errors import CommandError
+from roster_service.schemas.file_presets import PRESETS
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.reading.rejections import RefusedExportError

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from roster_service.db.engine import make_engine
-from roster_service.deliveries.presets import PRESETS
+from roster_service.schemas.file_presets import PRESETS
 from tests.conftest import Tally
 from tests.contract.client import DEMOGRAPHICS, RosterClient
 from tests.deltas.test_pages import FilledWorld, add_callers, change, read_pages, read_roster

@@ -67,7 +67,7 @@ ONE_MEANING: Mapping[str, tuple[str, str]] = {
     "Operator": ("grammar/oneroster_filter/nodes.py", "OperatorAccount"),
     "Package": ("roster_service/deliveries/package.py", "ExportPackage"),
     "Part": ("sync_scripts/formats/model.py", "ShownPart"),
-    "Preset": ("roster_service/deliveries/presets.py", "ScopePreset"),
+    "Preset": ("roster_service/schemas/file_presets.py", "ScopePreset"),
     "Reference": ("roster_service/roster/references.py", "RecordReference, CellReference"),
     "Role": ("roster_service/schemas/v1p2.py", "DatabaseRole"),
     "Rows": ("sync_scripts/reading/lines.py", "ChildRows"),

@@ -25,10 +25,10 @@ from roster_service.deliveries.accounts import (
     remove_delivery,
     stop_delivery,
 )
-from roster_service.deliveries.presets import PRESETS
 from roster_service.deliveries.previews import preview_package
 from roster_service.errors import CommandError
 from roster_service.feeds.scripts import name_folder, start_script
+from roster_service.schemas.file_presets import PRESETS
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ deliveries = sa.Table(
     sa.Column("vendor_id", sa.ForeignKey("vendors.id", ondelete="CASCADE"), nullable=False, index=True),
     # No foreign key: a delivery whose client was removed fails, and says so.
     sa.Column("client_id", CText, nullable=False),
-    # A name in roster_service/deliveries/presets.py
+    # A name in roster_service/schemas/file_presets.py
     sa.Column("preset", CText, nullable=False),
     sa.Column("host", CText, nullable=False),
     sa.Column("port", sa.Integer, nullable=False),
