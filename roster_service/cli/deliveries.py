@@ -23,8 +23,8 @@ from roster_service.roster.upgrades import open_roster_engine
 from roster_service.schemas.file_presets import PRESETS
 
 SHOWN_RUNS = 20
-# The columns that are instants.
-INSTANTS = ("at", "sent_at", "since", "started_at")
+# The columns of runs that are instants.
+INSTANTS = ("tried",)
 # In place of an hour.
 SYNC = "sync"
 _HOUR = "The hour in ROSTER_TIME_ZONE from which it is sent, or `sync`: after the nightly sync."
@@ -154,8 +154,19 @@ def delivery_list(as_json: bool) -> None:
     """List the deliveries, with the state of the latest file of each."""
     with terminal.open_connection() as connection:
         found = [_to_json(delivery) for delivery in accounts.list_deliveries(connection)]
-    shown = ("name", "vendor", "preset", "host", "hour", "state", "sent_at", "sentence")
-    rows = [terminal.to_texts({column: row[column] for column in shown}, *INSTANTS) for row in found]
+        rows = [
+            {
+                "name": it.name,
+                "vendor": it.vendor,
+                "preset": it.preset,
+                "server": it.host,
+                "when": _say_when(it),
+                "state": it.word,
+                "last sent": terminal.show_instant(it.sent_at),
+                "what it is": it.sentence,
+            }
+            for it in accounts.list_deliveries(connection)
+        ]
     terminal.show_table(found, as_json, rows, "there are no deliveries")
 
 
@@ -167,9 +178,10 @@ def delivery_show(name: str, as_json: bool) -> None:
     with terminal.open_connection() as connection:
         found = accounts.find_delivery(connection, name)
         runs = list(accounts.list_runs(connection, name, SHOWN_RUNS))
-    head = "\n".join(f"{key}: {value}" for key, value in terminal.to_texts(_to_json(found), *INSTANTS).items())
-    shown = ("started_at", "state", "file_name", "bytes", "digest", "message")
-    rows = [terminal.to_texts({column: run[column] for column in shown}, *INSTANTS) for run in runs]
+    head = "\n".join(f"{key:<10} {value}" for key, value in _describe(found).items())
+    shown = {"started_at": "tried", "state": "state", "file_name": "file", "bytes": "bytes"}
+    shown |= {"digest": "digest", "message": "why"}
+    rows = [terminal.to_texts({word: run[column] for column, word in shown.items()}, *INSTANTS) for run in runs]
     value = {**_to_json(found), "runs": runs}
     terminal.show(value, as_json, lambda _: f"{head}\n\n{terminal.make_table(rows, 'no file was made yet')}")
 
@@ -222,6 +234,28 @@ def _deliver(name: str) -> Delivery:
 def _show_end(ended: Delivery, as_json: bool) -> None:
     how = f"\n`roster delivery approve {ended.name} {ended.digest}` sends it" if ended.state == WAITING else ""
     terminal.show(_to_json(ended), as_json, lambda _: f"{ended.name}: {ended.sentence}{how}")
+
+
+def _say_when(item: Delivery) -> str:
+    return "after the nightly sync" if item.hour is None else f"from {item.hour}:00 on"
+
+
+def _describe(item: Delivery) -> dict[str, str]:
+    """Returns a line for each property of a delivery."""
+    folder = f", folder {item.folder}" if item.folder else ""
+    secret = "with a private key" if item.has_private_key else "with a password"
+    return {
+        "name": item.name,
+        "vendor": f"{item.vendor_name} ({item.vendor})",
+        "content": f"{PRESETS[item.preset].words if item.preset in PRESETS else item.preset}, as {item.client_id}",
+        "server": f"{item.username}@{item.host}, port {item.port}{folder}, {secret}",
+        "host key": item.host_key,
+        "sent": f"{_say_when(item)}, {'in place' if item.in_place else 'renamed once it is whole'}",
+        "contact": item.contact,
+        "state": f"{item.word}: {item.sentence}",
+        "digest": item.digest or "-",
+        "last sent": terminal.show_instant(item.sent_at, "never"),
+    }
 
 
 def _to_json(item: Delivery) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import format_instant
 from roster_service.db.tables import deliveries, delivery_runs, vendors
+from roster_service.deliveries.addresses import require_public
 from roster_service.deliveries.sources import choose_client, require_preset
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
@@ -130,7 +131,8 @@ def add_delivery(
     """Adds a delivery to the vendor with an e-mail. Nothing is sent before an operator has approved its first file.
     `given`: its columns, and `secret`, the password or the private key; `client_id` may be None.
 
-    Raises CommandError for an unknown vendor, preset or client, a bad host key, and a name that is taken.
+    Raises CommandError for an unknown vendor, preset or client, a bad host key, a server with a private address that no
+    setting allows, and a name that is taken.
     """
     vendor = find_vendor(connection, email)
     if list_deliveries(connection, name=name):
@@ -163,11 +165,13 @@ def stop_delivery(connection: sa.Connection, actor: Actor, name: str, *, stopped
 
 def approve_file(connection: sa.Connection, actor: Actor, name: str, digest: str) -> Delivery:
     """Lets the file with this digest leave, whatever it loses. Raises CommandError for another digest than that of the
-    latest file of the delivery."""
+    latest file of the delivery, and for a file that was sent."""
     found = find_delivery(connection, name)
     if found.digest != digest:
         latest = "none was made yet" if found.digest is None else f"the latest one is {found.digest}"
         raise CommandError(f"no file of {name} with this digest waits; {latest}")
+    if found.state == SENT:
+        raise CommandError(f"this file of {name} was sent already; `roster delivery send {name}` sends it once more")
     return _update(connection, actor, Verb.DELIVERY_APPROVE, found, {"approved_digest": digest})
 
 
@@ -247,6 +251,8 @@ def _read_host_key(text: str) -> str:
             with contextlib.suppress(ValueError, UnsupportedAlgorithm):
                 load_ssh_public_key(f"{kind} {key}".encode())
                 return f"{kind} {key}"
+    if not text.strip():
+        raise CommandError("the host key is empty: `ssh-keyscan` got no answer; are the name and the port right?")
     known = ", ".join(HOST_KEY_TYPES)
     raise CommandError(f"the host key is a type ({known}) and its base64, as `ssh-keyscan HOST` prints them")
 
@@ -254,6 +260,7 @@ def _read_host_key(text: str) -> str:
 def _make_row(connection: sa.Connection, email: str, given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """Returns the columns that an operator gives, checked, with the secret sealed."""
     client = choose_client(connection, email, require_preset(given["preset"]).version, given["client_id"])
+    require_public(given["host"], given["port"], settings)
     row = {**given, "client_id": client.client_id, "host_key": _read_host_key(given["host_key"])}
     if "secret" in row:
         row["secret_sealed"] = make_seal(settings.read_secret_key()).encrypt(row.pop("secret").encode())

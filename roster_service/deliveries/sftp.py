@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import ipaddress
 import socket
 from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import IO, Any, Protocol
 
 from roster_service.deliveries.accounts import Delivery
+from roster_service.deliveries.addresses import find_address
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
@@ -88,17 +88,3 @@ def _read_private_key(text: str) -> Any:
         with contextlib.suppress(paramiko.SSHException, ValueError):
             return kind.from_private_key(StringIO(text))
     raise CommandError("the private key is no key of OpenSSH without a passphrase")
-
-
-def find_address(host: str, port: int, settings: Settings) -> str:
-    """Returns the address of a server. Raises ReceiverError if it has none, or a private one that no setting allows: a
-    delivery must not reach into the own network."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
-        raise ReceiverError(f"the name {host} has no address") from None
-    addresses = [str(place[4][0]) for place in found]
-    allowed = host in (settings.delivery_private_hosts or "").replace(",", " ").split()
-    if not (allowed or all(ipaddress.ip_address(address).is_global for address in addresses)):
-        raise ReceiverError(f"{host} has a private address; ROSTER_DELIVERY_PRIVATE_HOSTS may name it")
-    return addresses[0]

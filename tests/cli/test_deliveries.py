@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,17 @@ def test_an_erasure_says_who_was_sent_the_person_and_to_whom_to_write(
     assert "spr-student-1" in {row["sourcedId"] for row in read_zip(box.files["OneRoster.zip"])["users"]}
     assert ask(roster, "send", "math")["state"] == "sent"
     assert "spr-student-1" not in {row["sourcedId"] for row in read_zip(box.files["OneRoster.zip"])["users"]}
+
+
+def test_a_delivery_is_shown_in_words(granted: str, roster: Roster, box: DropBox) -> None:
+    """No name of a column or of a member."""
+    ask(roster, "add", "math", EMAIL, "--preset", "st-math", *PLACE, "--key-file", __file__)
+    shown, listed = roster("delivery", "show", "math").stdout, roster("delivery", "list").stdout
+    assert re.findall(r"[a-z]+_[a-z]+|True|False|None", shown + listed) == []
+    assert "us@sftp.example.org, port 22, with a private key" in shown
+    assert "after the nightly sync, renamed once it is whole" in shown
+    assert "waiting: The first file waits for an operator to look at it and approve it" in shown
+    assert "after the nightly sync" in listed
 
 
 def test_a_second_delivery_of_a_name_and_a_bad_host_key_are_refused(granted: str, roster: Roster, box: DropBox) -> None:

@@ -134,6 +134,39 @@ def test_the_approval_names_the_digest_of_the_latest_file(world: World) -> None:
     assert world.approve().state == "waiting"
 
 
+def test_a_file_that_was_sent_is_not_approved_again(world: World) -> None:
+    """Else it would leave a second time without a question."""
+    world.deliver()
+    digest = str(world.approve().digest)
+    with world.engine.begin() as connection, pytest.raises(CommandError, match="was sent already; `roster delivery"):
+        approve_file(connection, TESTER, NAME, digest)
+    assert len(world.box.files) == 1
+
+
+def test_a_file_that_never_had_a_row_is_no_loss(world: World) -> None:
+    """A SIS without user profiles. A file that is absent for a night has its rows at the receiver still."""
+    world.run("UPDATE deliveries SET preset = 'oneroster-1.2'; DELETE FROM user_profiles")
+    first = world.deliver()
+    assert first.message == "it is the first file of this delivery"
+    world.approve()
+    assert world.deliver().state == "sent"
+    world.run("UPDATE delivery_runs SET rows = rows - 'userProfiles'")
+    assert world.deliver().state == "sent"
+    world.run(
+        "UPDATE delivery_runs SET rows = rows || '{\"userProfiles\": 3}' WHERE id = (SELECT min(id) FROM"
+        " delivery_runs WHERE state = 'sent')"
+    )
+    world.run("UPDATE delivery_runs SET rows = rows - 'userProfiles' WHERE (rows ->> 'userProfiles')::int = 0")
+    assert world.deliver().message == "userProfiles.csv has no row, after which a receiver deletes all"
+
+
+def test_a_private_host_is_refused_when_it_is_given(world: World) -> None:
+    with pytest.raises(CommandError, match=r"10\.0\.0\.5 has a private address; ROSTER_DELIVERY_PRIVATE_HOSTS may"):
+        world.change(host="10.0.0.5")
+    world.sender = replace(world.sender, settings=replace(world.sender.settings, delivery_private_hosts="10.0.0.5"))
+    assert world.change(host="10.0.0.5").host == "10.0.0.5"
+
+
 def test_the_access_log_has_the_file_and_its_people_before_a_byte_leaves(world: World) -> None:
     world.deliver()
     world.box.kill_at = 2
@@ -460,6 +493,11 @@ def test_a_host_key_is_whole_and_of_a_type_that_the_client_knows(world: World, g
             world.change(host_key=given)
     else:
         assert world.change(host_key=given).host_key == kept
+
+
+def test_an_empty_host_key_is_that_of_a_server_that_did_not_answer(world: World) -> None:
+    with pytest.raises(CommandError, match="the host key is empty: `ssh-keyscan` got no answer"):
+        world.change(host_key=" \n")
 
 
 def test_a_fault_ends_the_run_and_is_said_in_the_log(
