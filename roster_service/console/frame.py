@@ -11,6 +11,7 @@ from typing import Any
 
 from flask import Response, render_template
 
+from roster_service.feeds.private_files import guard_cell
 from roster_service.web.page_assets import find_address
 
 # No inline script or style, and no other host. htmx is told to make neither.
@@ -33,8 +34,6 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-# A spreadsheet takes a cell that begins with one of these for a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def add_headers(response: Response) -> Response:
@@ -87,4 +86,4 @@ def _to_cell(value: Any) -> str:
     if isinstance(value, (dict, list, tuple)):
         value = json.dumps(_to_plain(value), ensure_ascii=False, default=str)
     text = str(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(FORMULA_STARTS) else text
+    return guard_cell(text) if isinstance(value, str) else text

@@ -13,13 +13,22 @@ from typing import IO, TextIO
 
 from roster_service.errors import CommandError
 
+# A spreadsheet takes a cell that begins with one of these for a formula, also in full width.
+FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r")
+
+
+def guard_cell(text: str) -> str:
+    """Returns the text of a cell of CSV for people, which is no formula in a spreadsheet."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
 
 def write_private_csv(out: TextIO, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Writes a header and rows; None is an empty cell. A regular file becomes readable for its owner alone."""
+    """Writes a header and rows; None is an empty cell, and no cell is a formula in a spreadsheet. A regular file
+    becomes readable for its owner alone."""
     keep_private(out)
     writer = csv.writer(out)
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows([guard_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     out.flush()
 
 

@@ -12,10 +12,10 @@ import pytest
 from roster_service.accounts import clients, operators, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
-from roster_service.console.frame import FORMULA_STARTS
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.feeds.held_runs import HELD
+from roster_service.feeds.private_files import FORMULA_STARTS
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.console.conftest import SECRET, Browser, Console
