@@ -45,21 +45,28 @@ def grant(
     *,
     even_nothing: bool = False,
 ) -> Vendor:
-    """Grants a vendor a district, or only the schools `schools` of it, and permission flags. `district`: None to grant
-    flags alone. `rules`: None for all records of these orgs; `even_nothing`: also rules that open no student and
-    no class now. Older tokens of the vendor end.
+    """Grants a vendor a district, or only the schools `schools` of it, and permission flags. A grant of the same place
+    is replaced with its rules (`list_replaced`). `district`: None to grant flags alone. `rules`: None for all records
+    of these orgs; `even_nothing`: also rules that open no student and no class now. Older tokens of the vendor end.
 
     `district` and `schools` are sourcedIds, identifiers or unique names. Raises CommandError for an unknown vendor,
-    district or school, for a school of another district, for a filter that means nothing, and for rules of what the
-    vendor may see already without rules.
+    district or school, for a school of another district, for a filter that means nothing, and for rules of a school
+    whose whole district the vendor may see without rules. The caller then rolls back, which leaves the grants of now.
     """
     _prepare_rules(connection, rules)
     with recorded_vendor(connection, actor, Verb.VENDOR_GRANT, email):
         vendor = find_vendor(connection, email)
         if district is not None:
-            for wanted in make_grants(connection, district, schools, rules):
+            made = make_grants(connection, district, schools, rules)
+            for replaced in list_replaced(vendor, made):
+                district_is_same = vendor_grants.c.district_id == replaced.district_id
+                # That of a whole district has no school.
+                school_is_same = vendor_grants.c.school_id.is_not_distinct_from(replaced.school_id)
+                of_vendor = vendor_grants.c.vendor_id == vendor.id
+                end_vendor_grants(connection, of_vendor, district_is_same, school_is_same)
+            for wanted in made:
                 if rules is not None:
-                    _require_room_for_rules(vendor, wanted.district_id, wanted.school_id)
+                    _require_room_for_rules(vendor, wanted)
                 _add_grant(connection, vendor, wanted, even_nothing=even_nothing)
         _set_flags(connection, vendor, {*vendor.flags, *flags})
     return find_vendor(connection, email)
@@ -73,6 +80,12 @@ def make_grants(
     district_id = find_org(connection, district, DISTRICT, None)
     wanted = dict.fromkeys(find_org(connection, school, SCHOOL, district_id) for school in schools)
     return [Grant(district_id, school_id, rules=rules) for school_id in wanted or [None]]
+
+
+def list_replaced(vendor: Vendor, made: Collection[Grant]) -> Sequence[Grant]:
+    """Returns the present grants of a vendor that others of the same places with other rules would replace."""
+    places = {(item.district_id, item.school_id) for item in made}
+    return [item for item in vendor.grants if (item.district_id, item.school_id) in places and item not in made]
 
 
 def preview_grants(connection: sa.Connection, now: Iterable[Grant], then: Iterable[Grant]) -> SharingPreview:
@@ -115,13 +128,13 @@ def _add_grant(connection: sa.Connection, vendor: Vendor, wanted: Grant, *, even
         )
 
 
-def _require_room_for_rules(vendor: Vendor, district_id: str, school_id: str | None) -> None:
-    """Raises CommandError where a grant without rules opens the same records: the rules would narrow nothing."""
-    plain = [item.school_id for item in vendor.grants if item.district_id == district_id and item.rules is None]
-    if None in plain or school_id in plain:
+def _require_room_for_rules(vendor: Vendor, wanted: Grant) -> None:
+    """Raises CommandError where a grant of the district without rules opens the same records: rules of a school would
+    narrow nothing."""
+    if wanted.school_id is not None and Grant(wanted.district_id) in vendor.grants:
         raise CommandError(
-            f"{vendor.email} may see records of {school_id or district_id} without rules already, so rules would "
-            "narrow nothing; take the grant of the district back first"
+            f"{vendor.email} may see all of {wanted.district_id} without rules, so rules of {wanted.school_id} would "
+            "narrow nothing; give the district rules, or take its grant back first"
         )
 
 

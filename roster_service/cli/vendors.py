@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 
 from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.accounts.vendors import Vendor
+from roster_service.accounts.vendors import Grant, Vendor
 from roster_service.cli import terminal, vendor_access
 from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.recipients import FILES, find_recipient
@@ -79,7 +79,9 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
     "--staff", type=click.Choice([word.value for word in Staff]), help="With --students or --classes: which staff."
 )
 @click.option("--no-guardians", is_flag=True, help="Not even the guardians of shared students.")
-@click.option("--yes", "even_nothing", is_flag=True, help="Also rules that open no class or nobody now.")
+@click.option(
+    "--yes", is_flag=True, help="Do not ask before grants are replaced; also rules that open no class or nobody now."
+)
 @terminal.dry_run_option
 @terminal.change_options
 def vendor_grant(
@@ -91,14 +93,15 @@ def vendor_grant(
     classes: str | None,
     staff: str | None,
     no_guardians: bool,
-    even_nothing: bool,
+    yes: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
     """Grant the vendor EMAIL a district, or only some schools of it, or permission flags.
 
-    With rules, it sees only what they open, and no one else learns of them. Its older tokens stop working. With rules
-    or --dry-run, says what the grant opens beside those of now.
+    With rules, it sees only what they open, and no one else learns of them. A grant of the same place is replaced, with
+    its rules, once you have seen the difference and confirmed it; a refusal leaves it. Its older tokens stop working.
+    With rules or --dry-run, says what the grant opens beside those of now.
     """
     _require_something(district, flags)
     rules = None
@@ -110,15 +113,24 @@ def vendor_grant(
         raise click.UsageError("rules need the --district that they are for")
     if schools and district is None:
         raise click.UsageError("--school needs the --district that it lies in")
-    with terminal.open_change(dry_run=dry_run) as (connection, actor):
-        named = [PermissionFlag(flag) for flag in flags]
-        preview = None
-        if district is not None and (dry_run or rules is not None):
+    preview, replaced = None, list[Grant]()
+    if district is not None:
+        with terminal.open_change(dry_run=True) as (connection, _):
             made = vendor_rights.make_grants(connection, district, schools, rules)
-            of_district = vendors.find_vendor(connection, email).list_grants(made[0].district_id)
-            preview = vendor_rights.preview_grants(connection, of_district, [*of_district, *made])
+            vendor_now = vendors.find_vendor(connection, email)
+            replaced = [*vendor_rights.list_replaced(vendor_now, made)]
+            now = vendor_now.list_grants(made[0].district_id)
+            if dry_run or replaced or rules is not None:
+                then = [*(item for item in now if item not in replaced), *made]
+                preview = vendor_rights.preview_grants(connection, now, then)
+    if replaced and preview is not None and not (yes or dry_run):
+        click.echo(_describe_preview(preview), err=True)
+        named = "; ".join(map(vendor_access.describe_grant, replaced))
+        terminal.confirm(f"This replaces {named}.", email, is_confirmed=False)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
+        listed = [PermissionFlag(flag) for flag in flags]
         changed = vendor_rights.grant(
-            connection, actor, email, district, schools, named, rules, even_nothing=even_nothing or dry_run
+            connection, actor, email, district, schools, listed, rules, even_nothing=yes or dry_run
         )
     shown = {**asdict(changed), "preview": terminal.to_plain(preview), "dry_run": dry_run}
     words = _describe_grants(changed, "would then" if dry_run else "may now")
@@ -202,9 +214,13 @@ def vendor_enable(email: str, as_json: bool) -> None:
 @click.argument("email")
 @terminal.confirmed_change_options
 def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove the vendor EMAIL at once, with its grants, clients, keys and tokens. The access log and the usage
-    counters keep its rows."""
-    terminal.confirm(f"This removes the vendor {email}, its clients and its keys.", email, is_confirmed=yes or dry_run)
+    """Remove the vendor EMAIL at once, with its grants, clients, keys, tokens and deliveries. The access log and the
+    usage counters keep its rows."""
+    terminal.confirm(
+        f"This removes the vendor {email}, its clients, its keys and its deliveries.",
+        email,
+        is_confirmed=yes or dry_run,
+    )
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         found = vendors.find_vendor(connection, email)
         owned = [item.client_id for item in clients.list_clients(connection, oauth_clients.c.vendor_id == found.id)]

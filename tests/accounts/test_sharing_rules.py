@@ -61,10 +61,36 @@ def test_rules_that_mean_or_open_nothing_are_refused(
         assert connection.scalar(sa.select(sa.func.count()).select_from(tables.vendor_grants)) == 0
 
 
-def test_rules_of_what_is_granted_without_rules_are_refused(give: Callable[[Rules | None], None]) -> None:
+def test_rules_of_a_school_whose_district_is_granted_without_rules_are_refused(
+    give: Callable[[Rules | None], None], engine: sa.Engine
+) -> None:
     give(None)
-    with pytest.raises(CommandError, match="narrow nothing"):
-        give(RULES)
+    with engine.begin() as connection, pytest.raises(CommandError, match="narrow nothing"):
+        vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", ["spr-high"], rules=RULES)
+
+
+@pytest.mark.parametrize("before", [None, RULES], ids=["all", "rules"])
+@pytest.mark.parametrize("after", [None, replace(RULES, students="grades~'03'")], ids=["all", "other rules"])
+def test_a_grant_of_the_same_place_replaces_its_rules(
+    give: Callable[[Rules | None], None], engine: sa.Engine, before: Rules | None, after: Rules | None
+) -> None:
+    """Those of another place stay, and a refusal leaves the former grant."""
+    give(before)
+    with engine.begin() as connection:
+        vendor_rights.grant(connection, TESTER, EMAIL, "shv-district", ["shv-north"], rules=RULES)
+    for wrong in (replace(RULES, students="noSuchField='x'"), replace(RULES, classes="title='no such class'")):
+        with pytest.raises(CommandError):
+            give(wrong)
+    give(after)
+    with engine.connect() as connection:
+        found = {(it.district_id, it.school_id): it.rules for it in vendors.find_vendor(connection, EMAIL).grants}
+        assert len(vendors.find_vendor(connection, EMAIL).grants) == 2
+        assert found == {("spr-district", None): after, ("shv-district", "shv-north"): RULES}
+        grants = tables.vendor_grants.c
+        ruled = connection.scalars(sa.select(grants.id).where(grants.staff.is_not(None)))
+        groups = connection.scalars(sa.select(tables.group_members.c.group_id).distinct())
+        assert set(groups) == set(ruled)
+        assert find_wrong_groups(connection) == {}
 
 
 def test_the_grants_of_a_district_are_replaced_with_their_groups(

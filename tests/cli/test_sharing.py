@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner, Result
 
 from roster_service.accounts import vendors
+from roster_service.cli import main
 from roster_service.db.tables import changes, vendor_grants
 from tests.actors import TESTER
-from tests.cli.conftest import Roster
+from tests.cli.conftest import Roster, make_environment
 from tests.postgres.loaded import load_districts
 
 Answer = Callable[..., Any]
@@ -51,6 +54,43 @@ def test_a_dry_run_says_what_a_grant_opens_and_changes_nothing(answer: Answer, e
     assert read_rows(engine) == (before[0] + 1, before[1] + 1)
     again = answer(*GRANT, "--school", "spr-elementary", "--dry-run")["preview"]["counts"]
     assert {"kind": "classes", "now": 1, "then": 2, "come": 1, "go": 0} in again
+
+
+def test_a_grant_replaces_rules_once_the_difference_is_confirmed(
+    roster: Roster, answer: Answer, engine: sa.Engine, database_url: str, tmp_path: Path
+) -> None:
+    """A wrong answer, and rules that are refused, leave those of now."""
+    answer(*GRANT, *RULES)
+    other = (*GRANT, "--students", "grades~'03'", "--staff", "none")
+
+    def read() -> tuple[list[Any], tuple[int, ...]]:
+        return answer("vendor", "show", EMAIL)["grants"], read_rows(engine)
+
+    def type_in(text: str, *arguments: str) -> Result:
+        return CliRunner().invoke(
+            main, arguments, env=make_environment(database_url=database_url, home=str(tmp_path)), input=text
+        )
+
+    before = read()
+    for refused in (
+        type_in("no\n", *other),
+        type_in("", *other),
+        roster(*GRANT, "--students", "noSuchField='x'", "--staff", "none", "--yes"),
+        type_in(f"{EMAIL}\n", *GRANT, "--students", "grades~'99'", "--staff", "none"),
+    ):
+        assert refused.exit_code == 1
+        assert read() == before
+    done = type_in(f"{EMAIL}\n", *other)
+    assert done.exit_code == 0, done.output
+    asked = done.stderr
+    assert "This replaces Springfield" in asked
+    assert "only grade 3, mathematics" in asked
+    classes = next(line.split() for line in asked.splitlines() if line.split()[:2] == ["all", "classes"])
+    assert classes[:4] == ["all", "classes", "1", "2"]
+    [grant] = read()[0]
+    assert (grant["rules"]["classes"], grant["rules"]["staff"]) == (None, "none")
+    assert answer(*GRANT, "--yes")["grants"][0]["rules"] is None
+    assert answer(*GRANT)["grants"][0]["rules"] is None, "the same grant asks nothing"
 
 
 def test_rules_are_shown_in_words_with_the_counts(roster: Roster) -> None:
