@@ -35,8 +35,8 @@ class ListedCredential:
     earlier_ends_at: str | None = None
 
     def has_ended(self, now: datetime) -> bool:
-        """Returns whether it is not valid any more."""
-        return self.ends_within(0, now)
+        """Returns whether it is not valid any more, nor the secret that it has replaced."""
+        return self.ends_within(0, now) and self.earlier_ends_at is None
 
     def is_unused(self, days: int, now: datetime) -> bool:
         """Returns whether nobody has used it for so many days, since its making at the most."""

@@ -1,33 +1,31 @@
-"""What vendors get of people: computed from the scopes of their clients, their API keys, permission flags and withheld
-fields together.
+"""What vendors get of people: computed from the ways that are open, their scopes, permission flags and withheld fields
+together.
 
-Whatever states what a vendor gets asks `list_received`: the console, `roster access` and `roster vendor show`. A test
-compares it with the answers of both interfaces. The grants decide which schools' people these are
+Whatever states what a vendor gets asks `list_received`: the console, `roster access` and `roster vendor show`. Tests
+compare it with the answers of both interfaces and with files. The grants decide which schools' people these are
 (`explore/who_sees.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from roster_service.accounts.clients import Client, list_clients
-from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.vendors import Vendor, list_vendors
+from roster_service.accounts.ways import STUDENTS_PATH, Way, WayKind, list_ways
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import visible_orgs
 from roster_service.errors import CommandError
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
+from roster_service.schemas.file_presets import Preset
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.versions import V1P2, VERSIONS, Version
+from roster_service.schemas.versions import DEMOGRAPHICS, V1P2, VERSIONS, Version
 
-STUDENTS_PATH = "/v1/students"
 # In front of the preset, where the access log has a file that was sent.
 DELIVERIES_PATH = "/deliveries/"
-VENDOR_INTERFACE = f"POST {STUDENTS_PATH}"
 # The paths of people, and of demographics; a token needs one scope of each set.
 _PEOPLE = frozenset({ScopeName.CORE, ScopeName.FULL})
 _DEMOGRAPHICS = frozenset({ScopeName.DEMOGRAPHICS})
@@ -39,7 +37,7 @@ class ShownPart:
     """A part of what the service knows of people. `words`: for people; `scopes`: sets of which a client needs one scope
     each; `flag`: with which the vendor interface shows it, `_PLAIN` for the plain student record, None for neither;
     `fields`: it is withheld if all of them are; `student_fields`: the same on the vendor interface, where they differ;
-    `versions`: of OneRoster that have it."""
+    `versions`: of OneRoster that have it; `is_metadata`: whether it is free metadata."""
 
     name: str
     words: str
@@ -48,6 +46,7 @@ class ShownPart:
     fields: frozenset[WithheldField] = frozenset()
     student_fields: frozenset[WithheldField] | None = None
     versions: tuple[Version, ...] = VERSIONS
+    is_metadata: bool = False
 
 
 def _of_people(
@@ -62,7 +61,7 @@ def _of_demographics(name: str, words: str, *fields: WithheldField) -> ShownPart
 
 def _metadata(name: str, words: str, *scopes: ScopeName) -> ShownPart:
     paths = _DEMOGRAPHICS if ScopeName.DEMOGRAPHIC_METADATA in scopes else _PEOPLE
-    return ShownPart(name, words, (paths, *(frozenset({scope}) for scope in scopes)), None)
+    return ShownPart(name, words, (paths, *(frozenset({scope}) for scope in scopes)), None, is_metadata=True)
 
 
 _F, _NEWER = WithheldField, (V1P2,)
@@ -112,30 +111,18 @@ PARTS: Mapping[str, ShownPart] = {
         _metadata("demographicMetadata", "metadata of demographics", ScopeName.DEMOGRAPHIC_METADATA),
     )
 }
-# By part that a vendor gets, the names of the clients that get it, and `VENDOR_INTERFACE`.
+# By part that a vendor gets, the words of the ways by which it does.
 Received = Mapping[str, tuple[str, ...]]
 
 
 def list_received(connection: sa.Connection) -> Mapping[str, Received]:
     """Returns what each vendor gets of the people whom its grants open, by its e-mail. A vendor that is disabled or has
     no grant gets nothing."""
-    now = datetime.now(UTC)
-    valid = [
-        credential
-        for credential in list_credentials(connection)
-        if credential.enabled and not credential.has_ended(now)
-    ]
-    secrets = {credential.name for credential in valid if credential.kind is CredentialKind.CLIENT_SECRET}
-    with_key = {credential.vendor for credential in valid if credential.kind is CredentialKind.API_KEY}
-    clients = [client for client in list_clients(connection) if client.client_id in secrets]
+    ways = list_ways(connection)
     # A grant of what the roster does not have opens nothing.
     seeing = set(connection.scalars(sa.select(visible_orgs.c.vendor_id).where(visible_orgs.c.shared).distinct()))
     return {
-        vendor.email: _find_received(
-            vendor, [client for client in clients if client.vendor == vendor.email], has_key=vendor.email in with_key
-        )
-        if vendor.id in seeing
-        else {}
+        vendor.email: _find_received(vendor, ways.get(vendor.email, ())) if vendor.id in seeing else {}
         for vendor in list_vendors(connection)
     }
 
@@ -167,7 +154,7 @@ def explain_nothing(vendor: Vendor) -> str:
         return "the vendor is disabled"
     if not vendor.grants:
         return "no district or school is granted"
-    return "what it is granted is not in the roster, or no API key or client of it that is valid opens a part"
+    return "what it is granted is not in the roster, or no API key, secret, link or delivery of it opens a part"
 
 
 def require_part(name: str) -> ShownPart:
@@ -178,18 +165,13 @@ def require_part(name: str) -> ShownPart:
     return found
 
 
-def _find_received(vendor: Vendor, clients: Collection[Client], *, has_key: bool) -> Received:
-    if not vendor.enabled:
-        return {}
+def _find_received(vendor: Vendor, ways: Sequence[Way]) -> Received:
     withheld = frozenset(map(WithheldField, vendor.withheld))
     found = {}
     for part in PARTS.values():
-        ways = [client.name for client in clients if _opens(client, part) and _is_shown(part.fields, withheld)]
-        student_fields = part.fields if part.student_fields is None else part.student_fields
-        if has_key and part.flag in (_PLAIN, *vendor.flags) and _is_shown(student_fields, withheld):
-            ways.append(VENDOR_INTERFACE)
-        if ways:
-            found[part.name] = tuple(dict.fromkeys(ways))
+        by = [way.words for way in ways if _opens(way, part, vendor.flags, withheld)]
+        if by:
+            found[part.name] = tuple(by)
     return found
 
 
@@ -198,11 +180,30 @@ def is_withheld(part: ShownPart, vendor: Vendor) -> bool:
     return not _is_shown(part.fields, frozenset(map(WithheldField, vendor.withheld)))
 
 
-def _opens(client: Client, part: ShownPart) -> bool:
-    """Whether the scopes of a client open a part, those of one version together: a token has one version."""
-    held = read_scopes(client.scopes)
-    names = [{scope.name for scope in held if scope.version == version.prefix} for version in part.versions]
-    return any(all(needed & of_version for needed in part.scopes) for of_version in names)
+def _opens(way: Way, part: ShownPart, flags: Collection[str], withheld: Collection[WithheldField]) -> bool:
+    if way.kind is WayKind.API_KEY:
+        fields = part.fields if part.student_fields is None else part.student_fields
+        return part.flag in (_PLAIN, *flags) and _is_shown(fields, withheld)
+    held = [names for version, names in way.list_names().items() if version in part.versions]
+    # A token, and a file, have one version.
+    opened = [names for names in held if all(needed & names for needed in part.scopes)]
+    if way.preset is not None:
+        # No file names people without the file of users.
+        opened = [names for names in opened if _PEOPLE & names] if _is_in_files(part, way.preset) else []
+    return bool(opened) and _is_shown(part.fields, withheld)
+
+
+def _is_in_files(part: ShownPart, preset: Preset) -> bool:
+    """Whether the files of a preset have a part."""
+    needed = frozenset[ScopeName]().union(*part.scopes)
+    taken = preset.only.get(("users", "role"))
+    has_guardians = taken is None or not taken.isdisjoint(GUARDIAN_ROLES)
+    has_demographics = preset.files is None or DEMOGRAPHICS.plural in preset.files
+    return (
+        (has_guardians or ScopeName.GUARDIANS not in needed)
+        and (has_demographics or part.scopes[0] is not _DEMOGRAPHICS)
+        and (preset.metadata or not part.is_metadata)
+    )
 
 
 def _is_shown(fields: Collection[WithheldField], withheld: Collection[WithheldField]) -> bool:

@@ -63,7 +63,8 @@ def access(
         found = others
     terminal.show_table(found, as_json, map(_to_row, found), f"no vendor sees {known or 'it'}")
     if known is not None and found and not as_json:
-        click.echo(f"these vendors see {known}")
+        seeing = ", ".join(dict.fromkeys(item.vendor for item in found if item.parts))
+        click.echo(f"these vendors see {known}: {seeing}" if seeing else f"no vendor sees {known}")
 
 
 def _to_cells(item: Access) -> dict[str, Any]:

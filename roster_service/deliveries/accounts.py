@@ -29,8 +29,6 @@ from roster_service.settings import Settings
 MADE, WAITING, SENT, FAILED = "made", "waiting", "sent", "failed"
 # The reason for which the first file waits.
 FIRST = "it is the first file of this delivery"
-# The method of a file in the access log.
-METHOD = "SFTP"
 # The types of host keys that the client of SFTP knows.
 HOST_KEY_TYPES = (
     *("ssh-ed25519", "ssh-rsa"),

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from roster_service.accounts.ways import FILE_METHOD
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
-from roster_service.deliveries.accounts import METHOD, list_deliveries
+from roster_service.deliveries.accounts import list_deliveries
 
 # What was sent, in `Recipient.describe`.
 WITH_PERSON, FILES = "a file with this person", "files"
@@ -30,12 +31,14 @@ class Recipient:
 
 def list_recipients(connection: sa.Connection, sourced_id: str, secret_key: str) -> list[Recipient]:
     """Lists the vendors who were sent a file with this person, who may be gone by now. `secret_key`: of the service."""
-    return _list_sent(connection, AccessLogFilter(method=METHOD, person=PersonHasher(secret_key).hash_id(sourced_id)))
+    return _list_sent(
+        connection, AccessLogFilter(method=FILE_METHOD, person=PersonHasher(secret_key).hash_id(sourced_id))
+    )
 
 
 def find_recipient(connection: sa.Connection, vendor_id: int) -> Recipient | None:
     """Returns a vendor as the recipient of its files; None if none was sent."""
-    return next(iter(_list_sent(connection, AccessLogFilter(method=METHOD, vendor_id=vendor_id))), None)
+    return next(iter(_list_sent(connection, AccessLogFilter(method=FILE_METHOD, vendor_id=vendor_id))), None)
 
 
 def _list_sent(connection: sa.Connection, wanted: AccessLogFilter) -> list[Recipient]:

@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.accounts.parts import DELIVERIES_PATH
+from roster_service.accounts.ways import FILE_METHOD
 from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
 from roster_service.auth.access_log.writer import write_rows
 from roster_service.auth.credentials.signing_keys import require_secret_key
@@ -157,7 +158,7 @@ class Sender:
             vendor_id=token.vendor_id,
             caller=token.client_id,
             address=found.host,
-            method=accounts.METHOD,
+            method=FILE_METHOD,
             path=f"{DELIVERIES_PATH}{found.preset}",
             scope=token.short_scopes,
             districts=GrantedDistricts(self.owner).find(token.vendor_id, token.grant_version),

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS, Received, is_withheld, list_received, list_shown_parts
 from roster_service.accounts.vendors import Vendor, list_vendors
+from roster_service.accounts.ways import VENDOR_INTERFACE
 from roster_service.auth.access_log.reports import AccessLogFilter, sum_disclosures
 from roster_service.db import tables
 from roster_service.db.tables import (
@@ -30,7 +31,7 @@ from roster_service.db.tables import (
 )
 from roster_service.explore.known_people import EXCLUDED, KnownPerson, Whereabouts, is_rejected
 from roster_service.explore.rejected_rows import explain_record
-from roster_service.explore.who_sees import STUDENTS, Verdict, list_following, select_guardians
+from roster_service.explore.who_sees import Verdict, list_following, select_guardians
 from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import list_feeds
@@ -97,13 +98,15 @@ class GridCell:
 @dataclass(frozen=True)
 class GridRow:
     """A vendor in the grid. `only`: what the rules of its grants open where the person is, in words, blank for all;
-    `is_kept`: whether the person is kept from it; `cells`: in the order of `COLUMNS`."""
+    `is_kept`: whether the person is kept from it; `sees`: whether it sees any part; `cells`: in the order of
+    `COLUMNS`."""
 
     vendor: str
     name: str
     id: int
     only: str
     is_kept: bool
+    sees: bool
     cells: Sequence[GridCell]
 
 
@@ -188,7 +191,8 @@ def make_grid(connection: sa.Connection, sourced_id: str, verdicts: Sequence[Ver
             elif cell.state is Seeing.SEES and column in FOLLOWING and column not in following[vendor.email]:
                 cells[column] = GridCell(Seeing.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
         only = next((verdict.only for verdict in own if verdict.kind == USERS.singular), "")
-        rows.append(GridRow(vendor.email, vendor.name, vendor.id, only, vendor.id in kept, list(cells.values())))
+        sees = any(cell.state is Seeing.SEES for cell in cells.values())
+        rows.append(GridRow(vendor.email, vendor.name, vendor.id, only, vendor.id in kept, sees, list(cells.values())))
     return rows
 
 
@@ -198,11 +202,11 @@ def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: R
     ways = {verdict.by for verdict in people if verdict.shown}
     if column == "Demographics":
         # The vendor interface has them inside of the student.
-        ways &= {STUDENTS}
+        ways &= {VENDOR_INTERFACE}
         ways |= {verdict.by for verdict in verdicts if verdict.shown and verdict.kind == DEMOGRAPHICS.singular}
     if not ways and not any(verdict.shown for verdict in people):
         # The vendor interface has students alone, so the reason of a client says more.
-        hidden = [verdict for verdict in people if verdict.by != STUDENTS] or people
+        hidden = [verdict for verdict in people if verdict.by != VENDOR_INTERFACE] or people
         return GridCell(Seeing.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
     if column == "Guardians" and WithheldField.AGENTS in vendor.withheld:
         return GridCell(Seeing.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
@@ -213,7 +217,7 @@ def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: R
         return GridCell(Seeing.SEES, f"{words}: by {', '.join(by)}" if len(seen) > 1 else f"by {', '.join(by)}")
     if all(is_withheld(PARTS[part], vendor) for part in COLUMNS[column]):
         return GridCell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
-    return GridCell(Seeing.CLOSED, "no valid client or key has the scope or the flag for it")
+    return GridCell(Seeing.CLOSED, "no secret, link, delivery or key of it has the scope or the flag for it")
 
 
 def _find_absent(connection: sa.Connection, sourced_id: str) -> Mapping[str, str]:

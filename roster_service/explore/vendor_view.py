@@ -18,17 +18,19 @@ from urllib.parse import quote, urlencode
 import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, find_listed_client, list_clients
+from roster_service.accounts.parts import DELIVERIES_PATH
 from roster_service.accounts.vendors import Vendor, find_vendor
+from roster_service.accounts.ways import FILE_METHOD, STUDENTS_PATH, Way, explain_closed, list_ways
 from roster_service.auth.access_log.entries import mask_filter
 from roster_service.auth.credentials.api_keys import find_holder_of
 from roster_service.auth.credentials.tokens import AccessToken
-from roster_service.auth.registered_client import RegisteredClient, find_client
+from roster_service.auth.registered_client import find_client
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import oauth_clients, orgs, user_roles, users
 from roster_service.errors import CommandError, Problem, RefusedRequestError
-from roster_service.explore.who_sees import explain_hidden, find_endpoints
+from roster_service.explore.who_sees import explain_hidden, explain_left_out, find_endpoints
 from roster_service.feeds.exclusions import IdHasher
 from roster_service.roster.references import OF_PEOPLE
 from roster_service.roster.visibility import VENDOR, Viewer, org_id_is_shared
@@ -42,7 +44,7 @@ from roster_service.serving.students import StudentsParams, find_student, name_d
 from roster_service.settings import Settings
 
 STUDENT = "student"
-VENDOR_INTERFACE, STUDENTS_PATH = "v1", "/v1/students"
+VENDOR_INTERFACE = "v1"
 # The caller of a look. It begins no pull, so the pages of a client's own pulls stay as they are.
 _CALLER = "an operator who looks"
 _SECONDS = 60
@@ -52,9 +54,10 @@ _NO_ORDERINGS = 0
 
 @dataclass(frozen=True)
 class VendorView:
-    """What a client, or the holder of an API key, gets for a record. `client_id`: or the prefix of the key; `version`:
-    or `VENDOR_INTERFACE`; `method`, `path`: of the request; `body`: the JSON of the answer, of `STUDENTS_PATH` the one
-    student; None if it is refused; `refusal`: why, else None."""
+    """What a client, the holder of an API key, or the receiver of files gets for a record. `client_id`: or the prefix
+    of the key; `client`: its name, or the words of the delivery; `version`: or `VENDOR_INTERFACE`; `method`, `path`: of
+    the request, or as the access log has a file; `body`: the JSON of the answer, of `STUDENTS_PATH` the one student, of
+    a file the record that its row is made of; None if it is refused; `refusal`: why, else None."""
 
     client_id: str
     client: str
@@ -87,9 +90,9 @@ def show_as(
     version: str | None,
     settings: Settings,
 ) -> list[VendorView]:
-    """Shows a record as the clients of a vendor get it, in each version of their scopes; a student also as the vendor
-    interface shows it, with all parts that the flags of the vendor allow. `version`: only in this one. `serving`: logs
-    in as the serving role.
+    """Shows a record as the clients of a vendor get it, in each version of their scopes, and its files; a student also
+    as the vendor interface shows it, with all parts that the flags of the vendor allow. `version`: only in this one.
+    `serving`: logs in as the serving role.
 
     Raises CommandError for an unknown vendor, an id that no record has, and a vendor without clients for a record that
     is no student.
@@ -105,14 +108,14 @@ def show_as(
     name = IdHasher(settings.read_secret_key()).name_id(sourced_id) if is_person else sourced_id
     kind = "person" if is_person else endpoints[0][1].resource.singular
     with recorded(connection, actor, Verb.SHOW, Subject(kind, name, vendor=vendor.email), dict):
-        look = _Look(connection, serving, settings)
+        look, ways = _Look(connection, serving, settings), list_ways(connection).get(vendor.email, ())
         views = [
             view
             for client in clients
             for wanted in VERSIONS
             if version in (None, wanted.prefix)
             for table, endpoint in endpoints
-            for view in look.show_record(vendor, client, wanted, endpoint, table, sourced_id)
+            for view in look.show_record(vendor, client, ways, wanted, endpoint, table, sourced_id)
         ]
         if is_student and version in (None, VENDOR_INTERFACE):
             views.append(look.show_student(vendor, sourced_id))
@@ -140,10 +143,11 @@ def show_collection_as(
     wanted = next((known for known in VERSIONS if known.prefix == version), None)
     if found is None or wanted is None:
         raise CommandError("choose a version and a collection")
-    registered = find_client(connection, client_id)
-    if registered is None:
-        raise CommandError(f"the client {client.name} or its vendor {client.vendor} is disabled, and gets nothing")
-    token = _make_token(registered, wanted)
+    if _list_own(client, list_ways(connection).get(client.vendor, ())):
+        token = _make_token(connection, client, wanted)
+    else:
+        enabled = find_vendor(connection, client.vendor).enabled
+        raise CommandError(f"{client.name} gets nothing: {explain_closed(client, vendor_enabled=enabled)}")
     if token is None:
         raise CommandError(f"the client {client.name} has no scope of {wanted.title}")
     asked = {"filter": filter_, "limit": str(window[1]), "offset": str(window[0])}
@@ -167,10 +171,16 @@ def show_collection_as(
     return CollectionView(*shown, body[found.resource.plural], read.page.total, None)
 
 
-def _make_token(client: RegisteredClient, version: Version) -> AccessToken | None:
+def _list_own(client: Client, ways: Sequence[Way]) -> list[Way]:
+    return [way for way in ways if way.client is not None and way.client.client_id == client.client_id]
+
+
+def _make_token(connection: sa.Connection, client: Client, version: Version) -> AccessToken | None:
     """Returns a token with all scopes of a client of a version; None if it has none."""
-    held = [scope for scope in client.scopes if scope.version == version.prefix]
-    return client.make_token(held, time.time() + _SECONDS) if held else None
+    # Nobody needs its secret for a file, and a link makes the next one.
+    registered = find_client(connection, client.client_id, even_disabled=True)
+    held = [] if registered is None else [scope for scope in registered.scopes if scope.version == version.prefix]
+    return registered.make_token(held, time.time() + _SECONDS) if registered is not None and held else None
 
 
 def _is_student(sourced_id: str) -> sa.ColumnElement[bool]:
@@ -213,32 +223,52 @@ class _Look:
         self,
         vendor: Vendor,
         client: Client,
+        ways: Sequence[Way],
         version: Version,
         endpoint: Endpoint,
         table: sa.Table,
         sourced_id: str,
     ) -> Iterator[VendorView]:
-        """Yields the view of a client; nothing if it has no scope of the version."""
-        path = version.root + endpoint.path.replace("{sourcedId}", quote(sourced_id, safe=""))
-        shown = (client.client_id, client.name, version.prefix, "GET", path)
-        registered = find_client(self.connection, client.client_id)
-        if registered is None:
-            if any(text.startswith(f"{version.prefix}/") for text in client.scopes):
-                yield VendorView(*shown, None, f"the {'client' if vendor.enabled else 'vendor'} is disabled")
-            return
-        token = _make_token(registered, version)
+        """Yields the view of a client, and those of its files; nothing if it has no scope of the version. `ways`: of
+        the vendor."""
+        token = _make_token(self.connection, client, version)
         if token is None:
             return
-        body = refusal = None
+        own = _list_own(client, ways)
+        path = version.root + endpoint.path.replace("{sourcedId}", quote(sourced_id, safe=""))
+        shown = (client.client_id, client.name, version.prefix, "GET", path)
+        if not own:
+            yield VendorView(*shown, None, explain_closed(client, vendor_enabled=vendor.enabled))
+            return
+        seen = self._read(vendor, token, version, endpoint, table, path, sourced_id)
+        if any(way.preset is None for way in own):
+            yield VendorView(*shown, *seen)
+        for way in own:
+            if way.preset is not None and way.preset.version is version:
+                left_out = explain_left_out(self.connection, way, endpoint, table, sourced_id, vendor.id)
+                path = f"{DELIVERIES_PATH}{way.preset.name}"
+                of_file = (client.client_id, way.words, version.prefix, FILE_METHOD, path)
+                yield VendorView(*of_file, *(seen if left_out is None or seen[1] else (None, left_out)))
+
+    def _read(
+        self,
+        vendor: Vendor,
+        token: AccessToken,
+        version: Version,
+        endpoint: Endpoint,
+        table: sa.Table,
+        path: str,
+        sourced_id: str,
+    ) -> tuple[Any, str | None]:
+        """Returns the JSON of a record and None, or None and why it is refused."""
         try:
             planned = self.plan(token, version, endpoint, path, "", {"sourcedId": sourced_id})
             with self.open_reader() as reader:
                 record = reader.read_record(planned.authorized_request)
-            body = json.loads(show_record(planned, record.text, record.person).body)
+            return json.loads(show_record(planned, record.text, record.person).body), None
         except RefusedRequestError as error:
             hidden, guardians = error.problem is Problem.UNKNOWN_RECORD, token.rights.guardians
-            refusal = self._explain(vendor, table, sourced_id, guardians=guardians) if hidden else str(error)
-        yield VendorView(*shown, body, refusal)
+            return None, self._explain(vendor, table, sourced_id, guardians=guardians) if hidden else str(error)
 
     def show_student(self, vendor: Vendor, sourced_id: str) -> VendorView:
         """Returns the view of the vendor interface."""

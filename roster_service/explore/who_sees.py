@@ -13,10 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.clients import Client, list_clients
+from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS, list_received, require_part
 from roster_service.accounts.vendors import Vendor, find_vendor, find_vendor_by_id, list_vendors
+from roster_service.accounts.ways import VENDOR_INTERFACE, Way, WayKind, explain_closed, list_ways
 from roster_service.auth.scopes import Scope, ScopeName, read_scopes
 from roster_service.change_log.actors import normalize_email
 from roster_service.db.tables import (
@@ -46,10 +47,10 @@ from roster_service.roster.visibility import (
 )
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import read_list
-from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
+from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint, Scopes
 from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.sharing_rules import name_rules
-from roster_service.schemas.versions import DEMOGRAPHICS, VERSIONS
+from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
 from roster_service.serving.path_filters import everything
 
 # The orgs on which it depends whether a vendor sees a record.
@@ -58,7 +59,6 @@ _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
     classes: classes.c.school_id,
     enrollments: enrollments.c.school_id,
 }
-STUDENTS = "POST /v1/students"
 KEPT = "the person is kept from this vendor"
 _REFUSED = "the rules of its grants do not open it: only {}"
 # Orgs that a reason names.
@@ -79,10 +79,11 @@ _KEYS = (
 @dataclass(frozen=True)
 class Access:
     """A school that a vendor sees, or a role by which it sees a person. `grant`: `district` or `school`; `role`: None
-    without a person; `scopes`: of its enabled clients, in short spelling; `keys`: the number of its valid API keys;
-    `flags`: its permission flags; `only`: what the rules of its grants open there, in words, None for all;
-    `withheld_fields`: the fields of people's records that are withheld from it; `parts` and `withheld`: what it gets of
-    people, and what it does not get, as names of `PARTS`; `by`: if a part is asked for, what gets it."""
+    without a person; `scopes`: of its clients by which something can leave, in short spelling; `keys`: the number of
+    its valid API keys; `flags`: its permission flags; `only`: what the rules of its grants open there, in words, None
+    for all; `withheld_fields`: the fields of people's records that are withheld from it; `parts` and `withheld`: what
+    it gets of people, or of this person, and what it does not get, as names of `PARTS`; `by`: if a part is asked for,
+    the ways by which it gets it."""
 
     vendor: str
     enabled: bool
@@ -119,9 +120,9 @@ def list_access(
     if school is not None:
         conditions.append(orgs.c.sourced_id == find_org(connection, school, SCHOOL, None))
     scopes: defaultdict[str, set[Scope]] = defaultdict(set)
-    for client in list_clients(connection):
-        if client.enabled:
-            scopes[client.vendor].update(read_scopes(client.scopes))
+    for email, ways in list_ways(connection).items():
+        for way in ways:
+            scopes[email].update(() if way.client is None else read_scopes(way.client.scopes))
     role: sa.ColumnElement[str | None] = sa.literal(None, CText)
     seen = visible_orgs.join(vendors, vendors.c.id == visible_orgs.c.vendor_id)
     seen = seen.join(orgs, orgs.c.sourced_id == visible_orgs.c.org_id)
@@ -130,7 +131,10 @@ def list_access(
     else:
         if connection.scalar(sa.select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
             raise CommandError(f"there is no person {person}; an erased or hidden one is not in the roster")
-        seeing = [email for email, held in scopes.items() if any(scope.name is ScopeName.GUARDIANS for scope in held)]
+        # The vendor interface has guardians inside of students alone.
+        seeing = [email for email, parts in received.items() if {*parts.get("guardians", ())} - {VENDOR_INTERFACE}]
+        reached = {verdict.vendor for verdict in list_verdicts(connection, person) if verdict.shown}
+        received = {email: parts if email in reached else {} for email, parts in received.items()}
         role = user_roles.c.role
         seen = seen.join(user_roles, user_roles.c.org_id == orgs.c.sourced_id)
         conditions += [
@@ -184,8 +188,9 @@ def list_access(
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a vendor sees a record. `kind`: of the record; `by`: the client, or the vendor interface; `reason`: in
-    words, why it is shown or hidden; `only`: the rules of the grants that open its orgs, in words, blank for none."""
+    """Whether a vendor sees a record. `kind`: of the record; `by`: the words of the way, or the name of a client
+    without one; `reason`: in words, why it is shown or hidden; `only`: the rules of the grants that open its orgs, in
+    words, blank for none."""
 
     vendor: str
     kind: str
@@ -222,30 +227,47 @@ class _Place:
 
 
 def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
-    """Returns for every vendor, by e-mail, whether each of its clients sees the records with this id, and whether the
-    vendor interface shows it the student. Raises CommandError if the roster has no such record."""
+    """Returns for every vendor, by e-mail, whether each way that is open to it has the records with this id, and of a
+    client without one, why. Raises CommandError if the roster has no such record."""
     clients = defaultdict(list)
     for client in list_clients(connection):
         clients[client.vendor].append(client)
     known = {item.email: item for item in list_vendors(connection)}
+    open_ways = list_ways(connection)
     found: list[Verdict] = []
     for table, endpoint in find_endpoints(connection, sourced_id):
         places = _read_places(connection, table, sourced_id)
+        words = _find_words(connection, table, sourced_id)
+        kind = endpoint.resource.singular
         for vendor in connection.execute(_select_vendors(table, sourced_id, places)):
             granted = [place for place in places if place.org_id in vendor.granted]
             rules = _name_rules(known[vendor.email], granted)
-            for client in clients[vendor.email]:
-                shown, reason = _judge(vendor, client, endpoint, table, places, granted, rules)
-                found.append(Verdict(vendor.email, endpoint.resource.singular, client.name, shown, reason, rules))
-            if table is users and vendor.keys:
-                hidden = _REFUSED.format(rules) if rules else "a grant opens no school where it is a student"
-                hidden = KEPT if vendor.kept else hidden
-                reason = _name(granted, rules) if vendor.student else hidden
-                shown = vendor.enabled and vendor.student
-                reason = reason if vendor.enabled else "the vendor is disabled"
-                found.append(Verdict(vendor.email, endpoint.resource.singular, STUDENTS, shown, reason, rules))
-            if not clients[vendor.email] and not (table is users and vendor.keys):
-                found.append(Verdict(vendor.email, endpoint.resource.singular, "–", False, "it has no client"))
+            of_vendor = []
+            for way in open_ways.get(vendor.email, ()):
+                if way.kind is WayKind.API_KEY:
+                    if table is not users:
+                        continue
+                    hidden = _REFUSED.format(rules) if rules else "a grant opens no school where it is a student"
+                    shown, reason = vendor.student, KEPT if vendor.kept else hidden
+                    reason = _name(granted, rules) if shown else reason
+                else:
+                    shown, reason = _judge(vendor, way, endpoint, table, places, granted, rules)
+                    left_out = _explain_left_out(way, endpoint, granted, words)
+                    shown, reason = (False, left_out) if shown and left_out else (shown, reason)
+                of_vendor.append(Verdict(vendor.email, kind, way.words, shown, reason, rules))
+            having = {way.client.client_id for way in open_ways.get(vendor.email, ()) if way.client is not None}
+            of_vendor += [
+                Verdict(
+                    *(vendor.email, kind, client.name, False),
+                    explain_closed(client, vendor_enabled=vendor.enabled),
+                    rules,
+                )
+                for client in clients[vendor.email]
+                if client.client_id not in having
+            ]
+            if table is users and vendor.keys and not vendor.enabled:
+                of_vendor.append(Verdict(vendor.email, kind, VENDOR_INTERFACE, False, "the vendor is disabled", rules))
+            found += of_vendor or [Verdict(vendor.email, kind, "–", False, "it has no client")]
     return sorted(found, key=lambda it: (it.vendor, it.kind, it.by))
 
 
@@ -283,7 +305,7 @@ def explain_unseen(connection: sa.Connection, email: str, sourced_id: str, part:
     ]
     # Demographics follow their person.
     own = [verdict for verdict in verdicts if not verdict.shown and verdict.kind != DEMOGRAPHICS.singular]
-    own = [verdict for verdict in own if verdict.by != STUDENTS] or own
+    own = [verdict for verdict in own if verdict.by != VENDOR_INTERFACE] or own
     if part is not None and part not in list_received(connection).get(normalize_email(email), {}):
         return f"it does not get {PARTS[part].words}"
     return "; ".join(dict.fromkeys(verdict.reason for verdict in own))
@@ -291,25 +313,64 @@ def explain_unseen(connection: sa.Connection, email: str, sourced_id: str, part:
 
 def _judge(
     vendor: sa.Row[Any],
-    client: Client,
+    way: Way,
     endpoint: Endpoint,
     table: sa.Table,
     places: Sequence[_Place],
     granted: Sequence[_Place],
     rules: str,
 ) -> tuple[bool, str]:
-    """Whether a client sees a record, and why."""
-    names = frozenset(scope.name for scope in read_scopes(client.scopes))
-    guardians = ScopeName.GUARDIANS in names
-    if not vendor.enabled or not client.enabled:
-        return False, f"the {'client' if vendor.enabled else 'vendor'} is disabled"
-    if not names.intersection(endpoint.access.value):
-        return False, f"the client lacks {' and '.join(endpoint.access.value)}"
-    if vendor.with_guardians if guardians else vendor.without:
-        return True, _name(granted, rules)
-    # What is open with the scope is not kept by the rules.
-    narrowing = "" if vendor.with_guardians else rules
-    return False, _explain_hidden(table, places, granted, vendor, narrowing, guardians=guardians)
+    """Whether the scopes of a way open a record, and why."""
+    reasons = []
+    for names in way.list_names().values() or [frozenset[ScopeName]()]:
+        guardians = ScopeName.GUARDIANS in names
+        if not names.intersection(endpoint.access.value):
+            reasons.append(f"the client lacks {' and '.join(endpoint.access.value)}")
+        elif vendor.with_guardians if guardians else vendor.without:
+            return True, _name(granted, rules)
+        else:
+            # What is open with the scope is not kept by the rules.
+            narrowing = "" if vendor.with_guardians else rules
+            reasons.append(_explain_hidden(table, places, granted, vendor, narrowing, guardians=guardians))
+    # That it lacks a scope says least.
+    return False, next((it for it in reasons if not it.startswith("the client lacks")), reasons[0])
+
+
+def _explain_left_out(
+    way: Way, endpoint: Endpoint, granted: Sequence[_Place], words: Mapping[str, frozenset[str]]
+) -> str | None:
+    """Why a file has no row of a record that its client sees; None if it may have one. `words`: of the record, by
+    header."""
+    preset, file = way.preset, endpoint.resource.plural
+    if preset is None:
+        return None
+    [names] = way.list_names().values()
+    if "active" not in words["status"]:
+        return "its files have active records alone"
+    if (preset.files is not None and file not in preset.files) or not names.intersection(Scopes.CORE.value):
+        return f"its files have no {file}"
+    for (of, header), taken in preset.only.items():
+        own = {place.role for place in granted} if header == "role" and of == USERS.plural else words.get(header, ())
+        if of == file and taken.isdisjoint(own):
+            return f"the receiver takes no such {header}: only {' and '.join(sorted(taken))}"
+    return None
+
+
+def explain_left_out(
+    connection: sa.Connection, way: Way, endpoint: Endpoint, table: sa.Table, sourced_id: str, vendor_id: int
+) -> str | None:
+    """Returns why the files of a delivery have no row of a record that its client sees; None if they may have one."""
+    places = _read_places(connection, table, sourced_id)
+    [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
+    granted = [place for place in places if place.org_id in vendor.granted]
+    return _explain_left_out(way, endpoint, granted, _find_words(connection, table, sourced_id))
+
+
+def _find_words(connection: sa.Connection, table: sa.Table, sourced_id: str) -> Mapping[str, frozenset[str]]:
+    """The words of a record that say whether a file has it, by header."""
+    columns = [table.c[name] for name in ("status", "type", "role") if name in table.c]
+    row = connection.execute(sa.select(*columns).where(table.c.sourced_id == sourced_id)).mappings().one()
+    return {name: frozenset({str(word)}) for name, word in row.items()}
 
 
 def explain_hidden(

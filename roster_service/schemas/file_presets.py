@@ -13,11 +13,12 @@ STANDARD_ID = r"[0-9A-Za-z.\-_/@]{1,255}"
 
 @dataclass(frozen=True)
 class Preset:
-    """What a receiver takes. `words`: for people; `id_pattern`, `id_words`: of the ids that it takes; `zip_name`: of
-    its file, where `{date}` stands for the day; `files`: the only ones that it takes, None for all; `only`: the words
-    that it takes, by file and header: rows with others are left out; `unique_ids`: whether no two files may have the
-    same id; `metadata`: whether metadata follow as columns of their own."""
+    """What a receiver takes. `name`: its key; `words`: for people; `id_pattern`, `id_words`: of the ids that it takes;
+    `zip_name`: of its file, where `{date}` stands for the day; `files`: the only ones that it takes, None for all;
+    `only`: the words that it takes, by file and header: rows with others are left out; `unique_ids`: whether no two
+    files may have the same id; `metadata`: whether metadata follow as columns of their own."""
 
+    name: str
     words: str
     version: Version
     id_pattern: re.Pattern[str] = re.compile(STANDARD_ID)
@@ -31,10 +32,11 @@ class Preset:
 
 _ST_MATH = frozenset({"users", "courses", "classes", "enrollments", "orgs", "academicSessions"})
 _STUDENTS_AND_TEACHERS = frozenset({"student", "teacher"})
-PRESETS: Mapping[str, Preset] = {
-    "oneroster-1.1": Preset("OneRoster CSV 1.1", V1P1, metadata=True),
-    "oneroster-1.2": Preset("OneRoster CSV 1.2", V1P2, metadata=True),
-    "apple": Preset(
+_ALL = (
+    Preset("oneroster-1.1", "OneRoster CSV 1.1", V1P1, metadata=True),
+    Preset("oneroster-1.2", "OneRoster CSV 1.2", V1P2, metadata=True),
+    Preset(
+        "apple",
         "Apple School Manager: OneRoster 1.1, only students and teachers",
         V1P1,
         re.compile(r"[0-9A-Za-z-]{1,255}"),
@@ -47,7 +49,8 @@ PRESETS: Mapping[str, Preset] = {
         },
         unique_ids=True,
     ),
-    "st-math": Preset(
-        "ST Math: OneRoster 1.1, six files and the manifest", V1P1, zip_name="OneRoster.zip", files=_ST_MATH
+    Preset(
+        "st-math", "ST Math: OneRoster 1.1, six files and the manifest", V1P1, zip_name="OneRoster.zip", files=_ST_MATH
     ),
-}
+)
+PRESETS: Mapping[str, Preset] = {preset.name: preset for preset in _ALL}

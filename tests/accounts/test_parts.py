@@ -12,7 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.accounts.parts import VENDOR_INTERFACE, list_received
+from roster_service.accounts.parts import list_received
+from roster_service.accounts.ways import VENDOR_INTERFACE
 from roster_service.app import create_app
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.roster.vocabulary import GUARDIAN_ROLES

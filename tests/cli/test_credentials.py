@@ -66,7 +66,7 @@ def test_an_end_that_is_over_or_no_day_is_wrong_usage(
 
 
 def test_a_credential_that_has_ended_is_unknown(answer: Answer, engine: sa.Engine, vendor: Any) -> None:
-    """Also where its replacement has ended, and the grace of the one before has not."""
+    """One whose replacement has ended is known as long as its own grace."""
     made = answer(*ADD_CLIENT)
     over = datetime.now(UTC) - timedelta(seconds=1)
     with engine.begin() as connection:
@@ -80,6 +80,9 @@ def test_a_credential_that_has_ended_is_unknown(answer: Answer, engine: sa.Engin
         found = find_client(connection, made["client_id"])
         assert found is not None
         assert found.secret_hashes == (b"before",)
+    assert [it["name"] for it in answer("credential", "list")] == [made["client_id"]]
+    with engine.begin() as connection:
+        connection.execute(sa.update(oauth_clients).values(previous_secret_ends_at=over))
     assert answer("credential", "list") == []
     assert answer("vendor", "show", EMAIL)["keys"] == []
     assert [client["client_id"] for client in answer("client", "list")] == [made["client_id"]]

@@ -120,7 +120,7 @@ def test_a_person_is_named_as_in_other_commands(answer: Answer, roster: Roster, 
     of_id = answer("access", "--person", "spr-student-2")
     assert answer("access", "--person", "conor") == answer("access", "--person", "Conor O'Brien") == of_id != []
     person = "Conor O'Brien (spr-student-2), grade 03, S-1002, Springfield Elementary School, in the roster"
-    assert f"these vendors see {person}\n" in roster("access", "--person", "conor").stdout
+    assert f"these vendors see {person}: {NARROW}, {WIDE}\n" in roster("access", "--person", "conor").stdout
     several = roster("access", "--person", "O'Brien")
     assert (several.exit_code, "people fit O'Brien; give the sourcedId of one:\n" in several.stderr) == (2, True)
     assert person in several.stderr

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from roster_service.accounts.clients import add_client, disable_client
 from roster_service.accounts.vendor_rights import grant
 from roster_service.accounts.vendors import add_vendor
+from roster_service.accounts.ways import VENDOR_INTERFACE
 from roster_service.app import make_serving_engine
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
@@ -22,7 +23,7 @@ from roster_service.console.filters import to_segment
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import ROSTER_TABLES, changes, courses, sync_runs
 from roster_service.explore.vendor_view import show_as
-from roster_service.explore.who_sees import STUDENTS, list_verdicts
+from roster_service.explore.who_sees import list_verdicts
 from roster_service.feeds.run_history import TYPES
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.settings import Settings
@@ -153,7 +154,7 @@ def test_each_vendor_is_judged_as_its_clients_are_answered(console: Console, nar
     with console.engine.connect() as connection:
         serving = make_serving_engine(make_role_urls(connection, None)[DatabaseRole.SERVING], settings)
         for sourced_id in connection.scalars(sa.select(table.c.sourced_id).order_by(table.c.sourced_id)).all()[::4]:
-            verdicts = [it for it in list_verdicts(connection, sourced_id) if it.by != STUDENTS]
+            verdicts = [it for it in list_verdicts(connection, sourced_id) if it.by != VENDOR_INTERFACE]
             for verdict in verdicts:
                 views = show_as(connection, serving, TESTER, sourced_id, verdict.vendor, "v1p2", settings)
                 (view,) = (it for it in views if it.client == verdict.by and f"/{KINDS[verdict.kind]}/" in it.path)
@@ -177,7 +178,7 @@ def test_a_vendor_with_a_key_sees_students_alone(console: Console, narrow: str) 
             ("spr-student-1", "elementary@vendors.example", True),
         ):
             (verdict,) = (
-                it for it in list_verdicts(connection, sourced_id) if it.by == STUDENTS and it.vendor == vendor
+                it for it in list_verdicts(connection, sourced_id) if it.by == VENDOR_INTERFACE and it.vendor == vendor
             )
             assert verdict.shown is shown, verdict
 

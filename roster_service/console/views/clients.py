@@ -56,21 +56,24 @@ def read_credentials(visit: Visit) -> CredentialsPage:
     ids = {item.client_id for item in own}
     listed = [item for item in list_credentials(connection) if item.vendor == vendor.email]
     links = {link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)}
-    unmade = [item.name for item in listed if item.name in links and not (links[item.name].used_at or item.used_at)]
     now, named = datetime.now(UTC), {item.client_id: item.name for item in own}
-    valid = [item for item in listed if not item.has_ended(now)]
+    ended = {item.name for item in listed if item.has_ended(now)}
+    unmade = [
+        item.name
+        for item in listed
+        if item.name in links and item.name in ended and not (links[item.name].used_at or item.used_at)
+    ]
+    valid = [item for item in listed if item.name not in ended]
     return CredentialsPage(
         head=head,
         clients=own,
         credentials={item.name: item for item in listed if item.name in ids},
         links=links,
         unmade=unmade,
-        ended=[item.name for item in listed if item.has_ended(now)],
+        ended=sorted(ended),
         keys=[item for item in valid if item.name not in ids],
-        lasting=sum(item.expires_at is None and item.name not in unmade for item in valid),
-        unused=[
-            named.get(item.name, f"{item.name}-…") for item in valid if item.used_at is None and item.name not in unmade
-        ],
+        lasting=sum(item.expires_at is None for item in valid),
+        unused=[named.get(item.name, f"{item.name}-…") for item in valid if item.used_at is None],
         used=max((item.used_at for item in listed if item.used_at), default=None),
         refused=read_own_refused(visit, vendor),
         refused_days=REFUSED_DAYS,

@@ -172,7 +172,9 @@ def add_vendor(sent: Submission) -> Outcome:
         # A product of OneRoster needs no key, and nobody is shown this one.
         vendors.end_keys(connection, vendor.id)
         scopes = PRESETS[product or ""].list_scopes(sent.get("version") or "")
-        made = clients.add_client(connection, sent.actor, vendor.email, name, scopes)
+        # Nobody is shown this secret, and it has ended: nobody gets anything before the link is used.
+        given = (connection, sent.actor, vendor.email, name, scopes)
+        made = clients.add_client(*given, expires_at=datetime.now(UTC))
         return _show_letter(sent, connection, made.client_id)
 
 

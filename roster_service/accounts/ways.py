@@ -1,0 +1,105 @@
+"""The ways by which records can leave for a vendor: a secret that is valid, a link that nobody has used, a delivery
+that is not stopped, an API key.
+
+Whatever says what a vendor may get, or that nobody gets anything, asks this module, mostly by way of `parts.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from roster_service.accounts.clients import Client, list_clients
+from roster_service.accounts.credentials import CredentialKind, list_credentials
+from roster_service.accounts.secret_links import list_links
+from roster_service.auth.scopes import ScopeName, read_scopes
+from roster_service.db.tables import deliveries
+from roster_service.schemas.file_presets import PRESETS, Preset
+from roster_service.schemas.versions import VERSIONS, Version
+
+STUDENTS_PATH = "/v1/students"
+# The method of a file in the access log.
+FILE_METHOD = "SFTP"
+VENDOR_INTERFACE = f"POST {STUDENTS_PATH}"
+
+
+class WayKind(StrEnum):
+    """The kind of a way."""
+
+    SECRET = "secret"  # noqa: S105  (a kind)
+    LINK = "link"
+    DELIVERY = "delivery"
+    API_KEY = "api key"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way that is open. `words`: for people, of no other way of its vendor that opens something else; `client`: whose
+    scopes count, None for an API key; `delivery`: its name, and `preset`: what its files have; None for other ways."""
+
+    kind: WayKind
+    words: str
+    client: Client | None = None
+    delivery: str | None = None
+    preset: Preset | None = None
+
+    def list_names(self) -> Mapping[Version, frozenset[ScopeName]]:
+        """Returns the scopes that count together, by version: a token has one, and so has a file."""
+        held = read_scopes(() if self.client is None else self.client.scopes)
+        versions = VERSIONS if self.preset is None else (self.preset.version,)
+        found = {version: frozenset(it.name for it in held if it.version == version.prefix) for version in versions}
+        return {version: names for version, names in found.items() if names}
+
+
+def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
+    """Returns the open ways of each vendor, by its e-mail. A disabled vendor has none. Whether a way opens anything
+    follows from scopes, flags and grants."""
+    now, found = datetime.now(UTC), defaultdict[str, list[Way]](list)
+    enabled = [credential for credential in list_credentials(connection) if credential.enabled]
+    may_read = {it.name for it in enabled if it.kind is CredentialKind.CLIENT_SECRET}
+    valid = [credential for credential in enabled if not credential.has_ended(now)]
+    secrets = {it.name for it in valid if it.kind is CredentialKind.CLIENT_SECRET}
+    links = {link.client_id for link in list_links(connection) if not (link.has_ended or link.used_at)}
+    sending = _list_sending(connection)
+    clients = list_clients(connection)
+    same = Counter((client.vendor, client.name) for client in clients)
+    for client in clients:
+        name = client.name if same[client.vendor, client.name] == 1 else f"{client.name} ({client.client_id})"
+        own = found[client.vendor]
+        if client.client_id in secrets:
+            own.append(Way(WayKind.SECRET, name, client))
+        if client.client_id in links:
+            own.append(Way(WayKind.LINK, f"{name}, by a link that nobody has used", client))
+        if client.client_id in may_read:
+            files = (
+                Way(WayKind.DELIVERY, f"the delivery {delivery}", client, delivery, preset)
+                for delivery, preset in sending[client.client_id]
+            )
+            own += [way for way in files if way.list_names()]
+    for email in dict.fromkeys(it.vendor for it in valid if it.kind is CredentialKind.API_KEY):
+        found[email].append(Way(WayKind.API_KEY, VENDOR_INTERFACE))
+    return found
+
+
+def _list_sending(connection: sa.Connection) -> Mapping[str, Sequence[tuple[str, Preset]]]:
+    """The names and presets of the deliveries that are not stopped, by client id."""
+    found = defaultdict[str, list[tuple[str, Preset]]](list)
+    listed = sa.select(deliveries.c.client_id, deliveries.c.name, deliveries.c.preset).where(~deliveries.c.stopped)
+    for row in connection.execute(listed.order_by(deliveries.c.name)):
+        if row.preset in PRESETS:
+            found[row.client_id].append((row.name, PRESETS[row.preset]))
+    return found
+
+
+def explain_closed(client: Client, *, vendor_enabled: bool) -> str:
+    """Returns why a client without an open way has none, in words."""
+    if not vendor_enabled:
+        return "the vendor is disabled"
+    if not client.enabled:
+        return "the client is disabled"
+    return "the secret of the client has ended, and it has no link that waits and no delivery that goes on"

@@ -1,0 +1,365 @@
+"""Each way by which something can leave for a vendor, alone: every page and command beside what really leaves."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import clients, secret_links, vendor_rights, vendors
+from roster_service.accounts.parts import PARTS, list_received
+from roster_service.auth.scopes import ScopeName, read_scopes
+from roster_service.deliveries.accounts import add_delivery, approve_file, stop_delivery
+from roster_service.deliveries.sender import Sender
+from roster_service.errors import CommandError
+from roster_service.explore.who_sees import list_verdicts
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
+from roster_service.schemas.file_presets import PRESETS
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.versions import VERSIONS
+from roster_service.settings import Settings
+from tests.accounts.test_parts import ask_rostering, ask_vendor_interface
+from tests.actors import TESTER
+from tests.cli.conftest import run_roster
+from tests.console.conftest import SECRET, Browser, Console
+from tests.console.test_statements import read
+from tests.deliveries.conftest import Rows, read_zip
+from tests.deliveries.dropbox import DropBox
+from tests.deliveries.test_sending import HOST_KEY, PASSWORD
+from tests.vendor.client import Account
+
+VENDOR, DISTRICT = "app@ways.example", "shv-district"
+PUPIL, GUARDIAN, SCHOOL = "shv-student-1", "shv-guardian-1", "shv-north"
+EVERY = tuple(f"{version.prefix}/{name}" for version in VERSIONS for name in ScopeName)
+CORE = tuple(f"{version.prefix}/{ScopeName.CORE}" for version in VERSIONS)
+HOUR = timedelta(hours=1)
+# The columns of files that show a part, where their headers are not those of the interface.
+COLUMNS = {
+    "names": ("familyName",),
+    "email": ("email",),
+    "phone": ("phone", "sms"),
+    "identifier": ("identifier",),
+    "userIds": ("userIds",),
+    "middleName": ("middleName",),
+    "preferredNames": ("preferredGivenName", "preferredFamilyName"),
+    "pronouns": ("pronouns",),
+    "birthDate": ("birthDate",),
+    "sex": ("sex",),
+    "race": ("white",),
+    "birthPlace": ("cityOfBirth",),
+    "residence": ("publicSchoolResidenceStatus",),
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """A vendor that is granted a district, and what it holds."""
+
+    console: Console
+    client_id: str = ""
+    secret: str | None = None
+    link: str | None = None
+    account: Account | None = None
+    delivery: str | None = None
+
+    def run(self, statement: str) -> None:
+        with self.console.engine.begin() as connection:
+            connection.execute(sa.text(statement))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def alone(console: Console) -> None:
+    """No other vendor; everybody has metadata."""
+    (console.home / "secret_key").write_text(SECRET)
+    with console.engine.begin() as connection:
+        for vendor in vendors.list_vendors(connection):
+            vendors.remove_vendor(connection, TESTER, vendor.email)
+        for table in ("users", "demographics"):
+            connection.execute(sa.text(f"UPDATE {table} SET metadata = jsonb_build_object('locker', '7')"))
+
+
+@pytest.fixture
+def world(console: Console) -> World:
+    """The vendor without any way."""
+    with console.engine.begin() as connection:
+        for vendor in vendors.list_vendors(connection):
+            vendors.remove_vendor(connection, TESTER, vendor.email)
+        vendors.add_vendor(connection, TESTER, VENDOR, "App")
+        vendors.end_keys(connection, vendors.find_vendor(connection, VENDOR).id)
+        vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), tuple(PermissionFlag))
+    return World(console)
+
+
+def add_client(world: World, scopes: tuple[str, ...] = EVERY, expires_at: datetime | None = None) -> World:
+    """With a client. Its secret has ended unless an end is given."""
+    with world.console.engine.begin() as connection:
+        given = (connection, TESTER, VENDOR, "reader", read_scopes(scopes))
+        made = clients.add_client(*given, expires_at=expires_at or datetime.now(UTC) - HOUR)
+    return replace(world, client_id=made.client_id, secret=made.client_secret)
+
+
+def plant_secret(world: World) -> World:
+    return add_client(world, expires_at=datetime.now(UTC) + HOUR)
+
+
+def plant_earlier_secret(world: World) -> World:
+    """The newest one has ended, and nobody has it; the one before it has a grace."""
+    made = plant_secret(world)
+    with world.console.engine.begin() as connection:
+        clients.rotate_secret(connection, TESTER, made.client_id, HOUR, expires_at=datetime.now(UTC) - HOUR)
+    return made
+
+
+def plant_link(world: World) -> World:
+    made = add_client(world)
+    with world.console.engine.begin() as connection:
+        return replace(made, link=secret_links.make_link(connection, TESTER, made.client_id))
+
+
+def plant_key(world: World) -> World:
+    with world.console.engine.begin() as connection:
+        password = vendors.change_password(connection, TESTER, VENDOR, None)
+        key = vendors.replace_key(connection, TESTER, VENDOR, timedelta(0)).api_key
+        number = vendors.find_vendor(connection, VENDOR).id
+    return replace(world, account=Account(number, VENDOR, key, str(password)))
+
+
+def plant_delivery(preset: str, scopes: tuple[str, ...] = EVERY) -> Callable[[World], World]:
+    def plant(world: World) -> World:
+        made = add_client(world, scopes)
+        row = {
+            "client_id": made.client_id, "preset": preset, "host": "sftp.example.org", "port": 22, "username": "us",
+            "folder": "in", "host_key": HOST_KEY, "secret": PASSWORD, "has_private_key": False, "in_place": False,
+        }  # fmt: skip
+        with world.console.engine.begin() as connection:
+            add_delivery(connection, TESTER, "nightly", VENDOR, row, Settings(secret_key=SECRET))
+        return replace(made, delivery="nightly")
+
+    return plant
+
+
+def stop(world: World) -> None:
+    with world.console.engine.begin() as connection:
+        stop_delivery(connection, TESTER, "nightly", stopped=True)
+
+
+def remove_client(world: World) -> None:
+    with world.console.engine.begin() as connection:
+        clients.remove_client(connection, TESTER, world.client_id)
+
+
+def narrow(world: World) -> None:
+    with world.console.engine.begin() as connection:
+        clients.change_scopes(connection, TESTER, world.client_id, read_scopes(("v1p2/roster-core.readonly",)))
+
+
+def disable_client(world: World) -> None:
+    with world.console.engine.begin() as connection:
+        clients.disable_client(connection, TESTER, world.client_id)
+
+
+def disable_vendor(world: World) -> None:
+    with world.console.engine.begin() as connection:
+        vendors.set_vendor_enabled(connection, TESTER, VENDOR, enabled=False)
+
+
+def revoke(world: World) -> None:
+    with world.console.engine.begin() as connection:
+        vendor_rights.revoke(connection, TESTER, VENDOR, DISTRICT)
+
+
+def leave(_world: World) -> None:
+    pass
+
+
+def say(statement: str) -> Callable[[World], None]:
+    return lambda world: world.run(statement)
+
+
+OF_ALL = {"open": leave, "of a disabled vendor": disable_vendor, "without a grant": revoke}
+OF_CLIENTS = {**OF_ALL, "of a disabled client": disable_client, "of a removed client": remove_client}
+END_SECRET = say("UPDATE oauth_clients SET secret_expires_at = now()")
+WAYS: dict[str, tuple[Callable[[World], World], dict[str, Callable[[World], None]]]] = {
+    "a secret": (plant_secret, {**OF_CLIENTS, "ended": END_SECRET}),
+    "an earlier secret": (
+        plant_earlier_secret, {"open": leave, "ended": say("UPDATE oauth_clients SET previous_secret_ends_at = now()")}
+    ),
+    "a link": (
+        plant_link,
+        {
+            **OF_CLIENTS,
+            "ended": say("UPDATE oauth_clients SET link_ends_at = now()"),
+            "used, and its secret ended": say("UPDATE oauth_clients SET link_used_at = now()"),
+        },
+    ),
+    "a key": (plant_key, {**OF_ALL, "ended": say("UPDATE api_keys SET expires_at = now()")}),
+    **{
+        f"a delivery of {preset}": (
+            plant_delivery(preset), {**OF_CLIENTS, "stopped": stop, "of other scopes": narrow}
+        )
+        for preset in PRESETS
+    },
+    "a delivery with few scopes": (plant_delivery("oneroster-1.2", CORE), {"open": leave}),
+    "nothing": (add_client, {"open": leave}),
+}  # fmt: skip
+
+
+def find_sent(files: dict[str, Rows]) -> set[str]:
+    """The parts that the rows of files show."""
+    people, demographics = files["users"], files.get("demographics", [])
+    found = {
+        name
+        for name, headers in COLUMNS.items()
+        for it in (*people, *demographics)
+        if any(it.get(one) for one in headers)
+    }
+    roles = {(row["userSourcedId"], row["role"]) for row in files.get("roles", ())}
+    roles |= {(row["sourcedId"], row["role"]) for row in people if "role" in row}
+    guardians = {person for person, role in roles if role in GUARDIAN_ROLES}
+    found |= {"guardians"} if guardians else set()
+    found |= {"classes"} if files.get("classes") else set()
+    for rows, of_guardians, of_others in (
+        (people, "guardianMetadata", "studentMetadata"), (demographics, "", "demographicMetadata")
+    ):  # fmt: skip
+        for row in rows:
+            if any(value for header, value in row.items() if header.startswith("metadata.")):
+                found.add(of_guardians if row["sourcedId"] in guardians else of_others)
+    return found
+
+
+def let_leave(world: World) -> tuple[set[str], set[str]]:
+    """The parts that leave by all that the vendor holds, and the ids of the people and schools in it."""
+    found, ids = set[str](), set[str]()
+    secret = world.secret
+    if world.link is not None:
+        with world.console.engine.begin() as connection:
+            secret = secret_links.use_link(connection, world.link, None) or secret
+    app = world.console.vendors
+    if secret is not None:
+        for version, scopes in itertools.groupby(EVERY, lambda scope: scope.partition("/")[0]):
+            with_token = (world.client_id, secret)
+            form = {"grant_type": "client_credentials", "scope": " ".join(scopes)}
+            answer = app.test_client().post("/oauth/token", data=form, auth=with_token)
+            if answer.status_code == 200:
+                found |= ask_rostering(app, with_token, version, form["scope"].split())
+    if world.account is not None:
+        key = {"x-api-key": world.account.api_key}
+        login = {"email": VENDOR, "password": world.account.password}
+        if app.test_client().post("/v1/login", json=login, headers=key).status_code == 200:
+            found |= ask_vendor_interface(app, world.account, tuple(PermissionFlag))
+    if world.delivery is not None:
+        box = DropBox()
+        sender = Sender(world.console.engine, Settings(secret_key=SECRET, home=world.console.home), box.connect)
+        try:
+            made = sender.deliver(world.delivery)
+            with world.console.engine.begin() as connection:
+                approve_file(connection, TESTER, world.delivery, str(made.digest))
+            sender.deliver(world.delivery)
+        except CommandError:
+            pass
+        for content in box.files.values():
+            files = read_zip(content)
+            found |= find_sent(files)
+            ids |= {row["sourcedId"] for rows in files.values() for row in rows if "sourcedId" in row}
+    return found, ids
+
+
+CASES = [
+    pytest.param(plant, change, id=f"{way}, {state}")
+    for way, (plant, states) in WAYS.items()
+    for state, change in states.items()
+]
+
+
+@pytest.mark.parametrize(("plant", "change"), CASES)
+def test_every_page_and_command_says_what_leaves(
+    console: Console,
+    browser: Browser,
+    world: World,
+    plant: Callable[[World], World],
+    change: Callable[[World], None],
+) -> None:
+    planted = plant(world)
+    change(planted)
+    url = console.engine.url.render_as_string(hide_password=False)
+
+    def ask(*arguments: str) -> Any:
+        done = run_roster(url, console.home, *arguments, "--json")
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    with console.engine.connect() as connection:
+        stated = set(list_received(connection)[VENDOR])
+        number = vendors.find_vendor(connection, VENDOR).id
+        shown = {id_: any(it.shown for it in list_verdicts(connection, id_)) for id_ in (PUPIL, GUARDIAN, SCHOOL)}
+    words = {PARTS[name].words for name in stated}
+    pages = {
+        path: read(browser.get(path).text)
+        for path in (f"/records/{PUPIL}", f"/records/{GUARDIAN}", f"/records/{SCHOOL}", "/access", "/privacy")
+    }
+    listed = browser.get("/vendors.json").json["vendors"]["rows"]
+    notice = browser.get("/access.csv").text
+    page = read(browser.get(f"/vendors/{number}").text)
+    printed = ask("access", "--vendor", VENDOR)
+    of_pupil = ask("access", "--person", PUPIL)
+    in_words = run_roster(url, console.home, "access", "--person", PUPIL).stdout
+    received = ask("vendor", "show", VENDOR)["received"]
+    is_student_known = planted.account is not None or planted.client_id in str(ask("client", "list"))
+    looks = ask("show", PUPIL, "--as", VENDOR) if is_student_known else []
+
+    leaves, sent = let_leave(planted)
+
+    assert stated == leaves
+    assert set(received) == leaves
+    assert {part for row in printed for part in row["parts"]} == leaves
+    assert {part for row in of_pupil for part in row["parts"]} == leaves
+    assert ("these vendors see" in in_words) == bool(leaves)
+    assert [set(row["gets"]) for row in listed] == [words]
+    assert (VENDOR in notice) == bool(leaves)
+    assert ("it gets nothing: " in page) == (not leaves)
+    assert any(view["body"] is not None for view in looks) == bool(leaves)
+    assert f"{1 if leaves else 0} of 1 vendor may see this person" in pages[f"/records/{PUPIL}"]
+    assert f"{2 if leaves else 0} of 4 schools are seen by a vendor" in pages["/access"]
+    assert ("No vendor may read birth dates" in pages["/privacy"]) == ("birthDate" not in leaves)
+    assert shown[PUPIL] == bool(leaves)
+    if planted.delivery is not None:
+        assert shown == {id_: id_ in sent for id_ in shown}
+        assert f"{int(GUARDIAN in sent)} of 1 vendor may see this person" in pages[f"/records/{GUARDIAN}"]
+        assert ("no vendor may see it" in pages[f"/records/{SCHOOL}"]) == (SCHOOL not in sent)
+
+
+def test_the_open_ways_leave_something(console: Console, world: World) -> None:
+    """So that the test above compares no two empty answers."""
+    for plant in (plant_secret, plant_earlier_secret, plant_link):
+        assert {"names", "birthDate", "guardians"} <= let_leave(plant(world))[0]
+    assert "birthDate" in let_leave(plant_key(world))[0]
+    found, ids = let_leave(plant_delivery("oneroster-1.2")(world))
+    assert {"names", "birthDate", "guardians", "demographicMetadata"} <= found
+    assert {PUPIL, GUARDIAN, SCHOOL} <= ids
+
+
+def test_what_lies_beside_an_open_way_is_named(console: Console, browser: Browser, world: World) -> None:
+    """The words say by which way; a link of a vendor that was added right now is one, and its secret is none."""
+    form = {
+        "email": "new@ways.example", "name": "New", "product": "demographics", "version": "v1p2",
+        "district": [DISTRICT], "staff": "all", "guardians": "yes",
+    }  # fmt: skip
+    assert "The link" in browser.send("/vendors/new/add", **form).text
+    plant_delivery("apple")(world)
+    with console.engine.connect() as connection:
+        received = list_received(connection)
+        number = vendors.find_vendor(connection, "new@ways.example").id
+    assert set(received["new@ways.example"]["birthDate"]) == {"New, by a link that nobody has used"}
+    assert set(received[VENDOR]["names"]) == {"the delivery nightly"}
+    assert "birthDate" not in received[VENDOR]
+    assert "not made yet" in read(browser.get(f"/vendors/{number}/credentials").text)
+    assert "New, through New, by a link that nobody has used" in read(browser.get("/privacy").text)
+    grid = read(browser.get(f"/records/{PUPIL}").text)
+    assert "sees by the delivery nightly" in grid
+    assert "2 of 2 vendors may see this person: App, New" in grid
