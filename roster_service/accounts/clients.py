@@ -174,12 +174,13 @@ def rotate_secret(
     needs it. `expires_at`: the end of the new secret. Raises CommandError for an unknown client.
 
     The old secret stays valid for `grace`, but not beyond its own end, and its tokens stay valid. With a grace of zero,
-    the old secret and its tokens end at once. A secret that an earlier call has replaced ends in any case.
+    the old secret and its tokens end at once, and so does a link that nobody has used. A secret that an earlier call
+    has replaced ends in any case.
     """
     if secret_key is None and may_sign(connection, client_id):
         raise ValueError("the secret of a client that may sign requests is derived from the secret key")
     made = _make_client_secret(client_id, secret_key)
-    old: dict[str, Any] = {**_NO_OLD_SECRET, **_NEXT_VERSION}
+    old: dict[str, Any] = {**_NO_OLD_SECRET, **_NEXT_VERSION, "link_ends_at": _END_OF_LINK}
     if grace:
         old = {
             "previous_secret_hash": oauth_clients.c.secret_hash,
@@ -243,6 +244,14 @@ def remove_client(connection: sa.Connection, actor: Actor, client_id: str) -> No
 
 
 _NO_OLD_SECRET = {"previous_secret_hash": None, "previous_secret_salt": None, "previous_secret_ends_at": None}
+# A link that was used says when that was.
+_END_OF_LINK = sa.case(
+    (
+        sa.and_(oauth_clients.c.link_hash.is_not(None), oauth_clients.c.link_used_at.is_(None)),
+        sa.func.least(oauth_clients.c.link_ends_at, sa.func.now()),
+    ),
+    else_=oauth_clients.c.link_ends_at,
+)
 # Tokens carry the client's version: a new version ends all of them.
 _NEXT_VERSION = {"version": oauth_clients.c.version + 1}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 
@@ -14,6 +16,7 @@ from roster_service.auth.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, 
 from roster_service.cli import terminal
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.vendor_access import expires_option
+from roster_service.deliveries.accounts import Delivery, describe_ended_files, end_files
 from roster_service.schemas.versions import V1P2, VERSIONS
 
 scope_option = click.option(
@@ -43,6 +46,21 @@ version_option = click.option(
     show_default=True,
     help="The version of the scopes of a preset.",
 )
+
+
+stop_option = click.option(
+    "--stop-deliveries", "stops", is_flag=True, help="Stop its deliveries too, which need no secret."
+)
+
+
+def _show_ended(
+    shown: Mapping[str, Any], words: str, files: Sequence[Delivery], described: str, *, as_json: bool
+) -> None:
+    """Prints a change of a client with what becomes of its files, and how each delivery is stopped."""
+    listed = [{"name": it.name, "host": it.host, "stopped": it.stopped} for it in files]
+    how = [f"`roster delivery stop {it.name}` stops it" for it in files if not it.stopped]
+    lines = [words, *filter(None, [described]), *how]
+    terminal.show({**shown, "deliveries": listed}, as_json, lambda _: "\n".join(lines))
 
 
 def read_scope_options(texts: tuple[str, ...], preset: str | None, version: str) -> tuple[Scope, ...]:
@@ -148,16 +166,22 @@ def _client_row(item: Client) -> dict[str, str]:
     help="How long the old secret stays valid; 0: it ends at once, with its tokens. By default: the setting.",
 )
 @expires_option
+@stop_option
 @terminal.change_options
-def client_rotate_secret(client_id: str, grace_hours: int | None, expires_at: datetime | None, as_json: bool) -> None:
-    """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
+def client_rotate_secret(
+    client_id: str, grace_hours: int | None, expires_at: datetime | None, stops: bool, as_json: bool
+) -> None:
+    """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0: then a link that
+    nobody has used ends too. Names the deliveries that go on."""
     hours = terminal.read_settings().secret_grace_hours if grace_hours is None else grace_hours
     with terminal.open_change() as (connection, actor):
         secret_key = terminal.require_key(connection) if clients.may_sign(connection, client_id) else None
         grace = timedelta(hours=hours)
         made = clients.rotate_secret(connection, actor, client_id, grace, secret_key=secret_key, expires_at=expires_at)
+        files = end_files(connection, actor, client_id, stops=stops)
+        described = describe_ended_files(connection, files)
     old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
-    terminal.show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
+    _show_ended(asdict(made), f"{_describe_credentials(made)}\n{old}", files, described, as_json=as_json)
 
 
 @client.command("end-old-secret")
@@ -174,12 +198,16 @@ def client_end_old_secret(client_id: str, as_json: bool) -> None:
 
 @client.command("disable")
 @click.argument("client_id")
+@stop_option
 @terminal.change_options
-def client_disable(client_id: str, as_json: bool) -> None:
-    """Disable CLIENT_ID at once, with its tokens."""
+def client_disable(client_id: str, stops: bool, as_json: bool) -> None:
+    """Disable CLIENT_ID at once, with its tokens and files. Names its deliveries, which fail from now on."""
     with terminal.open_change() as (connection, actor):
         clients.disable_client(connection, actor, client_id)
-    terminal.show({"client_id": client_id, "enabled": False}, as_json, lambda _: f"{client_id} is disabled")
+        files = end_files(connection, actor, client_id, stops=stops)
+        described = describe_ended_files(connection, files)
+    shown = {"client_id": client_id, "enabled": False}
+    _show_ended(shown, f"{client_id} is disabled", files, described, as_json=as_json)
 
 
 @client.command("enable")
@@ -215,14 +243,19 @@ def client_set_scopes(
 
 @client.command("remove")
 @click.argument("client_id")
+@stop_option
 @terminal.confirmed_change_options
-def client_remove(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove CLIENT_ID at once, with its tokens. The access log keeps its rows."""
+def client_remove(client_id: str, stops: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove CLIENT_ID at once, with its tokens and files. Names its deliveries, which fail from now on. The access log
+    keeps its rows."""
     terminal.confirm(f"This removes {client_id}.", client_id, is_confirmed=yes or dry_run)
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         removed = clients.find_listed_client(connection, client_id)
         clients.remove_client(connection, actor, client_id)
-    _show_client(removed, "would be removed" if dry_run else "is removed", dry_run=dry_run, as_json=as_json)
+        files = end_files(connection, actor, client_id, stops=stops)
+        described = describe_ended_files(connection, files)
+    words = f"{removed.client_id} {'would be' if dry_run else 'is'} removed"
+    _show_ended({**asdict(removed), "dry_run": dry_run}, words, files, described, as_json=as_json)
 
 
 def _show_client(item: Client, words: str, *, dry_run: bool, as_json: bool) -> None:

@@ -194,7 +194,7 @@ def _describe_grants(item: Vendor, may: str = "may now") -> str:
 @click.argument("email")
 @terminal.change_options
 def vendor_disable(email: str, as_json: bool) -> None:
-    """Disable the vendor EMAIL at once, with all its clients and tokens."""
+    """Disable the vendor EMAIL at once, with all its clients, tokens and files."""
     with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=False)
     terminal.show(changed, as_json, lambda _: f"{changed.email} is disabled")

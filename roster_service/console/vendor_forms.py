@@ -19,7 +19,8 @@ class CredentialCard:
     """Credentials, which are shown once: `client_id` and `client_secret`, or `api_key` and `password`. `origin`: the
     address of the service, and `is_public`: whether a setting says it; `tried`: the scope of the example call, and
     `paths`: the root of the paths that it opens; `roots`: by version of the scopes, the root of its paths;
-    `has_ended_others`: whether every earlier secret or key has ended for it."""
+    `has_ended_others`: whether every earlier secret or key has ended for it; `files`: what becomes of the deliveries
+    of the client, blank without any."""
 
     vendor: Vendor
     origin: str
@@ -34,6 +35,7 @@ class CredentialCard:
     api_key: str | None = None
     password: str | None = None
     has_ended_others: bool = False
+    files: str = ""
 
 
 def find_vendor(sent: Submission) -> Vendor:
@@ -50,7 +52,7 @@ def read_grace(sent: Submission) -> timedelta:
 
 
 def show_secret(
-    sent: Submission, vendor: Vendor, made: clients.Credentials, *, has_ended_others: bool = False
+    sent: Submission, vendor: Vendor, made: clients.Credentials, *, has_ended_others: bool = False, files: str = ""
 ) -> Shown:
     # Of the newest version.
     version, tried = next(
@@ -71,6 +73,7 @@ def show_secret(
         client_secret=made.client_secret,
         scopes=made.scopes,
         has_ended_others=has_ended_others,
+        files=files,
     )
     return Shown("card", f"Credentials of {vendor.name}", card)
 

@@ -16,6 +16,7 @@ from cryptography.fernet import InvalidToken
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
 from roster_service.accounts.vendors import find_vendor
+from roster_service.accounts.ways import list_ways
 from roster_service.auth.credentials.signing_keys import make_seal
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
@@ -209,6 +210,37 @@ def list_deliveries(
     if vendor is not None:
         rows = rows.where(vendors.c.email == vendor)
     return [_read_delivery(row) for row in connection.execute(rows.order_by(deliveries.c.name)).mappings()]
+
+
+def end_files(connection: sa.Connection, actor: Actor, client_id: str, *, stops: bool) -> Sequence[Delivery]:
+    """Returns the deliveries of a client whose access was changed that are not stopped; with `stops`, stops them. They
+    need no secret, so they go on after its end."""
+    found = [one for one in list_deliveries(connection) if one.client_id == client_id and not one.stopped]
+    return [stop_delivery(connection, actor, one.name, stopped=True) for one in found] if stops else found
+
+
+def describe_ended_files(connection: sa.Connection, found: Sequence[Delivery]) -> str:
+    """Returns what becomes of deliveries as sentences, blank for none."""
+    sending = list_sending(connection)
+    said = {
+        "Stopped:": [one for one in found if one.stopped],
+        "Its files still go, because they need no secret:": [one for one in found if one.name in sending],
+        "Files that cannot be sent any more, which each night says until their delivery is stopped:": [
+            one for one in found if not one.stopped and one.name not in sending
+        ],
+    }
+    return " ".join(
+        f"{words} {', '.join(f'{one.name} to {one.host}' for one in of_words)}."
+        for words, of_words in said.items()
+        if of_words
+    )
+
+
+def list_sending(connection: sa.Connection) -> frozenset[str]:
+    """Returns the names of the deliveries that are open ways."""
+    return frozenset(
+        way.delivery for ways in list_ways(connection).values() for way in ways if way.delivery is not None
+    )
 
 
 def _read_delivery(row: sa.RowMapping) -> Delivery:

@@ -344,6 +344,79 @@ def test_the_open_ways_leave_something(console: Console, world: World) -> None:
     assert {PUPIL, GUARDIAN, SCHOOL} <= ids
 
 
+def plant_secret_and_delivery(world: World) -> World:
+    """Of one client."""
+    made = plant_delivery("oneroster-1.2")(world)
+    made.run("UPDATE oauth_clients SET secret_expires_at = NULL")
+    return made
+
+
+NOBODY = "Nobody gets anything as"
+
+
+@pytest.mark.parametrize("plant", [plant_secret, plant_secret_and_delivery])
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("form", ["secret", "leaked"])
+def test_nobody_gets_anything_after_a_leak_only_where_that_is_so(
+    console: Console, browser: Browser, world: World, plant: Callable[[World], World], stops: bool, form: str
+) -> None:
+    """The page before, the page or the letter after, and what leaves."""
+    planted = plant(world)
+    with console.engine.connect() as connection:
+        number = vendors.find_vendor(connection, VENDOR).id
+    has_files = planted.delivery is not None
+    asked = browser.get(f"/vendors/{number}/credentials").text
+    leaked = read(asked.partition("Leaked: end it now")[2].partition("</form>")[0])
+    assert (NOBODY in leaked) == (not has_files)
+    assert ("Stop its delivery too: nightly to sftp.example.org" in leaked) == has_files
+    more = {"stop_deliveries": "yes"} if stops else {}
+    path = f"/vendors/{number}/credentials/{form}"
+    said = read(browser.send(path, client=planted.client_id, grace="0", reason="leaked", **more).text)
+    goes = has_files and not stops
+    going = "Its files still go, because they need no secret: nightly to sftp.example.org."
+    assert (going in said) == goes
+    assert ("Stopped: nightly to sftp.example.org." in said) == (has_files and stops)
+    if form == "leaked":
+        assert ("Nobody reads anything as reader" in said) == has_files
+        assert (f"{NOBODY} reader" in said) == (not has_files)
+    # Without what the vendor made since.
+    assert bool(let_leave(replace(planted, link=None))[0]) == goes
+
+
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("command", ["rotate-secret", "disable", "remove"])
+def test_a_command_that_ends_a_client_names_its_files(
+    console: Console, world: World, command: str, stops: bool
+) -> None:
+    planted = plant_secret_and_delivery(world)
+    url = console.engine.url.render_as_string(hide_password=False)
+    options = {"rotate-secret": ["--grace-hours", "0"], "remove": ["--yes"]}.get(command, [])
+    options += ["--stop-deliveries"] if stops else []
+    said = run_roster(url, console.home, "client", command, planted.client_id, *options).stdout
+    going = "Its files still go, because they need no secret: nightly to sftp.example.org."
+    assert (going in said) == (command == "rotate-secret" and not stops)
+    assert ("Files that cannot be sent any more" in said) == (command != "rotate-secret" and not stops)
+    assert ("Stopped: nightly to sftp.example.org." in said) == stops
+    assert ("`roster delivery stop nightly` stops it" in said) == (not stops)
+    assert bool(let_leave(planted)[0]) == (command == "rotate-secret" and not stops)
+
+
+def test_a_command_names_no_file_of_others(console: Console, world: World) -> None:
+    plant_secret_and_delivery(world)
+    other = plant_secret(world)
+    url = console.engine.url.render_as_string(hide_password=False)
+    said = run_roster(url, console.home, "client", "disable", other.client_id)
+    assert said.stdout == f"{other.client_id} is disabled\n"
+
+
+def test_a_leak_ends_the_link_that_nobody_has_used(console: Console, world: World) -> None:
+    planted = plant_link(world)
+    planted.run("UPDATE oauth_clients SET secret_expires_at = NULL")
+    with console.engine.begin() as connection:
+        clients.rotate_secret(connection, TESTER, planted.client_id, timedelta(0))
+        assert secret_links.use_link(connection, str(planted.link), None) is None
+
+
 def test_what_lies_beside_an_open_way_is_named(console: Console, browser: Browser, world: World) -> None:
     """The words say by which way; a link of a vendor that was added right now is one, and its secret is none."""
     form = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendors
 from roster_service.accounts.clients import Client
@@ -19,6 +21,7 @@ from roster_service.console.vendor_forms import find_vendor, read_grace, show_ke
 from roster_service.console.vendor_words import VendorHead, list_own_clients, read_head, read_own_refused
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.tables import REFUSED_DAYS, oauth_clients
+from roster_service.deliveries.accounts import Delivery, describe_ended_files, end_files, list_deliveries, list_sending
 from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS
 
@@ -27,9 +30,10 @@ from roster_service.schemas.versions import VERSIONS
 class CredentialsPage:
     """The credentials of a vendor. `credentials`: by client id; `links`: by client id, the links with which it makes
     its secrets; `unmade`: the clients whose secret nobody has made, `ended`: those whose secret has ended; `keys`: the
-    API keys that have not ended; `used`: the last request with any of them, None if there was none; `lasting`: how many
-    secrets and keys, of those that were made, never expire, and `unused`: the names of those that nobody has used;
-    `refused`: requests of the last `refused_days`, by cause; `scopes`, `presets`: the words for each."""
+    API keys that have not ended; `files`: by client id, its deliveries that are not stopped; `sending`: the names of
+    those that can send; `used`: the last request with any of them, None if there was none; `lasting`: how many secrets
+    and keys, of those that were made, never expire, and `unused`: the names of those that nobody has used; `refused`:
+    requests of the last `refused_days`, by cause; `scopes`, `presets`: the words for each."""
 
     head: VendorHead
     clients: Sequence[Client]
@@ -38,6 +42,8 @@ class CredentialsPage:
     unmade: Sequence[str]
     ended: Sequence[str]
     keys: Sequence[ListedCredential]
+    files: Mapping[str, Sequence[Delivery]]
+    sending: Collection[str]
     used: str | None
     lasting: int
     unused: Sequence[str]
@@ -56,6 +62,7 @@ def read_credentials(visit: Visit) -> CredentialsPage:
     ids = {item.client_id for item in own}
     listed = [item for item in list_credentials(connection) if item.vendor == vendor.email]
     links = {link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)}
+    going = [it for it in list_deliveries(connection, vendor=vendor.email) if not it.stopped]
     now, named = datetime.now(UTC), {item.client_id: item.name for item in own}
     ended = {item.name for item in listed if item.has_ended(now)}
     unmade = [
@@ -72,6 +79,8 @@ def read_credentials(visit: Visit) -> CredentialsPage:
         unmade=unmade,
         ended=sorted(ended),
         keys=[item for item in valid if item.name not in ids],
+        sending=list_sending(connection),
+        files={client_id: [it for it in going if it.client_id == client_id] for client_id in ids},
         lasting=sum(item.expires_at is None for item in valid),
         unused=[named.get(item.name, f"{item.name}-…") for item in valid if item.used_at is None],
         used=max((item.used_at for item in listed if item.used_at), default=None),
@@ -109,7 +118,8 @@ def rotate_secret(sent: Submission) -> Outcome:
         key = sent.settings.read_secret_key() if client.oauth1 else None
         grace = read_grace(sent)
         made = clients.rotate_secret(connection, sent.actor, client.client_id, grace, secret_key=key)
-    return show_secret(sent, find_vendor(sent), made, has_ended_others=not grace)
+        files = end_files_of(sent, connection, client.client_id)
+    return show_secret(sent, find_vendor(sent), made, has_ended_others=not grace, files=files)
 
 
 def end_old_secret(sent: Submission) -> Outcome:
@@ -126,7 +136,8 @@ def set_client_enabled(sent: Submission) -> Outcome:
         client = find_client(sent)
         change = clients.disable_client if client.enabled else clients.enable_client
         change(connection, sent.actor, client.client_id)
-    return _return(sent, f"{client.name} is {'disabled' if client.enabled else 'enabled'} now.")
+        files = end_files_of(sent, connection, client.client_id) if client.enabled else ""
+    return _return(sent, f"{client.name} is {'disabled' if client.enabled else 'enabled'} now. {files}".strip())
 
 
 def remove_client(sent: Submission) -> Outcome:
@@ -134,7 +145,14 @@ def remove_client(sent: Submission) -> Outcome:
     with sent.change() as connection:
         client = find_client(sent)
         clients.remove_client(connection, sent.actor, client.client_id)
-    return _return(sent, f"{client.name} is removed.")
+        files = end_files_of(sent, connection, client.client_id)
+    return _return(sent, f"{client.name} is removed. {files}".strip())
+
+
+def end_files_of(sent: Submission, connection: sa.Connection, client_id: str) -> str:
+    """Stops the deliveries of a client if the form says so. Returns what becomes of them, as `describe_ended_files`."""
+    stops = sent.get("stop_deliveries") == "yes"
+    return describe_ended_files(connection, end_files(connection, sent.actor, client_id, stops=stops))
 
 
 def _return(sent: Submission, message: str) -> Moved:

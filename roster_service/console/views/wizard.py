@@ -28,7 +28,7 @@ from roster_service.console.rule_forms import RuleForm, Values, make_rule_form, 
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
-from roster_service.console.views.clients import find_client
+from roster_service.console.views.clients import end_files_of, find_client
 from roster_service.console.visit import Again, Outcome, Shown, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.feeds import list_feeds
@@ -79,7 +79,8 @@ class Letter:
     """What to send to a vendor. `link`: with which it makes the secret itself, within `days`; `is_public`: whether a
     setting says the address of the service; `roots`: by version of its scopes, the root of its paths; `districts`: what
     the vendor may see; `withheld`: the words for the parts of people that it does not get; `held`: as in `Wizard`, if
-    nothing is granted yet; `has_ended_secrets`: whether every secret of the client has ended for it."""
+    nothing is granted yet; `has_ended_secrets`: whether every secret of the client has ended for it, and `files`: what
+    becomes of its deliveries, blank without any."""
 
     vendor: Vendor
     client: str
@@ -93,6 +94,7 @@ class Letter:
     withheld: Sequence[str]
     held: Sequence[tuple[str, int]]
     has_ended_secrets: bool
+    files: str
 
 
 def read_wizard(visit: Visit) -> Wizard:
@@ -193,14 +195,14 @@ def end_leaked(sent: Submission) -> Outcome:
     """Ends every secret of a client at once, and shows a link with which the vendor makes the next one."""
     with sent.change() as connection:
         client_id = find_client(sent).client_id
-        letter = _show_letter(sent, connection, client_id, has_ended_secrets=True)
-        # Nobody is shown this secret, and it has ended.
+        # Nobody is shown this secret, and it has ended, with a former link.
         clients.rotate_secret(connection, sent.actor, client_id, timedelta(0), expires_at=datetime.now(UTC))
-    return letter
+        files = end_files_of(sent, connection, client_id)
+        return _show_letter(sent, connection, client_id, has_ended_secrets=True, files=files)
 
 
 def _show_letter(
-    sent: Submission, connection: sa.Connection, client_id: str, *, has_ended_secrets: bool = False
+    sent: Submission, connection: sa.Connection, client_id: str, *, has_ended_secrets: bool = False, files: str = ""
 ) -> Shown:
     token = make_link(connection, sent.actor, client_id)
     client = clients.find_listed_client(connection, client_id)
@@ -219,6 +221,7 @@ def _show_letter(
         withheld=_name_withheld(vendor.withheld),
         held=[] if vendor.grants else list_held_first_loads(connection, sent.settings.time_zone),
         has_ended_secrets=has_ended_secrets,
+        files=files,
     )
     return Shown("letter", f"What to send to {vendor.name}", letter)
 
