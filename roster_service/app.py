@@ -71,6 +71,7 @@ from roster_service.web.page_assets import register_assets
 from roster_service.web.request_log import register_request_end
 from roster_service.web.secret_page import register_secret_page
 from roster_service.web.time_limit import TimeLimit
+from roster_service.web.transport_check import register_transport_check
 
 # Only the token endpoint and the vendor interface take a body, and both bodies are small.
 MAX_BODY_BYTES = 64 * 1024
@@ -194,6 +195,7 @@ def begin_app(settings: Settings, access_log: AccessLog | None = None) -> Flask:
     app = Flask("roster_service", static_folder=None)
     register_request_end(app, settings.slow_milliseconds, access_log)
     register_host_check(app)
+    register_transport_check(app, settings.public_url)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.url_map.converters["id"] = IdConverter
     # The service accepts a trailing slash without a redirect.

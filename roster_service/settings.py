@@ -210,7 +210,7 @@ class Settings:
     public_url: str | None = declare_setting(
         None,
         read_base_url,
-        "address that clients use, for `href`, `Link` and the question whether a token is asked for over https; none: "
+        "address that clients use, for `href`, `Link` and the question whether secrets travel over https; none: "
         "the address of each request",
     )
     contact: str | None = declare_setting(

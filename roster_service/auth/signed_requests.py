@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roster_service.auth.credentials.secrets import derive_secret, verify_secret
 from roster_service.auth.credentials.tokens import AccessToken
-from roster_service.auth.credentials.transport import is_secure
+from roster_service.auth.credentials.transport import Guarded
 from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.db.tables import oauth1_nonces
 from roster_service.errors import Problem, RefusedRequestError
@@ -40,10 +40,6 @@ KEPT_SECONDS = 2 * WINDOW_SECONDS
 SCHEME = "oauth"
 # To read and sort the parameters costs time before the caller is known. No request may have more.
 MAX_QUERY_FIELDS = 100
-INSECURE = (
-    "the service takes signed requests over https only, and this request came over http; behind a proxy that "
-    "terminates TLS, the operator sets ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
-)
 log = logging.getLogger(__name__)
 
 
@@ -160,8 +156,9 @@ class SignedRequests:
 
 def _read_signed(sent: SentRequest) -> OAuth1Request:
     address = sent.root_url + sent.path
-    if not is_secure(address, sent.peer):
-        raise _refuse(INSECURE)
+    insecure = Guarded.SIGNATURE.explain_insecure(address, sent.peer)
+    if insecure is not None:
+        raise _refuse(insecure)
     try:
         # Encoded anew, because Authlib refuses characters that a query may have as they are, such as an apostrophe.
         pairs = parse_qsl(sent.query, keep_blank_values=True, encoding="latin-1", max_num_fields=MAX_QUERY_FIELDS)

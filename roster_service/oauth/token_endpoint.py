@@ -26,7 +26,6 @@ from roster_service.auth import scopes
 from roster_service.auth.credentials.secrets import verify_secret
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.auth.credentials.tokens import make_access_token_audience
-from roster_service.auth.credentials.transport import is_secure
 from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.auth.throttling.throttles import TokenThrottle
@@ -54,10 +53,6 @@ UNKNOWN_CLIENT = RegisteredClient(
     visibility_key="",
     withheld=frozenset(),
     has_rules=False,
-)
-INSECURE = (
-    "the service issues tokens over https only, and this request came over http; behind a proxy that terminates TLS, "
-    "set ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
 )
 AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 PUBLIC_CACHE = "public, max-age=300"
@@ -285,8 +280,6 @@ def register_oauth(
     server.register_grant(CredentialsGrant)
 
     def issue_token() -> Response:
-        if not is_secure(server.find_address(), request.remote_addr):
-            raise BadRequest(INSECURE)
         require_no_wait(throttle.count_address(request.remote_addr or ""), "too many requests from your address")
         get_request_facts().named_caller = request.form.get("client_id")
         sent = [*request.form.lists(), *((name, request.values.getlist(name)) for name in QUERY_PARAMETERS)]

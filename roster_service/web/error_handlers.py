@@ -71,8 +71,8 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
         return error
     if vendor.is_vendor(request.path):
         return vendor.answer_http_error(error)
-    if error.code == 404 and prefers_html():
-        return show_text(*NOT_FOUND, 404)
+    if error.code in (403, 404) and prefers_html():
+        return show_text(*(NOT_FOUND if error.code == 404 else (error.name, _describe(error))), error.code)
     # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
     if request.path == TOKEN_PATH:
@@ -83,13 +83,13 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
     return response
 
 
-def _describe(error: HTTPException) -> str | None:
+def _describe(error: HTTPException) -> str:
     """Returns what is wrong with the request and what to do, which the texts of Flask do not say."""
     if isinstance(error, NotFound):
         return NO_PATH
     if isinstance(error, MethodNotAllowed):
         return f"this path takes {vendor.name_method(error)}"
-    return error.description
+    return error.description or error.name
 
 
 def handle_database_error(error: DBAPIError) -> Response:

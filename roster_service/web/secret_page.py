@@ -17,7 +17,7 @@ from werkzeug.exceptions import NotFound
 from roster_service.accounts.secret_links import LINK_PATH, SecretLink, find_link, use_link
 from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.db.instants import describe_instant
-from roster_service.http.request_facts import find_root_url, get_request_facts
+from roster_service.http.request_facts import get_request_facts
 from roster_service.schemas.versions import list_roots
 from roster_service.web.page_assets import make_page
 
@@ -26,7 +26,11 @@ _ASK = "Ask the district for a new link."
 
 
 def register_secret_page(app: Flask, accounts: sa.Engine, counting: sa.Engine, public_url: str | None) -> None:
-    """Registers the page. `accounts`: reads the link; `counting`: uses it; `public_url`: as that of the settings."""
+    """Registers the page. `accounts`: reads the link; `counting`: uses it; `public_url`: as that of the settings.
+    Without one, the page names no address: whoever sends a request chooses its `Host`."""
+
+    def answer(token: str) -> Response:
+        return make(token) if request.method == "POST" else show(token)
 
     def show(token: str) -> Response:
         with accounts.connect() as connection:
@@ -46,13 +50,9 @@ def register_secret_page(app: Flask, accounts: sa.Engine, counting: sa.Engine, p
             raise NotFound("There is no such link.")
         if secret is None:
             return make_page("This link has ended", _explain_end(link), ENDED)
-        return make_page(
-            f"The secret of {link.client}", _show_secret(link, secret, find_root_url(public_url)), scripts=["copy.js"]
-        )
+        return make_page(f"The secret of {link.client}", _show_secret(link, secret, public_url), scripts=["copy.js"])
 
-    path = f"{LINK_PATH}/<token>"
-    app.add_url_rule(path, endpoint="secret_page", view_func=show, methods=["GET"])
-    app.add_url_rule(path, endpoint="secret_page_use", view_func=make, methods=["POST"])
+    app.add_url_rule(f"{LINK_PATH}/<token>", endpoint="secret_page", view_func=answer, methods=["GET", "POST"])
 
 
 def _ask(link: SecretLink) -> str:
@@ -75,17 +75,17 @@ def _explain_end(link: SecretLink) -> str:
     )
 
 
-def _show_secret(link: SecretLink, secret: str, origin: str) -> str:
+def _show_secret(link: SecretLink, secret: str, public_url: str | None) -> str:
+    paths = {"Token endpoint": TOKEN_PATH, **list_roots(link.scopes), "Documentation": "/docs"}
     facts: Sequence[tuple[str, str]] = (
         ("Client id", link.client_id),
         ("Client secret", secret),
         ("Scopes", " ".join(link.scopes)),
-        ("Token endpoint", origin + TOKEN_PATH),
-        *((title, origin + root) for title, root in list_roots(link.scopes).items()),
-        ("Documentation", f"{origin}/docs"),
+        *((title, public_url + path) for title, path in paths.items() if public_url),
     )
+    where = "" if public_url else "<p>The letter of the district has the addresses of the service.</p>"
     rows = "".join(f'<dt>{name}</dt><dd><code class="secret">{escape(value)}</code></dd>' for name, value in facts)
     return (
         "<h1>Keep the secret now</h1><p>Nobody can show it again: the service stores a hash of it alone.</p>"
-        f"<dl>{rows}</dl>"
+        f"<dl>{rows}</dl>{where}"
     )

@@ -42,13 +42,14 @@ def name_operator(role: OperatorRole) -> str:
 
 @dataclass(frozen=True)
 class Browser:
-    """A browser with cookies of its own."""
+    """A browser with cookies of its own. `root`: the scheme and host of the console."""
 
     client: FlaskClient
+    root: str = "http://localhost"
 
     def get(self, path: str, **options: Any) -> TestResponse:
         """Asks for a path below the root of the console."""
-        return self.client.get(ROOT + path, **options)
+        return self.client.get(ROOT + path, **{"base_url": self.root, **options})
 
     def read_csrf(self, path: str = "/login") -> str:
         """The token against forged forms, of the page at a path."""
@@ -59,7 +60,7 @@ class Browser:
     def send(self, path: str, /, csrf_of: str = "/account", **form: Any) -> TestResponse:
         """Sends a form, with the token of the page `csrf_of`; as browsers do, with line breaks of two characters."""
         sent = {name: _break_lines(value) for name, value in form.items()}
-        return self.client.post(ROOT + path, data={"csrf": self.read_csrf(csrf_of), **sent})
+        return self.client.post(ROOT + path, data={"csrf": self.read_csrf(csrf_of), **sent}, base_url=self.root)
 
     def log_in(self, email: str, password: str = PASSWORD) -> TestResponse:
         """Sends the form of the login."""
@@ -85,9 +86,13 @@ class Console:
     # Its data folder.
     home: Path
 
-    def open(self) -> Browser:
-        """A new browser."""
-        return Browser(self.app.test_client())
+    def open(self, address: str | None = None) -> Browser:
+        """A new browser, of another machine if it has a network address: then by https."""
+        client = self.app.test_client()
+        if address is None:
+            return Browser(client)
+        client.environ_base["REMOTE_ADDR"] = address
+        return Browser(client, "https://localhost")
 
     def log_in(self, role: OperatorRole = OperatorRole.OWNER) -> Browser:
         """A browser in which an operator with this role has logged in."""

@@ -37,7 +37,7 @@ ROSTER = (sys.executable, "-c", "from roster_service.cli import main; main()")
 POSTGRES = max(map(str, Path("/usr/lib/postgresql").glob("*/bin/postgres")), default="postgres")
 PROGRAMS = ("nginx", "redis-server", "pgbouncer", POSTGRES)
 # The machines that others reach by their name, with the port of each.
-PORTS = {"primary": 5432, "standby": 5432, "pooler": 6432, "redis": 6379, "web1": 8000, "web2": 8000}
+PORTS = {"primary": 5432, "standby": 5432, "pooler": 6432, "redis": 6379, "web1": 8000, "web2": 8000, "console": 8001}
 # Not the scheme of an address, nor a part of a word.
 NAMES = re.compile(rf"(?<![\w.-])({'|'.join(PORTS)})(?![\w-]|://)")
 VARIABLE = re.compile(r"\$\{(\w+):\?\}")
@@ -234,7 +234,10 @@ def find_user() -> str:
 def open_machines() -> Iterator[Machines]:
     """Starts all machines, with the tables of this version and nothing in them; ends them at the end."""
     port, plain_port = find_free_ports(2)
-    values = {name: secrets.token_hex(24) for name in SECRETS} | {"SERVER_NAME": f"{NAME}:{port}"}
+    values = {name: secrets.token_hex(24) for name in SECRETS} | {
+        "SERVER_NAME": f"{NAME}:{port}",
+        "OPERATORS": "127.0.0.0/8",
+    }
     with tempfile.TemporaryDirectory(prefix="roster-machines-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         # The users of the programs enter it.

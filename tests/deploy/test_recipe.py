@@ -63,3 +63,8 @@ def test_nginx_gets_both_machines(tmp_path: Path) -> None:
     assert re.search(r"upstream roster \{\s*server web1:8000; server web2:8000;\s*\}", made)
     assert "127.0.0.1:8000" not in made
     assert "user nginx;" in made
+    opened = re.search(
+        r"\n *location /console \{\s*allow ([^;]*);\s*deny all;[^}]*proxy_pass http://console:8001;\s*\}", made
+    )
+    assert opened is not None
+    assert opened[1] == environment["OPERATORS"]
