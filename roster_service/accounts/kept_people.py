@@ -19,7 +19,6 @@ from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import (
     CText,
     CTexts,
-    Stamp,
     demographics,
     departures,
     enrollments,
@@ -32,7 +31,7 @@ from roster_service.db.tables import (
     vendors,
 )
 from roster_service.feeds.roster_state import advance_state
-from roster_service.feeds.sharing_groups import lock_groups, store_departures
+from roster_service.feeds.sharing_groups import find_departure, lock_groups, store_departures
 from roster_service.roster.references import PERSONS
 from roster_service.roster.stamps import make_next_stamp
 from roster_service.roster.visibility import VENDOR, ContentRights, Viewer, user_is_visible
@@ -136,7 +135,7 @@ def _write_departures(connection: sa.Connection, vendor_id: int, sourced_id: str
             "sourced_id": table.c.sourced_id,
             "feed_id": table.c.feed_id,
             "person_id": person,
-            "departed_at": sa.literal(stamp, Stamp),
+            "departed_at": find_departure(table, stamp),
             "vendor_id": sa.literal(vendor_id),
         }
         kind = users if table is demographics else table

@@ -159,7 +159,7 @@ def _write_departures(connection: sa.Connection, table: sa.Table, stamp: datetim
         "label_id": sa.literal(0),
         "feed_id": table.c.feed_id,
         "person_id": PERSONS[table] if table in PERSONS else sa.cast(sa.null(), CText),
-        "departed_at": sa.literal(stamp, Stamp),
+        "departed_at": find_departure(table, stamp),
         "group_id": _MOVED.c.grant_id,
         "org_id": _MOVED.c.org_id,
         "role": _MOVED.c.role,
@@ -167,6 +167,12 @@ def _write_departures(connection: sa.Connection, table: sa.Table, stamp: datetim
     has_left = sa.and_(_MOVED.c.type == kind.name, _MOVED.c.way == _LEFT)
     rows = sa.select(*values.values()).where(has_left, _MOVED.c.sourced_id == table.c.sourced_id)
     store_departures(connection, list(values), rows)
+
+
+def find_departure(table: sa.Table, stamp: datetime) -> sa.ColumnElement[datetime]:
+    """Returns the instant of the departure of a record that leaves at `stamp`: that of its tombstone, if it is deleted,
+    so that nobody is told again, and the purge takes both."""
+    return sa.case((table.c.status == "active", sa.literal(stamp, Stamp)), else_=table.c.date_last_modified)
 
 
 def store_departures(connection: sa.Connection, names: list[str], rows: sa.Select[Any]) -> None:

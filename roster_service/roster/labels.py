@@ -11,7 +11,8 @@ A label is what opens a record (roster_service/db/tables/roster.py). It follows 
 - demographics: the label of the user.
 
 A change of a label is a change of the record: it gets the stamp of the run, and what it was before is a departure for
-those who see the former label alone. A deleted record gets no new stamp, which would postpone its purge.
+those who see the former label alone. A deleted record gets no new stamp, which would postpone its purge, and its
+departure has the stamp of the tombstone: whoever sees the former label alone was told then, and the purge takes both.
 """
 
 from __future__ import annotations
@@ -242,7 +243,8 @@ _MAKE_FOUND = """
 """
 _DEPART = """
     INSERT INTO departures AS known (type, sourced_id, label_id, feed_id, person_id, departed_at)
-    SELECT :type, t.sourced_id, t.label_id, t.feed_id, {person}, :stamp
+    SELECT :type, t.sourced_id, t.label_id, t.feed_id, {person},
+        CASE WHEN t.status = 'active' THEN :stamp ELSE t.date_last_modified END
     FROM {table} t JOIN {found} n USING (sourced_id) JOIN visibility_labels former ON former.id = t.label_id
     WHERE t.label_id IS DISTINCT FROM n.label_id
         AND former.any_orgs || former.guardian_orgs || former.listed_orgs <> '{{}}'

@@ -25,9 +25,12 @@ PURGE_ORDER = ROSTER_TABLES[::-1]
 
 
 def delete_from(connection: sa.Connection, table: sa.Table, condition: sa.ColumnElement[bool]) -> int:
-    """Deletes the records of a table for which the condition holds, with their parts. Returns their number."""
+    """Deletes the records of a table for which the condition holds, with their parts and departures. Returns their
+    number."""
+    ids = sa.select(table.c.sourced_id).where(condition)
+    connection.execute(sa.delete(departures).where(departures.c.type == table.name, departures.c.sourced_id.in_(ids)))
     for owner in list_owners(table):
-        connection.execute(sa.delete(owner.table).where(owner.in_(sa.select(table.c.sourced_id).where(condition))))
+        connection.execute(sa.delete(owner.table).where(owner.in_(ids)))
     return connection.execute(sa.delete(table).where(condition)).rowcount
 
 
