@@ -113,7 +113,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         f"INSERT ON {tables.audit.name}",
         # The health of the feeds, for monitoring and for `/status`.
         f"SELECT (id, name, enabled, state, pause_from, pause_until) ON {tables.feeds.name}",
-        f"SELECT (id, feed_id, outcome, started_at, finished_at, rejected) ON {tables.sync_runs.name}",
+        f"SELECT (id, feed_id, outcome, started_at, finished_at, rejected, stamp) ON {tables.sync_runs.name}",
+        "EXECUTE ON FUNCTION find_runs_under_way",
         # A vendor makes the secret of its client with a link that an operator sent.
         "EXECUTE ON FUNCTION use_secret_link",
     ),

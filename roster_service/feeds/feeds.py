@@ -49,10 +49,10 @@ class Feed:
     of the records of a type, None for the service's settings; `pause`: the days and the reason, also of one to come;
     `is_paused`: whether it is one of today; `strict`: whether the sync refuses its exports for any deviation; `words`:
     whether it has a mapping of words; `latest_run`, `last_outcome`, `message`: of the latest run, which may still be
-    running, None before the first; `rejected_percent`: the largest share of the rows of a file that it rejected;
-    `last_good_run`, `age_seconds`: the end of the last run after which the roster was that of the export, and the time
-    since; `held_run`, `held_message`: the run that waits for a decision, and why; `is_applied`: whether a run that is
-    under way applies it."""
+    running, None before the first; `last_run`: the end of that run, or its begin if it has none; `rejected_percent`:
+    the largest share of the rows of a file that it rejected; `last_good_run`, `age_seconds`: the end of the last run
+    after which the roster was that of the export, and the time since; `held_run`, `held_message`: the run that waits
+    for a decision, and why; `is_applied`: whether a run that is under way applies it."""
 
     name: str
     format: str
@@ -226,7 +226,7 @@ def list_feeds(
     newest = of_feed.with_only_columns(sa.func.max(sync_runs.c.id))
     last, held = sync_runs.alias(), sync_runs.alias()
     columns = (
-        of_feed.scalar_subquery().label("last_run"),
+        sa.func.coalesce(last.c.finished_at, last.c.started_at).label("last_run"),
         last.c.id.label("last_id"),
         last.c.outcome.label("last_outcome"),
         last.c.message,

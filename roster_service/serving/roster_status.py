@@ -18,6 +18,7 @@ from roster_service.db.tables import WHOLE, feeds, sync_runs, visible_feeds
 from roster_service.feeds.feed_states import make_pause
 from roster_service.feeds.roster_state import RosterState
 from roster_service.feeds.run_outcomes import OUTCOMES
+from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING, find_interrupted
 
 # A nightly run may begin some hours later than that of the night before.
 _MISSING = timedelta(hours=30)
@@ -45,26 +46,29 @@ class RosterStatusReader:
         )
         columns = (feeds.c.id, feeds.c.name, feeds.c.enabled, feeds.c.pause_from, feeds.c.pause_until)
         rows = (
-            sa.select(*columns, sync_runs.c.outcome, sync_runs.c.started_at)
+            sa.select(*columns, sync_runs.c.id.label("run"), sync_runs.c.outcome, sync_runs.c.started_at)
             .outerjoin_from(feeds, sync_runs, sync_runs.c.id == last)
             .where(feeds.c.id.in_(revisions))
             .order_by(feeds.c.name)
         )
         today = find_today(self.zone)
         with self.counting.connect() as connection:
+            interrupted = find_interrupted(connection)
             found = connection.execute(rows).all()
-        return {"revision": state.revision, "feeds": [_describe(row, revisions[row.id], today) for row in found]}
+        described = [_describe(row, revisions[row.id], today, row.run in interrupted) for row in found]
+        return {"revision": state.revision, "feeds": described}
 
 
-def _describe(row: Any, revision: int, today: date) -> dict[str, Any]:
+def _describe(row: Any, revision: int, today: date, seems_dead: bool) -> dict[str, Any]:
     ran = {} if row.started_at is None else {"ranAt": format_instant(row.started_at)}
-    return {"name": row.name, "state": _find_state(row, today), **ran, "revision": revision}
+    state = _find_state(row, INTERRUPTED if row.outcome == RUNNING and seems_dead else row.outcome, today)
+    return {"name": row.name, "state": state, **ran, "revision": revision}
 
 
-def _find_state(row: Any, today: date) -> str:
+def _find_state(row: Any, outcome: str, today: date) -> str:
     pause = make_pause(row.pause_from, row.pause_until, None)
     if not row.enabled or (pause is not None and pause.covers(today)):
         return "paused"
     if row.started_at is None or row.started_at < datetime.now(UTC) - _MISSING:
         return "missing"
-    return OUTCOMES[row.outcome].state
+    return OUTCOMES[outcome].state

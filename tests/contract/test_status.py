@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.feeds.run_outcomes import OUTCOMES
+from roster_service.feeds.sync_lock import FEED_CLASS
 from roster_service.schemas.roster_status import FEED_STATES
 from tests.vendor.client import VendorClient, add_account
 
@@ -21,6 +22,7 @@ OF_FEED = (
     "SELECT id, format, 'a', now() - interval '1 hour', '{}', '{{}}', '{{}}', '12 schools' "
     "FROM feeds WHERE name = 'springfield'"
 )
+UNDER_WAY = f"SELECT pg_advisory_lock({FEED_CLASS}, hashtext('springfield')); "
 PAUSE = "UPDATE feeds SET pause_from = current_date - 1, pause_until = current_date + 1 WHERE name = 'springfield'"
 
 
@@ -42,7 +44,8 @@ STATES: list[Any] = [
             "done": "done",
             "approved": "done",
             "unchanged": "unchanged",
-            "running": "running",
+            # Its process has ended: nobody holds the lock of its feed.
+            "running": "failed",
             "held": "held",
             "partial": "done",
             "stale": "unchanged",
@@ -54,6 +57,7 @@ STATES: list[Any] = [
             "discarded": "failed",
         }.items()
     ),
+    pytest.param(UNDER_WAY + RUN + OF_FEED.format("running"), "running", id="a run under way"),
     pytest.param("UPDATE sync_runs SET started_at = now() - interval '30:01'", "missing", id="no run tonight"),
     pytest.param("UPDATE sync_runs SET started_at = now() - interval '29:59'", "done", id="a run tonight"),
     pytest.param(PAUSE, "paused", id="paused"),
@@ -84,6 +88,7 @@ def test_the_state_is_that_of_the_last_run(own: Served, change: str, state: str)
             bodies = [own.client.call(version, "/status", vendor="springfield").json for version in VERSIONS]
             bodies.append(vendor.send("/v1/status", method="GET", headers=headers).json)
         finally:
+            connection.execute(sa.text("SELECT pg_advisory_unlock_all()"))
             connection.execute(sa.text("DELETE FROM sync_runs WHERE source = 'a'"))
             connection.execute(sa.text("UPDATE sync_runs SET started_at = now()"))
             connection.execute(sa.text("UPDATE feeds SET enabled = true, pause_from = NULL, pause_until = NULL"))

@@ -1847,6 +1847,7 @@ REVOKE ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings 
 GRANT ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) TO serving_role;
 
 REVOKE ALL ON FUNCTION public.find_runs_under_way() FROM PUBLIC;
+GRANT ALL ON FUNCTION public.find_runs_under_way() TO counters_role;
 GRANT ALL ON FUNCTION public.find_runs_under_way() TO console_role;
 
 REVOKE ALL ON FUNCTION public.next_stamp() FROM PUBLIC;
@@ -1998,6 +1999,8 @@ GRANT SELECT(feed_id) ON TABLE public.sync_runs TO counters_role;
 GRANT SELECT(started_at) ON TABLE public.sync_runs TO counters_role;
 
 GRANT SELECT(finished_at) ON TABLE public.sync_runs TO counters_role;
+
+GRANT SELECT(stamp) ON TABLE public.sync_runs TO counters_role;
 
 GRANT SELECT(outcome) ON TABLE public.sync_runs TO counters_role;
 

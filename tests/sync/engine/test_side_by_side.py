@@ -192,12 +192,16 @@ def test_only_a_run_whose_lock_is_free_is_interrupted(loaded: sa.Engine, springf
     rename(springfield, "springfield", "Changed")
     with loaded.begin() as connection:
         row = {"feed_id": 2, "format": "oneroster", "source": "x", "started_at": sa.func.now(), "stamp": sa.func.now()}
+        connection.execute(sa.update(sync_runs).values(finished_at=sa.func.now() - sa.text("interval '1 day'")))
         connection.execute(sa.insert(sync_runs).values(**row, outcome=RUNNING, counts={}, seconds={}))
     seen: list[str | None] = []
 
     def look() -> None:
         with loaded.connect() as connection:
-            seen.extend(feed.last_outcome for feed in list_feeds(connection, None))
+            listed = list_feeds(connection, None)
+        seen.extend(feed.last_outcome for feed in listed)
+        # Not the end of the good run before it.
+        assert all(feed.last_run is not None and feed.last_run > str(feed.last_good_run) for feed in listed)
 
     report = load_with(loaded, "springfield", springfield, "analyze", look)
     assert seen == [INTERRUPTED, RUNNING]
