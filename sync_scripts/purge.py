@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import find_system_user
 from roster_service.db.tables import CText, departures, feeds, kept_people, orgs, vendors
-from roster_service.feeds.roster_state import publish
+from roster_service.feeds.roster_state import begin_change_of_rights, publish
 from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.sharing_members import MEMBERS, note_candidates
 from roster_service.feeds.sync_lock import LockedError, hold_lock
@@ -71,12 +71,15 @@ def _forget_returned(engine: sa.Engine, cutoff: datetime) -> None:
     """Deletes the rows of people who came back to a vendor before `cutoff`. No departure is left of the time for which
     they were kept; and without the stamp of the return, only a copy made after it can be kept by deltas."""
     with engine.begin() as connection:
-        ended = sa.delete(kept_people).where(kept_people.c.until < cutoff).returning(kept_people.c.vendor_id)
-        found = set(connection.scalars(ended))
+        ended = kept_people.c.until < cutoff
+        if not connection.scalar(sa.select(sa.exists().where(ended))):
+            return
+        begin_change_of_rights(connection)
+        gone = sa.delete(kept_people).where(ended).returning(kept_people.c.vendor_id)
+        found = set(connection.scalars(gone))
         moved = {"floor": sa.func.greatest(vendors.c.floor, cutoff)}
         connection.execute(sa.update(vendors).where(vendors.c.id.in_(found)).values(moved))
-        if found:
-            refresh_visible_orgs(connection, *found)
+        refresh_visible_orgs(connection, *found)
 
 
 def _find_feeds(connection: sa.Connection, cutoff: datetime) -> Sequence[sa.Row[int, str]]:

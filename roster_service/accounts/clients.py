@@ -28,7 +28,8 @@ from roster_service.change_log.actors import Actor, normalize_email, read_name
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import last_uses, oauth_clients, vendors
 from roster_service.errors import CommandError
-from roster_service.roster.visible_orgs import refresh_visible_orgs
+from roster_service.feeds.roster_state import begin_change_of_rights
+from roster_service.roster.visible_orgs import advance_view, refresh_visible_orgs
 from roster_service.schemas.versions import VERSIONS
 
 
@@ -227,12 +228,16 @@ def change_scopes(connection: sa.Connection, actor: Actor, client_id: str, scope
     CommandError for an unknown client or an empty list of scopes."""
     texts = _list_texts(scopes, signs=may_sign(connection, client_id))
     client = find_listed_client(connection, client_id)
+    begin_change_of_rights(connection)
     changed: dict[str, Any] = {"scopes": list(texts), **_NEXT_VERSION}
     if {*texts} != {*client.scopes}:
         # Its copies are not kept right by deltas any more.
         changed["floor"] = sa.func.next_stamp()
     _change_client(connection, actor, Verb.CLIENT_SET_SCOPES, client_id, changed)
-    refresh_visible_orgs(connection, find_vendor(connection, client.vendor).id)
+    vendor_id = find_vendor(connection, client.vendor).id
+    refresh_visible_orgs(connection, vendor_id)
+    # A client has no revision of its own.
+    advance_view(connection, vendor_id)
 
 
 def remove_client(connection: sa.Connection, actor: Actor, client_id: str) -> None:

@@ -29,6 +29,7 @@ from roster_service.db.tables import (
     visibility_labels,
 )
 from roster_service.errors import CommandError
+from roster_service.feeds.roster_state import begin_change_of_rights
 from roster_service.roster.visibility import has_label
 from roster_service.roster.vocabulary import GRADES
 
@@ -283,6 +284,7 @@ def end_district(connection: sa.Connection, actor: Actor, district: str) -> Ende
         left = sa.select(vendors.c.email).join(vendor_grants).where(of_district).distinct().order_by(vendors.c.email)
         return {"feeds": list(names), "granted_to": list(connection.scalars(left))}
 
+    begin_change_of_rights(connection)
     with recorded(connection, actor, Verb.DISTRICT_REMOVE, subject, read_state):
         end_vendor_grants(connection, of_district)
         for holder in holders:

@@ -30,8 +30,8 @@ from roster_service.db.tables import (
     vendor_grants,
     vendors,
 )
-from roster_service.feeds.roster_state import advance_state
-from roster_service.feeds.sharing_groups import find_departure, lock_groups, store_departures
+from roster_service.feeds.roster_state import begin_change_of_rights
+from roster_service.feeds.sharing_groups import find_departure, store_departures
 from roster_service.roster.references import PERSONS
 from roster_service.roster.stamps import make_next_stamp
 from roster_service.roster.visibility import VENDOR, ContentRights, Viewer, user_is_visible
@@ -94,16 +94,17 @@ def forget_kept(connection: sa.Connection, sourced_id: str) -> None:
         .values(named_by=left)
     )
     gone = sa.delete(kept_people).where(kept_people.c.user_id == sourced_id).returning(kept_people.c.vendor_id)
-    refresh_visible_orgs(connection, *set(connection.scalars(gone)))
+    found = set(connection.scalars(gone))
+    if found:
+        begin_change_of_rights(connection)
+        refresh_visible_orgs(connection, *found)
 
 
 def _begin(connection: sa.Connection, vendor_id: int, sourced_id: str) -> datetime:
     """Waits for the end of the changes of the roster and of the vendor that are about to commit. Returns the stamp of
     the change."""
     # What a run that commits meanwhile shows the vendor would have no departure.
-    lock_groups(connection)
-    # A page of a pull that began before is of another order now, and the vendor knows that by the revision.
-    advance_state(connection, [])
+    begin_change_of_rights(connection)
     connection.execute(sa.select(vendors.c.id).where(vendors.c.id == vendor_id).with_for_update(key_share=True))
     teaches = sa.exists().where(enrollments.c.user_id == sourced_id, enrollments.c.role == "teacher")
     moved = sa.update(vendors).where(vendors.c.id == vendor_id, teaches).values(floor=sa.func.next_stamp())

@@ -26,7 +26,8 @@ from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
-from roster_service.feeds.sharing_groups import count_members, lock_groups, make_group
+from roster_service.feeds.roster_state import begin_change_of_rights
+from roster_service.feeds.sharing_groups import count_members, make_group
 from roster_service.feeds.sharing_members import Extent
 from roster_service.feeds.sharing_previews import SharingPreview, preview_extents
 from roster_service.roster.withheld import WithheldField
@@ -53,7 +54,7 @@ def grant(
     district or school, for a school of another district, for a filter that means nothing, and for rules of a school
     whose whole district the vendor may see without rules. The caller then rolls back, which leaves the grants of now.
     """
-    _prepare_rules(connection, rules)
+    _begin(connection, rules)
     with recorded_vendor(connection, actor, Verb.VENDOR_GRANT, email):
         vendor = find_vendor(connection, email)
         if district is not None:
@@ -101,12 +102,11 @@ def _get_extent(item: Grant) -> Extent:
     return Extent(item.district_id, item.school_id, rules.students, rules.classes, rules.staff, rules.guardians)
 
 
-def _prepare_rules(connection: sa.Connection, rules: Rules | None) -> None:
-    """Checks rules, and waits for the end of other transactions that make groups. Raises CommandError for a filter
-    that means nothing."""
+def _begin(connection: sa.Connection, rules: Rules | None = None) -> None:
+    """Checks rules, and begins the change. Raises CommandError for a filter that means nothing."""
     if rules is not None:
         check_rules(rules)
-        lock_groups(connection)
+    begin_change_of_rights(connection)
 
 
 def _add_grant(connection: sa.Connection, vendor: Vendor, wanted: Grant, *, even_nothing: bool) -> None:
@@ -147,6 +147,7 @@ def revoke(
     `district` is a sourcedId, an identifier or a unique name. Raises CommandError if the vendor has no grant of the
     district.
     """
+    _begin(connection)
     with recorded_vendor(connection, actor, Verb.VENDOR_REVOKE, email):
         vendor = find_vendor(connection, email)
         if district is not None:
@@ -172,7 +173,7 @@ def set_district_grant(
     Raises CommandError for an unknown vendor or district, for a school of another district, and for rules as `grant`.
     """
     verb = Verb.VENDOR_REVOKE if schools is not None and not schools else Verb.VENDOR_GRANT
-    _prepare_rules(connection, rules)
+    _begin(connection, rules)
     with recorded_vendor(connection, actor, verb, email):
         vendor = find_vendor(connection, email)
         known = {item.district_id for item in vendor.grants}
@@ -192,6 +193,7 @@ def set_district_grant(
 def set_flags(connection: sa.Connection, actor: Actor, email: str, flags: Sequence[PermissionFlag]) -> Vendor:
     """Makes the permission flags of a vendor these. Older tokens of the vendor end. Raises CommandError for an unknown
     vendor."""
+    _begin(connection)
     with recorded_vendor(connection, actor, Verb.VENDOR_GRANT if flags else Verb.VENDOR_REVOKE, email):
         vendor = find_vendor(connection, email)
         _set_flags(connection, vendor, {*flags})
@@ -222,6 +224,7 @@ def change_withheld(
 ) -> Vendor:
     """Replaces the list of withheld fields of a vendor; None: the default applies to it. Raises CommandError for an
     unknown vendor."""
+    _begin(connection)
     with recorded_vendor(connection, actor, Verb.VENDOR_SET_WITHHELD, email):
         vendor = find_vendor(connection, email)
         values = {"withheld": None if fields is None else _sort(fields)}
@@ -237,6 +240,7 @@ def change_withheld_default(connection: sa.Connection, actor: Actor, fields: Col
     def read_state() -> State:
         return {"withheld": list(read_withheld_default(connection))}
 
+    _begin(connection)
     connection.execute(_LOCK)
     with recorded(connection, actor, Verb.VENDOR_SET_WITHHELD_DEFAULT, Subject("service", "withheld"), read_state):
         former = list_vendors(connection)

@@ -67,6 +67,14 @@ def read_roster_state(connection: sa.Connection) -> RosterState:
     return RosterState(*connection.execute(sa.select(state.revision, state.as_of, state.deletions_since)).one())
 
 
+def begin_change_of_rights(connection: sa.Connection) -> None:
+    """Begins a change of what somebody may see: waits for the end of the changes of the roster that are about to
+    commit, and moves the roster on. A vendor that sees something else afterwards has a revision that it never had, so
+    its clients can tell a page of a former pull. Call it before the row of a vendor is changed."""
+    lock_groups(connection)
+    advance_state(connection, [])
+
+
 def advance_state(
     connection: sa.Connection,
     feed_ids: Collection[int],

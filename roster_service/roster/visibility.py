@@ -178,13 +178,34 @@ def read_admission() -> sa.ColumnElement[str]:
 
 
 def name_visible_set(seen: Any) -> sa.ColumnElement[str]:
-    """Returns an expression for what the admitted caller sees of a feed: its visible orgs, whether it sees guardians,
-    and its floor, where that hides departures. `seen`: the columns of a row of `visible_feeds`."""
+    """Returns an expression for which records the admitted caller sees of a feed: its visible orgs, whether it sees
+    guardians, and its floor, where that hides departures. `seen`: the columns of a row of `visible_feeds`."""
+    hides = _find_floor(seen) >= seen.first_departure
+    return sa.type_coerce(_name_orgs(seen) + sa.case((hides, _name_floor(seen)), else_=""), CText)
+
+
+def name_view(seen: Any) -> sa.ColumnElement[str]:
+    """Returns an expression for what the admitted caller may see, as a pull keeps it: the same, with the floor in any
+    case. A change of its rights makes another one, and no sync or purge does that leaves the orgs as they are. `seen`:
+    of the row of WHOLE."""
+    return sa.type_coerce(_name_orgs(seen) + _name_floor(seen), CText)
+
+
+def _name_orgs(seen: Any) -> sa.ColumnElement[str]:
     guardians = sa.func.current_setting("roster.guardians", True) == "true"
-    hides = read_client_instant("floor") >= seen.first_departure
-    since: sa.ColumnElement[str] = sa.literal_column("' since '", CText) + sa.func.current_setting("roster.floor", True)
-    name = seen.visible_set + sa.case((guardians, " with guardians"), else_="") + sa.case((hides, since), else_="")
-    return sa.type_coerce(name, CText)
+    named: sa.ColumnElement[str] = seen.visible_set + sa.case((guardians, " with guardians"), else_="")
+    return named
+
+
+def _name_floor(seen: Any) -> sa.ColumnElement[str]:
+    # Not as an instant, whose text depends on the session.
+    epoch = sa.cast(sa.func.extract("epoch", _find_floor(seen)), CText)
+    return sa.literal_column("' since '", CText) + epoch
+
+
+def _find_floor(seen: Any) -> sa.ColumnElement[Any]:
+    # GREATEST passes over NULL.
+    return sa.func.greatest(seen.floor, read_client_instant("floor"), type_=Stamp)
 
 
 def read_client_instant(name: str) -> sa.ColumnElement[Any]:

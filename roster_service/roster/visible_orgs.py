@@ -16,7 +16,16 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import describe_purge
-from roster_service.db.tables import CTexts, orgs, vendor_grants, vendors, visible_orgs
+from roster_service.db.tables import (
+    WHOLE,
+    CTexts,
+    orgs,
+    roster_state,
+    vendor_grants,
+    vendors,
+    visible_feeds,
+    visible_orgs,
+)
 
 
 def refresh_visible_orgs(connection: sa.Connection, *vendor_ids: int, new_orgs: Collection[str] = ()) -> None:
@@ -29,6 +38,13 @@ def refresh_visible_orgs(connection: sa.Connection, *vendor_ids: int, new_orgs: 
     for vendor_id in sorted(vendor_ids):
         connection.execute(sa.select(sa.func.refresh_visible_orgs(vendor_id, sa.literal([*new_orgs], CTexts))))
     _analyze(connection)
+
+
+def advance_view(connection: sa.Connection, vendor_id: int) -> None:
+    """Gives what a vendor sees the present revision of the roster, although its orgs are the same."""
+    whole = (visible_feeds.c.vendor_id == vendor_id, visible_feeds.c.feed_id == WHOLE)
+    present = sa.select(roster_state.c.revision).scalar_subquery()
+    connection.execute(sa.update(visible_feeds).where(*whole).values(revision=present))
 
 
 def refresh_vendors_of(connection: sa.Connection, feed_ids: Collection[int], new_orgs: Collection[str] = ()) -> None:

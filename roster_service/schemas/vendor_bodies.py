@@ -149,7 +149,8 @@ class StudentsRequest(StrictSchema):
         validate=validate.Range(0, MAX_NUMBER),
         metadata=describe(
             "The revision of the pull that a later page belongs to, from the header `X-Roster-Revision` of its first "
-            "page. Only pulls of the same students at the same time need it",
+            "page. Only pulls of the same students at the same time need it. A first page begins a pull, whatever it "
+            "says",
             example=1,
         ),
     )

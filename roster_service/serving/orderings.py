@@ -113,8 +113,9 @@ class Orderings:
         """Begins or prolongs the pull of the request, whose page was read from the orderings of `state`. `pull`: the
         one that goes on; None: a new one.
 
-        Returns whether these orderings are still stored; True, with a line in the log, if the database refuses the
-        write: then a later page may be of a later revision. Raises ThrottledRequestError as `make`.
+        Returns whether these orderings are still stored, and the caller still sees what it saw; True, with a line in
+        the log, if the database refuses the write: then a later page may be of a later revision. Raises
+        ThrottledRequestError as `make`.
         """
         try:
             with self._engine.begin() as connection:
@@ -123,8 +124,8 @@ class Orderings:
                     raise make_slot_refusal()
                 row = make_pull_row() if pull is None else prolong_pull()
                 values = {**request.values, **bind_pull(state, pull_minutes)}
-                # Without an admission, no ordering is visible. The next request finds out that the token has ended.
-                return not admitted or bool(fetch_rows(connection, row, values))
+                # Without an admission, no row is visible: the page is read again, and the token has ended.
+                return bool(fetch_rows(connection, row, values))
         except SQLAlchemyError as error:
             _report(error)
             return True

@@ -167,8 +167,8 @@ REVISION = Parameter(
     "revision",
     _read_revision,
     {"type": "integer", "minimum": 0, "maximum": MAX_REVISION},
-    "The revision of the roster (`X-Roster-Revision`) that the pages are of, as the URLs in `Link` name it. Without "
-    "it, a page belongs to the pull that the client began last.",
+    "The revision of the roster (`X-Roster-Revision`) that a later page is of, as the URLs in `Link` name it. Without "
+    "it, a page belongs to the pull that the client began last. A first page begins a pull, whatever it says.",
 )
 
 # As PHP, Ruby and others write a list in a query.

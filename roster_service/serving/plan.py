@@ -76,14 +76,16 @@ class QueryShape:
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked request. `path_ids`: (name, id) pairs from the path. `limit` and `offset` count records. `revision`: of
-    the pull that the page belongs to; None if the request names none."""
+    """A checked request. `path_ids`: (name, id) pairs from the path. `limit` and `offset` count records. `asked_sort`:
+    the text of `sort`, also of one that is ignored. `revision`: of the pull that the page belongs to; None if the
+    request names none."""
 
     shape: QueryShape
     path_ids: tuple[tuple[str, str], ...]
     filter: TypedExpr | None
     limit: int
     offset: int
+    asked_sort: str | None
     revision: int | None
     notices: tuple[Notice, ...]
 
@@ -107,6 +109,7 @@ def make_plan(
         filter=expression,
         limit=params.limit,
         offset=params.offset,
+        asked_sort=params.sort,
         # A first page begins a pull, so it belongs to none yet.
         revision=params.revision if params.offset else None,
         notices=(*_check_words(expression, view), *sort_notices, *field_notices),

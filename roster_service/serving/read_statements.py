@@ -111,13 +111,14 @@ def _remove_path(shape: QueryShape, nested: PathFilter) -> QueryShape:
 def make_found_page_statement(shape: QueryShape, found: sa.CTE) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the page whose ids and total are in `found`.
 
-    Columns: the state, `total`, and those of `select_texts`. There is one row for each text, in the order of the page.
-    `shape`: as for `make_ordered_page_statement`.
+    Columns: the state, the pull, `total`, and those of `select_texts`. There is one row for each text, in the order of
+    the page. `shape`: as for `make_ordered_page_statement`.
     """
-    state = _make_state_cte()
+    state, pull = _make_state_cte(), make_pull_cte()
     ids = sa.select(found.c.ids).scalar_subquery()
     texts = select_texts(_remove_path(shape, no_condition), ids, backwards=False)
-    return _put_beside((*state.c, found.c.total), state.join(found, sa.true()), texts)
+    head = (*state.c, *list_pull_columns(pull), found.c.total)
+    return _put_beside(head, state.outerjoin(pull, sa.true()).join(found, sa.true()), texts)
 
 
 def _put_beside(

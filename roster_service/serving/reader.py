@@ -68,7 +68,7 @@ class ReadRecord:
 @dataclass(frozen=True)
 class CollectionState:
     """`shown`: the state of the roster that a page is read from; `pull`: the one that the caller is remembered with, or
-    None. `visible_set`: as in `Admitted`."""
+    None; for a first page also one of another state. `visible_set`: as in `Admitted`."""
 
     shown: RosterState
     pull: Pull | None
@@ -83,7 +83,7 @@ class CollectionState:
     def find_shown_pull(self) -> Pull | None:
         """Returns the pull of the state that is shown, if the caller is remembered with it."""
         pull = self.pull
-        return None if pull is None or pull.state.revision != self.shown.revision else pull
+        return pull if pull is not None and pull.is_of_view and pull.state == self.shown else None
 
 
 class Reader:
@@ -122,25 +122,30 @@ class Reader:
     def read_page(self, request: AuthorizedRequest) -> ReadPage:
         """Reads the requested page. Raises as `admit`, and RefusedRequestError (PULL_ENDED) where the page belongs to a
         pull that cannot go on."""
-        return self._read_small(request) or self._read_count(request) or self._read_in_order(request)
+        small = self._read_small(request)
+        if small is not None and self._keep_pull(request, small.state, small.read.page):
+            return small.read
+        return self._read_count(request) or self._read_in_order(request)
 
     def read_present_page(self, request: AuthorizedRequest) -> ReadPage | None:
         """Reads the page if that needs no write: None where its ordering, or its count, is not stored. It begins and
         prolongs no pull. Raises as `read_page`."""
-        return self._read_small(request) or self._read_stored(request).found
+        small = self._read_small(request)
+        return self._read_stored(request).found if small is None else small.read
 
     def read_aside(self, request: AuthorizedRequest) -> ReadPage:
         """Reads the page of the present roster, and writes nothing: it makes no ordering, and begins no pull. Raises as
         `read_page`."""
-        return self.read_present_page(request) or self._find_page(request, sees_districts=True)
+        return self.read_present_page(request) or self._find_page(request, sees_districts=True).read
 
-    def _read_small(self, request: AuthorizedRequest) -> ReadPage | None:
+    def _read_small(self, request: AuthorizedRequest) -> _FoundPage | None:
         """Reads the first page or the count of a narrow collection: to find few records costs less than to look for
         their ordering. None for any other page, and where further pages follow."""
         if request.plan.offset or not is_narrow(request.plan):
             return None
         found = self._find_page(request, sees_districts=False)
-        return found if request.plan.limit == 0 or found.page.records == found.page.total else None
+        page = found.read.page
+        return found if request.plan.limit == 0 or page.records == page.total else None
 
     def _read_count(self, request: AuthorizedRequest) -> ReadPage | None:
         """Counts a collection, and stores the count. None for a page with records, and for a later one."""
@@ -152,7 +157,7 @@ class Reader:
             return stored.found
         self._orderings.require_room(request)
         with self._orderings.measure(request):
-            found = self._find_page(request, sees_districts=stored.sees_districts)
+            found = self._find_page(request, sees_districts=stored.sees_districts).read
         self._orderings.store_total(request, found.page.total)
         return found
 
@@ -169,15 +174,17 @@ class Reader:
                 PAGES.labels(found_by).inc()
                 return stored.found
         # The database refuses writes, or the roster changes all the time.
-        return self._find_page(request, sees_districts=stored.sees_districts)
+        return self._find_page(request, sees_districts=stored.sees_districts).read
 
     def _keep_pull(self, request: AuthorizedRequest, state: CollectionState, page: Page) -> bool:
         """Remembers the pull if further pages follow. Returns whether its ordering is still stored."""
         plan = request.plan
         is_last = plan.offset + page.records >= page.total
-        if plan.limit == 0 or is_last or state.is_remembered(self.pull_minutes):
+        # A client that asks on until a page is empty would go on in a former pull.
+        is_needed = not is_last or (plan.offset == 0 and state.pull is not None)
+        if plan.limit == 0 or not is_needed or state.is_remembered(self.pull_minutes):
             return True
-        # A first page begins a new pull, also where the caller is remembered with the same state.
+        # A first page begins a new pull, unless the caller began the same one right before.
         pull = state.find_shown_pull() if plan.offset else None
         return self._orderings.keep(request, state.shown, pull, self.pull_minutes)
 
@@ -195,7 +202,7 @@ class Reader:
             raise pulls.refuse_ended(pulls.ORDER_IS_GONE if first.total is None else pulls.RECORD_IS_GONE)
         return _StoredPage(state, None, bool(first.sees_districts))
 
-    def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
+    def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> _FoundPage:
         """Reads the page without an ordering."""
         plan = request.plan
         first = make_first_page_query(plan, by_feed=request.by_feed, sees_districts=sees_districts)
@@ -206,10 +213,19 @@ class Reader:
             statement = make_found_page_statement(shape, first.found)
             rows = self._round_trips.fetch_once(request.admission, statement, values)
         PAGES.labels("no ordering").inc()
-        return ReadPage(read_state(rows[0]), _join(rows), rows[0].visible_set)
+        state = _read_collection_state(request, rows[0])
+        return _FoundPage(state, ReadPage(read_state(rows[0]), _join(rows), rows[0].visible_set))
 
     def _fetch(self, request: AuthorizedRequest, call: Call) -> Sequence[Any]:
         return self._round_trips.fetch_last(request.admission, call)
+
+
+@dataclass(frozen=True)
+class _FoundPage:
+    """A page of the present roster, read without an ordering."""
+
+    state: CollectionState
+    read: ReadPage
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,15 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
-from roster_service.roster.visibility import Viewer
+from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.serving import statements
 from roster_service.serving.departures import EVERY_DEPARTURE, has_departures, join_departures
 from roster_service.serving.plan import Plan, QueryShape, make_resource_view
 from roster_service.serving.statements import HREF_ROOT, STATEMENT_CACHE_SIZE, Driver
+
+# The path values that the service has found for the caller; all others are in the request.
+FOUND_VALUES = frozenset({"requested_districts"})
+_ALL_RIGHTS = ContentRights(Viewer.RULED_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class AuthorizedRequest:
             "page_offset": self.plan.offset,
             "query": self.query_hash,
             "caller": self.caller,
+            "asked": self.asked_hash,
+            "content_rights": _hash_rights(self.plan.shape.view.rights),
             "pull_revision": self.plan.revision,
             "by_feed": self.by_feed,
         }
@@ -70,16 +76,41 @@ class AuthorizedRequest:
         orgs: these are columns of their own in the key of an ordering.
         """
         plan, shape = self.plan, make_ordering_shape(self.plan)
-        path_values = {
-            name: sorted(value) if isinstance(value, list) else value for name, value in self.path_values.items()
-        }
         # Without a sort, the records of a whole collection are ordered by feed first; `sort=sourcedId` compiles to the
         # same text, and has one ordering of all feeds.
-        facts = (
+        return _hash(
             *(self.by_feed, _hash_shape(shape), _describe_filter(plan)),
-            *(sorted(plan.path_ids), sorted(path_values.items())),
+            *(sorted(plan.path_ids), _sort_values(self.path_values)),
         )
-        return hashlib.sha256(repr(facts).encode()).digest()
+
+    @cached_property
+    def asked_hash(self) -> bytes:
+        """The hash of what the caller asks for, whatever its rights: path, filter and sort, in the version that it
+        asks. A pull is found by it, also after a change of rights."""
+        plan, view = self.plan, self.plan.shape.view
+        asked = {name: value for name, value in self.path_values.items() if name not in FOUND_VALUES}
+        list_of = QueryShape(
+            make_resource_view(view.record, _ALL_RIGHTS), plan.shape.path_filter, None, descending=False, fields=()
+        )
+        return _hash(
+            *(view.record.__module__, view.record.__qualname__, _hash_shape(list_of), plan.filter),
+            *(plan.asked_sort, sorted(plan.path_ids), _sort_values(asked)),
+        )
+
+
+def _hash(*facts: object) -> bytes:
+    return hashlib.sha256(repr(facts).encode()).digest()
+
+
+def _sort_values(path_values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return sorted((name, sorted(value) if isinstance(value, list) else value) for name, value in path_values.items())
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _hash_rights(rights: ContentRights) -> str:
+    """Returns a hash of what content rights show of a record. Whether there are rules is in the visible set."""
+    kinds, withheld = sorted(kind.value for kind in rights.metadata), sorted(rights.withheld)
+    return _hash(rights.guardians, kinds, withheld).hex()[:32]
 
 
 def make_ordering_shape(plan: Plan) -> QueryShape:
@@ -103,7 +134,7 @@ def _hash_shape(shape: QueryShape) -> bytes:
     condition = statements.make_collection_condition(shape, Driver.VISIBILITY)
     ids = join_departures(shape, (condition,), (sa.true(), EVERY_DEPARTURE if has_departures(shape) else None), keys)
     compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
-    return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
+    return _hash(str(compiled), sorted(compiled.params.items()))
 
 
 def _describe_filter(plan: Plan) -> object:

@@ -147,6 +147,10 @@ class RosterClient:
             self._tokens[key] = answer.json["access_token"]
         return self._tokens[key]
 
+    def forget_tokens(self) -> None:
+        """Asks for new tokens from now on, as after a change of rights."""
+        self._tokens.clear()
+
     def form(self, vendor: str = "both", **more: str) -> dict[str, str]:
         """The form of a token request with the vendor's credentials in it."""
         client_id, secret = self._credentials[vendor]

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from roster_service.accounts import vendor_rights
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
+from tests.actors import TESTER
 from tests.extent import examples, pair
 from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import both, column, without_rows
 
-from .client import VERSIONS, RosterClient
+from .client import VERSIONS, Answer, RosterClient
 from .conftest import Roster, Served, open_interfaces
 
 # One of each path, in a run that does not try all.
@@ -122,7 +124,7 @@ def test_a_pull_that_cannot_go_on_is_refused(own: Served, sync: Sync, version: s
     token = own.client.token(version)
     causes = {
         "its time": "its time is over",
-        "its ordering": "a person of it was erased, your grants or scopes have changed",
+        "its ordering": "a person of it was erased, the roster was restored",
         "a record": "records of this page were deleted for good",
     }
     for lost, cause in causes.items():
@@ -141,3 +143,74 @@ def test_a_pull_that_cannot_go_on_is_refused(own: Served, sync: Sync, version: s
         assert (answer.status, answer.minor) == (410, "unknownobject"), lost
         assert cause in answer.description
         assert "begin again with the first page" in answer.description
+
+
+def grant_the_other_district(own: Served) -> None:
+    """A vendor of one district may see the other one, too."""
+    with own.engine.begin() as connection:
+        vendor_rights.grant(connection, TESTER, "springfield@vendors.example", "shv-district", ())
+
+
+def ask(own: Served, version: str, address: str, query: dict[str, str]) -> Answer:
+    """A request with a new token, as after a change of grants."""
+    own.client.forget_tokens()
+    call = own.client.follow if address.startswith("http") else own.client.call
+    return call(version, address, **({} if address.startswith("http") else {"query": query}), vendor="springfield")
+
+
+@pytest.mark.parametrize(("version", "by_link"), [*pair([True, False], VERSIONS)])
+def test_a_pull_of_before_a_grant_ends_and_the_next_one_is_whole(own: Served, version: str, by_link: bool) -> None:
+    """No sync comes between, and the former pull is remembered."""
+    query = {"limit": "5"}
+
+    def read_next(page: Answer) -> Answer:
+        offset = {"offset": "5"}
+        return ask(own, version, page.links["next"] if by_link else "/users", query | offset)
+
+    former = ask(own, version, "/users", query)
+    assert read_next(former).status == 200
+    grant_the_other_district(own)
+    for _ in range(2):
+        assert read_next(former).status == 410
+    everything = ask(own, version, "/users", {"limit": "1000"})
+    first = ask(own, version, "/users", query)
+    assert first.total == everything.total > former.total
+    state = ("X-Total-Count", "X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since")
+    second = read_next(first)
+    assert {name: second.headers[name] for name in state} == {name: first.headers[name] for name in state}
+    assert first.ids + second.ids == everything.ids[:10]
+    assert int(first.headers["X-Roster-Revision"]) > int(former.headers["X-Roster-Revision"])
+    # The links of the former pull name its revision.
+    assert ask(own, version, former.links["next"], {}).status == 410
+
+
+def test_two_pulls_of_before_and_after_a_grant_do_not_mix(own: Served, version: str) -> None:
+    """Their pages take turns, and both follow `Link`."""
+    former = ask(own, version, "/users", {"limit": "5"})
+    grant_the_other_district(own)
+    later = ask(own, version, "/users", {"limit": "5"})
+    assert ask(own, version, former.links["next"], {}).status == 410
+    found = later.ids
+    while "next" in later.links:
+        later = ask(own, version, later.links["next"], {})
+        found += later.ids
+    assert found == ask(own, version, "/users", {"limit": "1000"}).ids
+
+
+def test_an_entity_tag_of_before_a_grant_is_not_answered_with_304(own: Served, version: str) -> None:
+    tags = []
+    for page in ({"limit": "5"}, {"limit": "5", "offset": "5"}):
+        tags.append(ask(own, version, "/users", page).headers["ETag"])
+        same = own.client.call(version, "/users", page, vendor="springfield", headers={"If-None-Match": tags[-1]})
+        assert same.status == 304
+    grant_the_other_district(own)
+    own.client.forget_tokens()
+    for page, status in (
+        ({"limit": "5", "offset": "5"}, 410),
+        ({"limit": "5"}, 200),
+        ({"limit": "5", "offset": "5"}, 200),
+    ):
+        answer = own.client.call(
+            version, "/users", page, vendor="springfield", headers={"If-None-Match": ",".join(tags)}
+        )
+        assert answer.status == status

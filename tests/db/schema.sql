@@ -114,9 +114,11 @@ BEGIN
         FROM orderings made
         WHERE (made.feed_id, made.revision, split_part(made.visible_set, ' ', 1)) IN (
                 SELECT seen.feed_id, seen.revision, seen.visible_set FROM visible_feeds seen
-            ) OR (made.query, made.feed_id, made.revision) IN (
-                SELECT pull.query, part.feed_id, part.revision
-                FROM pulls pull CROSS JOIN unnest(pull.feed_ids, pull.feed_revisions) AS part (feed_id, revision)
+            ) OR (made.query, made.feed_id, made.visible_set, made.revision) IN (
+                SELECT pull.query, part.feed_id, part.visible_set, part.revision
+                FROM pulls pull
+                CROSS JOIN unnest(pull.feed_ids, pull.visible_sets, pull.feed_revisions)
+                    AS part (feed_id, visible_set, revision)
                 WHERE pull.ends_at > now()
             )
         GROUP BY made.vendor_id, made.query, made.made_at
@@ -414,8 +416,7 @@ BEGIN
                 ), ARRAY(
                     SELECT jsonb_build_array(kept.user_id, extract(epoch FROM kept.since), extract(epoch FROM kept.until))
                     FROM kept_people kept WHERE kept.vendor_id = vendor ORDER BY kept.user_id, kept.since
-                ),
-                CASE WHEN current_floor >= part.first_departure THEN current_floor END
+                )
             )::text, 'UTF8'
         )), 'hex') AS visible_set
         FROM (SELECT * FROM parts UNION ALL SELECT * FROM whole) part CROSS JOIN roster_state state
@@ -426,10 +427,12 @@ BEGIN
     INSERT INTO visible_feeds AS known
         (vendor_id, feed_id, key, visible_set, revision, as_of, deletions_since, floor, first_departure)
     SELECT vendor, wanted.feed_id, current_key, wanted.visible_set,
-        -- The row of the whole has the revision of the roster, as soon as the vendor sees other orgs than before: then
-        -- those of its feeds would not tell its consumers of the change.
+        -- The row of the whole has the revision of the roster, as soon as the vendor sees something else than before: then
+        -- those of its feeds would not tell its consumers of the change. Whoever makes such a change has moved the roster
+        -- on before (`begin_change_of_rights`), so each view of the vendor has revisions of its own.
         CASE
-            WHEN wanted.feed_id = 0 AND former.visible_set IS DISTINCT FROM wanted.visible_set THEN state.revision
+            WHEN wanted.feed_id = 0 AND (former.visible_set, former.floor) IS DISTINCT FROM (wanted.visible_set, current_floor)
+                THEN state.revision
             ELSE greatest(former.revision, wanted.revision)
         END,
         least(greatest(former.as_of, wanted.as_of), CASE WHEN wanted.feed_id = 0 THEN cap END),
@@ -1025,14 +1028,17 @@ CREATE TABLE public.orgs (
 
 CREATE TABLE public.pulls (
     caller text NOT NULL COLLATE pg_catalog."C",
-    query bytea NOT NULL,
+    asked bytea NOT NULL,
     revision bigint NOT NULL,
+    view text NOT NULL COLLATE pg_catalog."C",
     as_of timestamp(3) with time zone NOT NULL,
     deletions_since timestamp(3) with time zone NOT NULL,
-    begun_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
+    query bytea NOT NULL,
     feed_ids integer[] NOT NULL,
-    feed_revisions bigint[] NOT NULL
+    visible_sets text[] NOT NULL COLLATE pg_catalog."C",
+    feed_revisions bigint[] NOT NULL,
+    begun_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL
 );
 
 CREATE TABLE public.quality_counts (
@@ -1400,7 +1406,7 @@ ALTER TABLE ONLY public.orderings
     ADD CONSTRAINT pk_orderings PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.pulls
-    ADD CONSTRAINT pk_pulls PRIMARY KEY (caller, query, revision);
+    ADD CONSTRAINT pk_pulls PRIMARY KEY (caller, asked, revision, view);
 
 ALTER TABLE ONLY public.quality_counts
     ADD CONSTRAINT pk_quality_counts PRIMARY KEY (feed_id, revision);
@@ -1751,12 +1757,15 @@ CREATE POLICY visible ON public.orderings USING ((visible_set IN ( SELECT ((seen
         CASE
             WHEN (current_setting('roster.guardians'::text, true) = 'true'::text) THEN ' with guardians'::text
             ELSE ''::text
-        END) ||
-        CASE
-            WHEN ((NULLIF(current_setting('roster.floor'::text, true), ''::text))::timestamp with time zone >= seen.first_departure) THEN (' since '::text || current_setting('roster.floor'::text, true))
-            ELSE ''::text
-        END)
-   FROM public.visible_feeds seen)));
+        END) || part.since)
+   FROM ((public.visible_feeds seen
+     CROSS JOIN LATERAL ( SELECT GREATEST(seen.floor, (NULLIF(current_setting('roster.floor'::text, true), ''::text))::timestamp with time zone) AS floor) own)
+     CROSS JOIN LATERAL ( VALUES ((' since '::text || EXTRACT(epoch FROM own.floor))), (
+                CASE
+                    WHEN (own.floor >= seen.first_departure) THEN NULL::text
+                    ELSE ''::text
+                END)) part(since))
+  WHERE (part.since IS NOT NULL))));
 
 CREATE POLICY visible ON public.orgs FOR SELECT USING ((
 CASE

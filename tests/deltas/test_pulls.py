@@ -150,3 +150,29 @@ def test_a_later_page_of_a_pull_that_has_ended_is_refused(world: World, version:
     assert other._get(f"{address}&offset=2").status_code == 200
     assert reader._get(address).status_code == 200
     assert reader._get(f"{address}&offset=2").status_code == 200
+
+
+@pytest.mark.parametrize("query", ["filter=status%3D%27active%27", "filter=status%3D%27active%27&sort=familyName", ""])
+def test_a_purge_of_what_left_before_a_grant_leaves_a_pull(world: World, query: str) -> None:
+    """The departures hide nothing any more from whoever was granted something after them; the view is the same."""
+    for number in range(4):
+        DATA["a student moves"](world, Random(number))
+    world.grant("a district", "b-d", None)
+    reader = world.read_rostering("a district", "v1p2")
+    # Terms have no tombstones, so a whole collection of theirs loses no record.
+    address = f"{ROOTS['v1p2']}{'/users' if query else '/academicSessions'}?{query}"
+
+    def count_departures() -> int:
+        with world.engine.connect() as connection:
+            return int(connection.scalar(sa.select(sa.func.count()).select_from(tables.departures)) or 0)
+
+    def between() -> None:
+        assert count_departures() == 0 if purged else count_departures() > 0
+        if not purged:
+            world.purge()
+            purged.append(True)
+
+    purged: list[bool] = []
+    expected = list_ids(reader._get(f"{address}&limit={EVERYTHING}"))
+    assert read_pull(reader._get, address, 2, by_link=True, between=between) == expected
+    assert purged

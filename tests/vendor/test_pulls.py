@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from roster_service.accounts import vendor_rights
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
+from tests.actors import TESTER
 from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import both, without_rows
 
@@ -86,3 +88,21 @@ def test_two_pulls_of_the_same_students_do_not_mix(own: Served, lose_a_student: 
     assert revisions[0] != revisions[1]
     invented = own.client.students(account, token, BODY | {"offset": 2, "revision": 7})
     assert invented.outcome == (410, "pull-ended")
+
+
+@pytest.mark.parametrize("names_revision", [False, True])
+def test_a_pull_of_before_a_grant_is_refused(own: Served, names_revision: bool) -> None:
+    """No sync comes between; begun again, it is whole."""
+    account = own.add(grants={"spr-district": ("spr-elementary",)})
+    page = own.client.students(account, own.client.token(account), BODY | {"limit": 1})
+    named = {"revision": int(page.headers["X-Roster-Revision"])} if names_revision else {}
+    following = BODY | {"limit": 1, "offset": 1} | named
+    with own.engine.begin() as connection:
+        vendor_rights.set_district_grant(connection, TESTER, account.email, "spr-district", None)
+    token = own.client.token(account)
+    assert own.client.students(account, token, following).outcome == (410, "pull-ended")
+    begun = own.client.students(account, token, BODY | {"limit": 1})
+    assert begun.json["total"] > page.json["total"]
+    assert int(begun.headers["X-Roster-Revision"]) > int(page.headers["X-Roster-Revision"])
+    again = own.client.students(account, token, following)
+    assert again.outcome == ((410, "pull-ended") if names_revision else (200, None))

@@ -255,7 +255,8 @@ visible_feeds = sa.Table(
     sa.Column("feed_id", sa.Integer, primary_key=True, autoincrement=False),
     # As in visible_orgs.
     sa.Column("key", UUID, nullable=False),
-    # The salted hash of the visible orgs of the feed. Vendors with the same hash see the same records of it.
+    # The salted hash of the visible orgs of the feed, the groups and the kept people. Vendors with the same hash see
+    # the same records of it.
     sa.Column("visible_set", CText, nullable=False),
     # As in feeds. In the row of WHOLE, they grow also when the rights of the vendor change.
     sa.Column("revision", sa.BigInteger, nullable=False),
@@ -336,8 +337,8 @@ orderings = sa.Table(
     sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
     # SHA-256 of the query: path, filter, sort and content rights.
     sa.Column("query", sa.LargeBinary, nullable=False),
-    # A feed, or WHOLE; then the hash and the revision of its row in visible_feeds, and whether the caller sees
-    # guardians. Callers with the same hash share orderings.
+    # A feed, or WHOLE; then the hash and the revision of its row in visible_feeds. With the hash: whether the caller
+    # sees guardians, and its floor, where that hides departures. Callers with the same text share orderings.
     sa.Column("feed_id", sa.Integer, nullable=False),
     sa.Column("visible_set", CText, nullable=False),
     sa.Column("revision", sa.BigInteger, nullable=False),
@@ -359,20 +360,25 @@ ordering_chunks = sa.Table(
     sa.Column("ids", CTexts, nullable=False),
 )
 
-# A pull: the requests of one caller for the pages of a collection, all in the ordering of one revision.
+# A pull: the requests of one caller for the pages of a collection, all in the ordering of one view and one revision.
 pulls = sa.Table(
     "pulls",
     metadata,
     # The id of an OAuth client, or the prefix of an API key.
     sa.Column("caller", CText, primary_key=True),
-    # As in orderings.
-    sa.Column("query", sa.LargeBinary, primary_key=True),
+    # SHA-256 of what the caller asks for: path, filter and sort, without its rights, so that a page after a change of
+    # rights finds the pull of before.
+    sa.Column("asked", sa.LargeBinary, primary_key=True),
     # The state of the roster at the first page, as the caller saw it.
     sa.Column("revision", sa.BigInteger, primary_key=True, autoincrement=False),
+    # What the caller saw at the first page (`name_view`): a page of another view is refused.
+    sa.Column("view", CText, primary_key=True),
     sa.Column("as_of", Stamp, nullable=False),
     sa.Column("deletions_since", Stamp, nullable=False),
-    # The orderings that it reads: their feeds, and the revision of each.
+    # The orderings that it reads: their query, their feeds, and the visible set and the revision of each.
+    sa.Column("query", sa.LargeBinary, nullable=False),
     sa.Column("feed_ids", ARRAY(sa.Integer), nullable=False),
+    sa.Column("visible_sets", CTexts, nullable=False),
     sa.Column("feed_revisions", ARRAY(sa.BigInteger), nullable=False),
     # The last time at which the caller began this pull: of several, a request without a revision means the newest.
     sa.Column("begun_at", TIMESTAMP(timezone=True), nullable=False),

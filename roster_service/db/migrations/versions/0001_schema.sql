@@ -682,15 +682,18 @@ ALTER TABLE ordering_chunks ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE pulls (
     caller text NOT NULL COLLATE "C",
-    query bytea NOT NULL,
+    asked bytea NOT NULL,
     revision bigint NOT NULL,
+    view text NOT NULL COLLATE "C",
     as_of timestamptz(3) NOT NULL,
     deletions_since timestamptz(3) NOT NULL,
+    query bytea NOT NULL,
+    feed_ids integer[] NOT NULL,
+    visible_sets text[] NOT NULL COLLATE "C",
+    feed_revisions bigint[] NOT NULL,
     begun_at timestamptz NOT NULL,
     ends_at timestamptz NOT NULL,
-    feed_ids integer[] NOT NULL,
-    feed_revisions bigint[] NOT NULL,
-    CONSTRAINT pk_pulls PRIMARY KEY (caller, query, revision)
+    CONSTRAINT pk_pulls PRIMARY KEY (caller, asked, revision, view)
 );
 
 ALTER TABLE pulls ENABLE ROW LEVEL SECURITY;

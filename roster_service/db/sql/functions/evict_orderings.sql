@@ -18,9 +18,11 @@ BEGIN
         FROM orderings made
         WHERE (made.feed_id, made.revision, split_part(made.visible_set, ' ', 1)) IN (
                 SELECT seen.feed_id, seen.revision, seen.visible_set FROM visible_feeds seen
-            ) OR (made.query, made.feed_id, made.revision) IN (
-                SELECT pull.query, part.feed_id, part.revision
-                FROM pulls pull CROSS JOIN unnest(pull.feed_ids, pull.feed_revisions) AS part (feed_id, revision)
+            ) OR (made.query, made.feed_id, made.visible_set, made.revision) IN (
+                SELECT pull.query, part.feed_id, part.visible_set, part.revision
+                FROM pulls pull
+                CROSS JOIN unnest(pull.feed_ids, pull.visible_sets, pull.feed_revisions)
+                    AS part (feed_id, visible_set, revision)
                 WHERE pull.ends_at > now()
             )
         GROUP BY made.vendor_id, made.query, made.made_at

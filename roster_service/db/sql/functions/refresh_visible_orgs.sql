@@ -202,8 +202,7 @@ BEGIN
                 ), ARRAY(
                     SELECT jsonb_build_array(kept.user_id, extract(epoch FROM kept.since), extract(epoch FROM kept.until))
                     FROM kept_people kept WHERE kept.vendor_id = vendor ORDER BY kept.user_id, kept.since
-                ),
-                CASE WHEN current_floor >= part.first_departure THEN current_floor END
+                )
             )::text, 'UTF8'
         )), 'hex') AS visible_set
         FROM (SELECT * FROM parts UNION ALL SELECT * FROM whole) part CROSS JOIN roster_state state
@@ -214,10 +213,12 @@ BEGIN
     INSERT INTO visible_feeds AS known
         (vendor_id, feed_id, key, visible_set, revision, as_of, deletions_since, floor, first_departure)
     SELECT vendor, wanted.feed_id, current_key, wanted.visible_set,
-        -- The row of the whole has the revision of the roster, as soon as the vendor sees other orgs than before: then
-        -- those of its feeds would not tell its consumers of the change.
+        -- The row of the whole has the revision of the roster, as soon as the vendor sees something else than before: then
+        -- those of its feeds would not tell its consumers of the change. Whoever makes such a change has moved the roster
+        -- on before (`begin_change_of_rights`), so each view of the vendor has revisions of its own.
         CASE
-            WHEN wanted.feed_id = 0 AND former.visible_set IS DISTINCT FROM wanted.visible_set THEN state.revision
+            WHEN wanted.feed_id = 0 AND (former.visible_set, former.floor) IS DISTINCT FROM (wanted.visible_set, current_floor)
+                THEN state.revision
             ELSE greatest(former.revision, wanted.revision)
         END,
         least(greatest(former.as_of, wanted.as_of), CASE WHEN wanted.feed_id = 0 THEN cap END),
