@@ -214,3 +214,14 @@ def test_an_entity_tag_of_before_a_grant_is_not_answered_with_304(own: Served, v
             version, "/users", page, vendor="springfield", headers={"If-None-Match": ",".join(tags)}
         )
         assert answer.status == status
+
+
+@pytest.mark.parametrize("path", ["/users", "/schools/spr-elementary/enrollments"])
+def test_a_client_may_ask_on_until_a_page_is_empty(own: Served, path: str) -> None:
+    """Its first page is whole and begins no pull, and a pull of before the grant is remembered."""
+    assert ask(own, "v1p2", path, {"limit": "1"}).total > 1
+    grant_the_other_district(own)
+    page = {"limit": "1000"}
+    first = ask(own, "v1p2", path, page)
+    assert len(first.ids) == first.total
+    assert ask(own, "v1p2", path, page | {"offset": "1000"}).ids == []

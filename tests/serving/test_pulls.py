@@ -6,12 +6,14 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, event, example, given, note, settings
 from hypothesis import strategies as st
 
+from roster_service.accounts.vendors import invalidate_tokens
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
@@ -252,3 +254,23 @@ def test_any_sequence_of_pulls_and_syncs(make_consumers: Callable[[], Consumers]
         consumers.questioner.close()
 
     check()
+
+
+def test_a_first_page_of_before_a_change_of_rights_is_not_given_after_it(
+    make_consumers: Callable[[], Consumers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pull could not begin, so a later page would be of the present view."""
+    questioner = make_consumers().questioner
+    request = questioner.request(EVERY_USER, 2, 0)
+    orderings = questioner.workers[0]._orderings
+    keep = orderings.keep
+
+    def change_first(*given: Any) -> bool:
+        with questioner.owner.begin() as connection:
+            invalidate_tokens(connection, request.vendor_id)
+        return keep(*given)
+
+    monkeypatch.setattr(orderings, "keep", change_first)
+    with pytest.raises(RefusedRequestError) as refused:
+        questioner.workers[0].read_page(request)
+    assert refused.value.problem is Problem.ENDED_TOKEN

@@ -34,8 +34,8 @@ PLAIN: dict[str, Any] = {
 }
 
 
-def hash_of(**changed: Any) -> bytes:
-    """The hash of a request for users; a change of a mapping adds to it."""
+def request_of(**changed: Any) -> AuthorizedRequest:
+    """A request for users; a change of a mapping adds to it."""
     facts = {
         name: value | changed.get(name, {}) if isinstance(value, dict) else changed.get(name, value)
         for name, value in PLAIN.items()
@@ -43,7 +43,12 @@ def hash_of(**changed: Any) -> bytes:
     made = make_plan(
         params(**facts["params"]), facts["record"], facts["rights"], facts["path_filter"], facts["path_ids"]
     )
-    return AuthorizedRequest(made, facts["vendor_id"], "client", facts["admission"], facts["path_values"]).query_hash
+    return AuthorizedRequest(made, facts["vendor_id"], "client", facts["admission"], facts["path_values"])
+
+
+def hash_of(**changed: Any) -> bytes:
+    """The hash of its ordering."""
+    return request_of(**changed).query_hash
 
 
 @pytest.mark.parametrize(
@@ -129,3 +134,32 @@ def test_the_parts_that_stamp_a_student_decide_which_students_have_changed() -> 
 
 def test_who_only_counts_asks_for_no_order() -> None:
     assert hash_of(params={"limit": 0, "sort": "familyName"}) == hash_of()
+
+
+NO_RIGHTS = ContentRights(
+    Viewer.RULED_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset({WithheldField.BIRTH_DATE})
+)
+
+
+@pytest.mark.parametrize("sort", [None, "familyName", "metadata.a"])
+def test_a_pull_is_found_after_a_change_of_rights(sort: str | None) -> None:
+    """Also where the sort is ignored then, and where other districts have the asked identifier."""
+    asked = {"params": {"filter": "familyName='b'", "sort": sort}}
+    after = request_of(**asked, rights=NO_RIGHTS, path_values={"requested_districts": ["d"]})
+    assert after.asked_hash == request_of(**asked, path_values={"requested_districts": ["e"]}).asked_hash
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"path_values": {"requested_schools": ["a"]}}, id="asked-schools"),
+        pytest.param({"path_values": {"requested_lea": "18"}}, id="asked-district"),
+        pytest.param({"path_ids": {"schoolId": "t"}}, id="id-of-the-path"),
+        pytest.param({"path_filter": TEACHERS}, id="another-role"),
+        pytest.param({"record": v1p1.User}, id="another-version"),
+        pytest.param({"params": {"filter": "metadata.a='c'"}}, id="value"),
+        pytest.param({"params": {"sort": "familyName"}}, id="sort"),
+    ],
+)
+def test_who_asks_for_something_else_has_another_pull(changed: dict[str, Any]) -> None:
+    assert request_of(**changed).asked_hash != request_of().asked_hash
