@@ -64,7 +64,7 @@ class StudentStamp(Instant):
         self.included = included
 
     def preselect(self, clause: TypedClause, rights: ContentRights) -> sa.ColumnElement[bool] | None:
-        if clause.operator is not Operator.GREATER_OR_EQUAL or not isinstance(clause.value, Span):
+        if clause.operator is not Operator.GREATER or not isinstance(clause.value, Span):
             return None
         since = FilterValue(None, clause.value.first, type_=Stamp, unique=True)
         return _users.sourced_id.in_(_select_changed_students(self.included, since, rights))
@@ -127,14 +127,14 @@ def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
 
 
 def _select_changed_students(included: Included, since: sa.ColumnElement[Any], rights: ContentRights) -> sa.Select[str]:
-    """Selects the ids of the students whose stamp may be `since` or later, from the indexes of the stamps. It has
+    """Selects the ids of the students whose stamp may be later than `since`, from the indexes of the stamps. It has
     further ids, of parts that the caller does not see."""
     changed = [*_list_changed(included, since)]
     if rights.viewer is Viewer.RULED_VENDOR:
         came = tables.group_members.alias()
-        changed.append(sa.select(came.c.sourced_id).where(came.c.type == tables.users.name, came.c.since >= since))
+        changed.append(sa.select(came.c.sourced_id).where(came.c.type == tables.users.name, came.c.since > since))
         kept = tables.kept_people.alias()
-        lately = sa.func.greatest(kept.c.since, kept.c.until) >= since
+        lately = sa.func.greatest(kept.c.since, kept.c.until) > since
         changed += [sa.select(kept.c.user_id).where(lately), sa.select(sa.func.unnest(kept.c.named_by)).where(lately)]
     ids = sa.union(*changed).subquery("changed_students")
     return sa.select(ids.c[0])
@@ -155,7 +155,7 @@ def _list_changed(included: Included, since: sa.ColumnElement[Any]) -> Iterator[
 
 def _list_changed_classmates(since: sa.ColumnElement[Any]) -> Iterator[sa.Select[str]]:
     enrollment = tables.enrollments.alias()
-    yield sa.select(enrollment.c.user_id).where(enrollment.c.date_last_modified >= since)
+    yield sa.select(enrollment.c.user_id).where(enrollment.c.date_last_modified > since)
     teaching, teacher = tables.enrollments.alias(), tables.users.alias()
     by_teacher = teaching.join(teacher, teacher.c.sourced_id == teaching.c.user_id)
     taught = sa.select(teaching.c.class_id).where(teaching.c.role == "teacher")
@@ -164,17 +164,17 @@ def _list_changed_classmates(since: sa.ColumnElement[Any]) -> Iterator[sa.Select
         _select_changed(tables.classes.c.teachers_changed, since),
         _select_naming(tables.classes.c.course_id, since),
         _select_naming(tables.class_terms.c.session_id, since),
-        taught.where(teaching.c.date_last_modified >= since),
-        taught.select_from(by_teacher).where(teacher.c.date_last_modified >= since),
+        taught.where(teaching.c.date_last_modified > since),
+        taught.select_from(by_teacher).where(teacher.c.date_last_modified > since),
     ).subquery("changed_classes")
     mate = tables.enrollments.alias()
     yield sa.select(mate.c.user_id).where(mate.c.class_id.in_(sa.select(changed_classes.c[0])))
 
 
 def _select_changed(stamp: sa.Column[Any], since: sa.ColumnElement[Any]) -> sa.Select[str]:
-    """Selects the ids of the records with a stamp since an instant."""
+    """Selects the ids of the records with a stamp later than an instant."""
     record = stamp.table.alias()
-    return sa.select(record.c.sourced_id).where(record.c[stamp.name] >= since)
+    return sa.select(record.c.sourced_id).where(record.c[stamp.name] > since)
 
 
 def _select_naming(column: sa.Column[str], since: sa.ColumnElement[Any]) -> sa.Select[str]:
@@ -182,4 +182,4 @@ def _select_naming(column: sa.Column[str], since: sa.ColumnElement[Any]) -> sa.S
     reference = REFERENCES[column]
     naming, named = column.table.alias(), reference.target.alias()
     both = naming.join(named, named.c.sourced_id == naming.c[column.name])
-    return sa.select(naming.c[reference.own.name]).select_from(both).where(named.c.date_last_modified >= since)
+    return sa.select(naming.c[reference.own.name]).select_from(both).where(named.c.date_last_modified > since)

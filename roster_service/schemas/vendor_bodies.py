@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
@@ -35,8 +35,7 @@ def make_text(**options: Any) -> fields.String:
 
 
 class RequestInstant(fields.AwareDateTime):
-    """An instant with a time zone, converted to UTC, because PostgreSQL does not accept every valid offset, and to the
-    next whole millisecond: what changed later than any part of one changed in the next."""
+    """An instant with a time zone, converted to UTC, because PostgreSQL does not accept every valid offset."""
 
     default_error_messages = dict.fromkeys(
         ("invalid", "invalid_awareness"),
@@ -46,7 +45,7 @@ class RequestInstant(fields.AwareDateTime):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> datetime:
         moment = super()._deserialize(value, attr, data, **options)
         try:
-            return moment.astimezone(UTC) + timedelta(microseconds=-moment.microsecond % 1000)
+            return moment.astimezone(UTC)
         except OverflowError:
             # The instant is before the first or after the last that Python can represent.
             return EARLIEST if moment.year == 1 else LATEST
@@ -122,7 +121,8 @@ class StudentsRequest(StrictSchema):
         format="iso",
         attribute="modified_since",
         metadata=describe(
-            "Only records changed at or after this instant, which must have a time zone",
+            "Only records changed later than this instant, which must have a time zone: the `X-Roster-As-Of` of your "
+            "copy",
             example="2026-11-20T02:00:00.000Z",
         ),
     )

@@ -41,8 +41,8 @@ class StudentsParams:
     """The parameters of a students query, with the names of the request body.
 
     `limit` and `offset` count students. `revision`: of the pull that a later page belongs to, or None. `schools`:
-    sourcedIds, or None for the whole district. `modified_since`: in whole milliseconds, as stamps are. `include`:
-    values of `PermissionFlag`."""
+    sourcedIds, or None for the whole district. `modified_since`: only students with a later stamp. `include`: values
+    of `PermissionFlag`."""
 
     districtlea: str
     limit: int
@@ -148,7 +148,7 @@ def _make_students_plan(params: StudentsParams, rights: ContentRights) -> Plan:
     asked = Params(
         limit=params.limit,
         offset=params.offset,
-        filter=None if since is None else to_text(F("dateLastModified") >= since),
+        filter=None if since is None else to_text(F("dateLastModified") > since),
         sort=None,
         descending=False,
         fields=tuple(name for name in shown if name in PLAIN_FIELDS or name in included),

@@ -249,6 +249,18 @@ def test_a_change_of_rights_makes_its_vendor_pull_whole_and_no_other(world: Worl
     } == set()
 
 
+def test_a_delta_without_a_change_is_empty(world: World) -> None:
+    """Of the instant of a copy, not of one before it: a record with the stamp of this instant was in the copy."""
+    edit(world, EVENTS["a student moves away"].edits)
+    for shown in (False, True):
+        world.keep("some grades", "a-p2", shown=shown)
+        for name in world.vendors:
+            for interface, consumer in open_copies(world, name).items():
+                answers = {path: consumer.read(path, consumer.instant) for path in consumer.collections}
+                assert consumer.instant
+                assert {path: answer[0] for path, answer in answers.items() if answer and answer[0]} == {}, interface
+
+
 def test_the_same_rights_again_move_nothing(world: World) -> None:
     copies = open_copies(world, "one school")
     world.grant("one school", "a-d", ["a-s1"])
