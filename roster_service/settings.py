@@ -1,9 +1,10 @@
 """Every setting of the service: a typed field, its default and its help text.
 
 The environment variable of a field is `ROSTER_` and the field's name in capitals. The same name with `_FILE` may name a
-file with the value instead, as containers give secrets. A test compares the settings table of `docs/reference.md` with
-these fields. A `ROSTER_` variable without a field is refused, so that a typing error does not silently leave the
-default in place.
+file with the value instead, as containers give secrets. What the environment does not give may stand in a file of the
+data folder, `roster.env`, which every process of an installation reads: cron gives its commands no variables. A test
+compares the settings table of `docs/reference.md` with these fields. A `ROSTER_` variable without a field is refused,
+so that a typing error does not silently leave the default in place.
 """
 
 from __future__ import annotations
@@ -32,6 +33,24 @@ FILE_SUFFIX = "_FILE"
 HIDDEN = "***"
 # Variables that other programs of this project read. The service ignores them.
 IGNORED = frozenset({"TEST_DATABASE_URL"})
+# The file of settings in the data folder, and what it holds before an operator has written into it.
+SETTINGS_FILE = "roster.env"
+_TEMPLATE = """\
+# The settings of this installation: the service, the console, the commands and the nightly sync read them here.
+# A variable of the environment wins. Restart `make run` after a change; `roster settings` shows what counts.
+# One NAME=VALUE in a line; a comment has a line of its own. docs/reference.md lists every setting.
+
+# Mails of the nightly sync; `python -m sync_scripts.announce` tries them.
+#ROSTER_SMTP_URL=smtp://user:password@mail.example.org:587
+#ROSTER_MAIL_FROM=roster@example.org
+#ROSTER_MAIL_TO=data@example.org
+
+# The time zone of the district.
+#ROSTER_TIME_ZONE=America/Chicago
+
+# The port of the service; the console takes the next one.
+#ROSTER_PORT=8000
+"""
 # The values of ROSTER_CONSOLE beside an address.
 CONSOLE_OFF = "off"
 # Where the console stands below its address.
@@ -422,19 +441,18 @@ class Settings:
     )
 
     @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Settings:
+        """Reads the settings from environment variables and, what they do not give, from the file of settings in the
+        data folder. Raises SettingError as `from_environ` and `read_environment`."""
+        return cls.from_environ(read_environment(environ))
+
+    @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
-        """Reads the settings from environment variables.
+        """Reads the settings from environment variables alone.
 
         Raises SettingError as `read_setting_texts`, for a refused value, and for days that contradict each other.
         """
-        rows = {row.name: row for row in dataclasses.fields(cls)}
-        values: dict[str, Any] = {}
-        for name, given in read_setting_texts(environ).items():
-            try:
-                values[name] = rows[name].metadata["reader"](given.text)
-            except ValueError as error:
-                raise SettingError(f"{given.variable} {error}") from None
-        made = cls(**values)
+        made = cls(**_read_values(read_setting_texts(environ)))
         for name, others in _AT_LEAST.items():
             for other in others:
                 _require_order(made, name, other)
@@ -482,6 +500,19 @@ class Settings:
         with contextlib.suppress(OSError):
             return self.public_url or self.served_path.read_text(encoding="utf-8")
         return self.console_url
+
+    @property
+    def settings_path(self) -> Path:
+        """The file of settings, which may not exist."""
+        return self.home / SETTINGS_FILE
+
+    def make_settings_file(self) -> None:
+        """Makes the file of settings, which only its owner may read, if there is none: with comments alone."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(self.settings_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(_TEMPLATE)
 
     @property
     def secret_key_path(self) -> Path:
@@ -539,6 +570,74 @@ def _require_order(settings: Settings, name: str, other: str) -> None:
         raise SettingError(
             f"{PREFIX}{name.upper()} is {days}, and must be at least {PREFIX}{other.upper()}, which is {least}"
         )
+
+
+def read_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns environment variables and, of the settings that they do not give, the variables of the file of settings
+    in the data folder: what a process that does not read the file needs.
+
+    Raises SettingError, which names the file, for a line that is no setting, for a refused value, and for a file that
+    cannot be read; and for a bad name of the data folder.
+    """
+    named = {variable: text for variable, text in environ.items() if _name_field(variable) == "HOME"}
+    path = Settings.from_environ(named).settings_path
+    try:
+        texts = read_setting_texts(_read_settings_file(path))
+        if "home" in texts:
+            raise SettingError(f"{texts['home'].variable} leads to this file, and cannot stand in it")
+        _read_values(texts)
+    except SettingError as error:
+        raise SettingError(f"{path}: {error}") from None
+    given = {_name_field(variable) for variable in environ}
+    # Under the present name and without `_FILE`: what the file said is read now.
+    added = {name.upper(): found.text for name, found in texts.items() if name.upper() not in given}
+    return {**{PREFIX + name: text for name, text in added.items()}, **environ}
+
+
+def _name_field(variable: str) -> str | None:
+    """The name in capitals of the field that a variable would give; None if it is none of this service."""
+    if not variable.startswith(PREFIX):
+        return None
+    called = variable.removeprefix(PREFIX).removesuffix(FILE_SUFFIX)
+    return RENAMED.get(called, called)
+
+
+def _read_settings_file(path: Path) -> dict[str, str]:
+    """The variables of a file of settings; none if there is no file. Quotes around a value do not count, as for a
+    shell and for systemd."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except UnicodeDecodeError:
+        raise SettingError("the file is no text in UTF-8") from None
+    except OSError as error:
+        raise SettingError(f"the file cannot be read: {error.strerror}") from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        # A line may have a secret, so it is not repeated.
+        variable, equals, value = (part.strip() for part in text.removeprefix("export ").partition("="))
+        if not equals or not variable.startswith(PREFIX):
+            raise SettingError(f"line {number} is no {PREFIX}NAME=VALUE")
+        if variable in found:
+            raise SettingError(f"{variable} stands there twice")
+        found[variable] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
+    return found
+
+
+def _read_values(texts: Mapping[str, SettingText]) -> dict[str, Any]:
+    """The values of fields, of their texts. Raises SettingError for a refused one."""
+    rows = {row.name: row for row in dataclasses.fields(Settings)}
+    values: dict[str, Any] = {}
+    for name, given in texts.items():
+        try:
+            values[name] = rows[name].metadata["reader"](given.text)
+        except ValueError as error:
+            raise SettingError(f"{given.variable} {error}") from None
+    return values
 
 
 def read_setting_texts(environ: Mapping[str, str]) -> Mapping[str, SettingText]:

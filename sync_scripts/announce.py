@@ -18,7 +18,7 @@ from sync_scripts.notifications.channels import announce, list_channels
 def main() -> None:
     """Send a test announcement by e-mail (ROSTER_SMTP_URL) and to the webhook (ROSTER_WEBHOOK_URL)."""
     with exit_on_error(as_json=False):
-        settings = Settings.from_environ(os.environ)
+        settings = Settings.read(os.environ)
         names = [name for name, _ in list_channels(settings)]
         if not names:
             raise SettingError(

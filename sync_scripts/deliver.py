@@ -75,7 +75,7 @@ def send_due(
 def main(name: str | None) -> None:
     """Send the files whose hour it is, or that of the delivery NAME alone."""
     with exit_on_error(as_json=not sys.stdout.isatty()):
-        settings = Settings.from_environ(os.environ)
+        settings = Settings.read(os.environ)
         with open_roster_engine(settings) as engine:
             sender = Sender(engine, settings)
             if name is None:

@@ -181,7 +181,7 @@ def main(jobs: int | None, wait: bool) -> None:
     The exit code is the worst of all.
     """
     with exit_codes.exit_on_error(as_json=not sys.stdout.isatty()):
-        settings = Settings.from_environ(os.environ)
+        settings = Settings.read(os.environ)
         if jobs is not None:
             settings = dataclasses.replace(settings, sync_jobs=jobs)
         with open_roster_engine(settings) as engine, _show_events() as notify:

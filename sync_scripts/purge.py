@@ -149,7 +149,7 @@ def main(as_json: bool, wait: bool) -> None:
     """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, and the rows of logs and
     runs whose days are over (`roster settings` shows the days). Make rows of days of the access log."""
     with exit_on_error(as_json=as_json):
-        settings = Settings.from_environ(os.environ)
+        settings = Settings.read(os.environ)
         with open_roster_engine(settings) as engine:
             deleted = delete_expired(engine, settings)
             folded = fold_days(engine)

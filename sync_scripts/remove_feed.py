@@ -25,7 +25,7 @@ def main(name: str, now: bool, wait: bool, actor_text: str | None, dry_run: bool
     """Remove the feed NAME without a question, and print the report of the run as one JSON object."""
     with exit_on_error(as_json=False):
         actor = read_actor(actor_text)
-        settings = Settings.from_environ(os.environ)
+        settings = Settings.read(os.environ)
         with open_roster_engine(settings) as engine:
             report = remove_feed(engine, actor, name, settings, at_once=now, dry_run=dry_run, wait=wait)
     with survive_lost_output():

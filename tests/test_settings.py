@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from roster_service.errors import SettingError
-from roster_service.settings import PREFIX, RENAMED, Settings, hide_passwords
+from roster_service.server.role_addresses import withhold_owner
+from roster_service.settings import PREFIX, RENAMED, Settings, hide_passwords, read_environment
 from tests.offenders import in_one_test
 
 
@@ -248,3 +249,124 @@ ADDRESSES = {
 @pytest.mark.parametrize(("address", "shown"), ADDRESSES.items())
 def test_an_address_is_shown_without_its_passwords(address: str, shown: str) -> None:
     assert hide_passwords(address) == shown
+
+
+def write_settings(home: Path, text: str) -> Path:
+    """Writes a file of settings into a data folder, and returns its path."""
+    home.mkdir(exist_ok=True)
+    path = home / "roster.env"
+    path.write_text(text)
+    return path
+
+
+def test_the_file_of_the_data_folder_gives_what_the_environment_does_not(tmp_path: Path) -> None:
+    write_settings(
+        tmp_path,
+        "# Mails\n\nROSTER_SMTP_URL='smtp://user:pass#word=@host'\n  export ROSTER_MAIL_TO = a@b.example, c@d.example\n"
+        'ROSTER_MAIL_FROM="Roster <roster@b.example>"\nROSTER_PORT=81\nROSTER_WALK_MEGABYTES=77\n',
+    )
+    found = Settings.read({"ROSTER_HOME": str(tmp_path), "ROSTER_PORT": "82", "PATH": "/bin"})
+    assert found == Settings(
+        home=tmp_path,
+        port=82,
+        smtp_url="smtp://user:pass#word=@host",
+        mail_to="a@b.example, c@d.example",
+        mail_from="Roster <roster@b.example>",
+        ordering_megabytes=77,
+    )
+
+
+def test_the_data_folder_of_the_current_folder_has_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_settings(tmp_path / "var", "ROSTER_PORT=81\n")
+    monkeypatch.chdir(tmp_path)
+    assert Settings.read({}) == Settings(port=81)
+
+
+@pytest.mark.parametrize("environ", [{}, {"ROSTER_HOME": "nowhere"}], ids=["no file", "no data folder"])
+def test_without_the_file_the_environment_counts_alone(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Settings.read(environ) == Settings.from_environ(environ)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "variable"),
+    [
+        ("ROSTER_SECRET_KEY_FILE=of-file", "ROSTER_SECRET_KEY"),
+        ("ROSTER_SECRET_KEY=" + "f" * 40, "ROSTER_SECRET_KEY_FILE"),
+        ("ROSTER_WALK_MEGABYTES=77", "ROSTER_ORDERING_MEGABYTES"),
+        ("ROSTER_ORDERING_MEGABYTES=77", "ROSTER_WALK_MEGABYTES"),
+    ],
+)
+def test_the_environment_wins_whatever_the_forms_of_both(
+    line: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "of-file").write_text("f" * 40)
+    (tmp_path / "of-environment").write_text("e" * 40)
+    given = {variable: "78" if "MEGABYTES" in variable else "of-environment" if "FILE" in variable else "e" * 40}
+    write_settings(tmp_path / "var", f"{line}\n")
+    assert Settings.read(given) == Settings.from_environ(given)
+
+
+def test_a_process_that_reads_no_file_is_handed_what_it_says(tmp_path: Path) -> None:
+    """So that the workers of vendors do not find the address of the owner there, which is withheld from them."""
+    (tmp_path / "key").write_text("k" * 40)
+    write_settings(
+        tmp_path, f"ROSTER_DATABASE_URL=postgresql://h/n\nROSTER_SECRET_KEY_FILE={tmp_path / 'key'}\nROSTER_PORT=81\n"
+    )
+    handed = read_environment({"ROSTER_HOME": str(tmp_path), "ROSTER_PORT": "82", "PATH": "/bin"})
+    assert handed == {
+        "ROSTER_HOME": str(tmp_path),
+        "ROSTER_PORT": "82",
+        "PATH": "/bin",
+        "ROSTER_DATABASE_URL": "postgresql://h/n",
+        "ROSTER_SECRET_KEY": "k" * 40,
+    }
+    assert "postgresql://h/n" not in withhold_owner(handed).values()
+
+
+REFUSED_FILES = {
+    "no name": ("hunter2\n", "line 1 is no ROSTER_NAME=VALUE"),
+    "a variable of others": ("# x\nSMTP=hunter2\n", "line 2 is no ROSTER_NAME=VALUE"),
+    "an unknown name": ("ROSTER_PROT=81\n", "ROSTER_PROT is no setting of this service; did you mean ROSTER_PORT?"),
+    "a refused value": ("ROSTER_PORT=hunter2\n", "ROSTER_PORT must be a whole number"),
+    "an empty value": ("ROSTER_SMTP_URL=\n", "ROSTER_SMTP_URL must begin with"),
+    "a name twice": ("ROSTER_PORT=81\nROSTER_PORT=82\n", "ROSTER_PORT stands there twice"),
+    "both forms": ("ROSTER_MAIL_TO=a@b.example\nROSTER_MAIL_TO_FILE=x\n", "give one setting; set one of them"),
+    "the data folder": ("ROSTER_HOME=/srv\n", "ROSTER_HOME leads to this file, and cannot stand in it"),
+    "no text": ("\udcff", "the file is no text in UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED_FILES.values(), ids=REFUSED_FILES)
+def test_a_file_with_a_mistake_is_refused_by_its_name(text: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "roster.env"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(SettingError) as caught:
+        Settings.read({"ROSTER_HOME": str(tmp_path)})
+    assert str(caught.value).startswith(f"{path}: ")
+    assert reason in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "roster.env").mkdir()
+    with pytest.raises(SettingError, match=r"roster\.env: the file cannot be read: Is a directory"):
+        Settings.read({"ROSTER_HOME": str(tmp_path)})
+
+
+def test_the_file_is_made_once_for_its_owner_and_sets_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "data"
+    Settings(home=home).make_settings_file()
+    path = home / "roster.env"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Settings.read({"ROSTER_HOME": str(home)}) == Settings(home=home)
+    # Each setting that it shows is one, and can be taken as it stands.
+    shown = "".join(line[1:] + "\n" for line in path.read_text().splitlines() if line.startswith(f"#{PREFIX}"))
+    path.write_text(shown)
+    assert Settings.read({"ROSTER_HOME": str(home)}).mail_to == "data@example.org"
+    Settings(home=home).make_settings_file()
+    assert path.read_text() == shown

@@ -35,7 +35,7 @@ from roster_service.roster.upgrades import require_current, upgrade
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_app import announce_stop, make_options, share_metrics, start, stop
 from roster_service.server.role_addresses import DESCRIPTOR, SharedAddresses, withhold_owner
-from roster_service.settings import CONSOLE_OFF, Settings
+from roster_service.settings import CONSOLE_OFF, Settings, read_environment
 from roster_service.web.time_limit import NOTICE_SECONDS
 
 START_SECONDS = 60
@@ -79,6 +79,7 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
             engine = make_engine(url)
             require_reachable(engine)
             if is_embedded:
+                settings.make_settings_file()
                 upgrade(engine, settings.role_password)
             require_current(engine)
             # Each worker checks this too. Here it fails with one sentence, before any worker starts.
@@ -104,7 +105,7 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
 
             serve(
                 settings,
-                withhold_owner(os.environ)
+                withhold_owner(read_environment(os.environ))
                 | {DESCRIPTOR: str(addresses.descriptor), "ROSTER_CONSOLE": settings.console_address or CONSOLE_OFF},
                 signals,
                 lambda is_ready: announce(

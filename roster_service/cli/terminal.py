@@ -88,8 +88,8 @@ def confirm(question: str, name: str, *, is_confirmed: bool) -> None:
 
 
 def read_settings() -> Settings:
-    """Reads the settings from the environment. Raises SettingError."""
-    return Settings.from_environ(os.environ)
+    """Reads the settings of this process. Raises SettingError."""
+    return Settings.read(os.environ)
 
 
 def require_key(connection: sa.Connection) -> str:

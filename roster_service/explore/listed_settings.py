@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 
-from roster_service.settings import HIDDEN, PREFIX, Settings, read_setting_texts
+from roster_service.settings import HIDDEN, PREFIX, Settings, read_environment, read_setting_texts
 
 # Set by `roster run` for its workers, which use its embedded server by the two settings that it gives them.
 EMBEDDED = "EMBEDDED_ROSTER"
@@ -26,13 +26,15 @@ class ListedSetting:
 
 def list_settings(settings: Settings) -> list[ListedSetting]:
     """Lists the settings of this process, in the order of their declaration."""
-    given = read_setting_texts(os.environ)
+    given = read_setting_texts(read_environment(os.environ))
     listed = []
     for row in dataclasses.fields(settings):
         value, source = getattr(settings, row.name), DEFAULT
         shown = None if value is None else row.metadata["show"](str(value))
         if row.name in given:
             path = given[row.name].path
+            if given[row.name].variable not in os.environ:
+                path = str(settings.settings_path)
             source = "environment" if path is None else f"file {path}"
             source = "embedded server" if row.name in _OF_EMBEDDED and EMBEDDED in os.environ else source
         elif row.name == "secret_key" and settings.secret_key_path.exists():

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from flask import Flask
 
@@ -27,7 +27,8 @@ def open_service() -> LateApp:
     if DESCRIPTOR not in os.environ:
         return open_application(create_app)
     descriptor = int(os.environ[DESCRIPTOR])
-    return _open(lambda settings: lambda: create_service(settings, read_addresses(descriptor)))
+    # `roster run` has read the file of settings, and hands down what it does not withhold.
+    return _open(Settings.from_environ, lambda settings: lambda: create_service(settings, read_addresses(descriptor)))
 
 
 def open_application(make: Callable[[Settings, str], Flask]) -> LateApp:
@@ -40,12 +41,12 @@ def open_application(make: Callable[[Settings, str], Flask]) -> LateApp:
         atexit.register(database.close)
         return functools.partial(make, settings, database.enter_context(open_database(settings)))
 
-    return _open(begin)
+    return _open(Settings.read, begin)
 
 
-def _open(begin: Callable[[Settings], Callable[[], Flask]]) -> LateApp:
+def _open(read: Callable[[Mapping[str, str]], Settings], begin: Callable[[Settings], Callable[[], Flask]]) -> LateApp:
     try:
-        settings = Settings.from_environ(os.environ)
+        settings = read(os.environ)
         set_up_log(settings)
         make_app = begin(settings)
         end_waits_at_the_deadline()

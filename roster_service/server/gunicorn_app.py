@@ -56,7 +56,7 @@ class Logger(glogging.Logger):  # type: ignore[misc]  # gunicorn has no types
         """Sets up the loggers; gunicorn calls it at its start and after each change of the configuration."""
         super().setup(cfg)
         try:
-            settings = Settings.from_environ(os.environ)
+            settings = Settings.read(os.environ)
         except SettingError:
             # The first worker refuses them with a sentence, and gunicorn stops.
             settings = Settings()

@@ -184,7 +184,7 @@ def make_command(family: Family) -> click.Command:
         path: Path,
     ) -> None:
         with exit_codes.exit_on_error(as_json=as_json):
-            settings = Settings.from_environ(os.environ)
+            settings = Settings.read(os.environ)
             is_copy = approves is not None or undoes is not None
             # With --json the output is one object; of a copy, `roster sync approve` and `undo` show the result.
             quiet = as_json or is_copy

@@ -74,6 +74,14 @@ def test_the_address_that_roster_run_gives_its_workers_is_from_nobodys_environme
     } == list_settings(database_url="postgresql://host/name", port="81")
 
 
+def test_a_setting_of_the_file_in_the_data_folder_names_it(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "roster.env").write_text(f"ROSTER_WEBHOOK_SECRET={SECRET}\nROSTER_PORT=81\n")
+    listed = list_settings(home="data", port="82")
+    assert listed["ROSTER_WEBHOOK_SECRET"] == ("***", "file data/roster.env")
+    assert listed["ROSTER_PORT"] == ("82", "environment")
+
+
 def test_the_secret_key_of_the_data_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "secret_key").write_text(SECRET)

@@ -26,9 +26,11 @@ Generated from the code by `python -m tests.docs.reference_snapshot`.
 
 ## Settings
 
-Environment variables. The service refuses an unknown `ROSTER_` name. The name with `_FILE` gives any setting from a
-file, as containers and systemd keep secrets (`ROSTER_SECRET_KEY_FILE=/run/secrets/roster_key`); a setting with both is
-refused. `roster settings` shows what counts.
+Environment variables, or lines `NAME=VALUE` of the file `roster.env` in the data folder, which the service, the
+console, the commands and the sync read at their start; `make run` makes it, with mode 0600. The environment wins.
+The service refuses an unknown `ROSTER_` name. The name with `_FILE` gives any setting from a file, as containers and
+systemd keep secrets (`ROSTER_SECRET_KEY_FILE=/run/secrets/roster_key`); a setting with both is refused. `roster
+settings` shows what counts, and from where.
 
 | variable | default | meaning |
 |---|---|---|
