@@ -2,7 +2,6 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 PYTHON ?= python3
-PORT ?= $(or $(ROSTER_PORT),8000)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -38,10 +37,10 @@ $(VENV)/.test: $(VENV)/.service $(LOCKS)/test.txt
 install: $(VENV)/.test ## Install the service and the test tools into .venv; every other task does so by itself
 
 run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets a demo district
-	@ROSTER_PORT=$(PORT) $(BIN)/roster run
+	@$(if $(PORT),ROSTER_PORT=$(PORT)) $(BIN)/roster run
 
 debug: $(VENV)/.service ## Serve in one process, where breakpoint() stops; the log has the messages of errors
-	@PYTHONDEVMODE=1 $(BIN)/waitress-serve --listen=127.0.0.1:$(PORT) --threads=1 wsgi:app
+	@PYTHONDEVMODE=1 $(BIN)/waitress-serve --listen=127.0.0.1:$(or $(PORT),$(ROSTER_PORT),8000) --threads=1 wsgi:app
 
 psql: $(VENV)/.service ## Open psql on the database of the service, as the owner of the tables
 	@$(BIN)/python -c 'import os, subprocess, sys; from roster_service.db.embedded_server import open_database; \

@@ -482,7 +482,7 @@ class Settings:
 
     def name_run_page(self, run: int) -> str | None:
         """Returns the address of the page of a run in the console; None if there is no console."""
-        return None if self.console_address is None else f"{self.console_url}{CONSOLE_PATH}/runs/{run}"
+        return None if self.console_address is None else f"{self.find_console_url()}{CONSOLE_PATH}/runs/{run}"
 
     @property
     def console_url(self) -> str:
@@ -494,12 +494,25 @@ class Settings:
         """The file in which `roster run` keeps the address of the console that it serves, until it ends."""
         return self.home / "console_url"
 
+    @property
+    def served_root_path(self) -> Path:
+        """The file in which `roster run` keeps the address of the service, until it ends."""
+        return self.home / "root_url"
+
     def find_console_url(self) -> str:
         """Returns the address of the console that serves this data folder, without a path: `public_url`, or that of a
         server that may have been given another port; without both, `console_url`."""
+        return self._find_served(self.served_path) or self.console_url
+
+    def find_root_url(self) -> str:
+        """Returns the address of the service that serves this data folder, as `find_console_url`; without a server,
+        `root_url`."""
+        return self._find_served(self.served_root_path) or self.root_url
+
+    def _find_served(self, path: Path) -> str | None:
         with contextlib.suppress(OSError):
-            return self.public_url or self.served_path.read_text(encoding="utf-8")
-        return self.console_url
+            return self.public_url or path.read_text(encoding="utf-8")
+        return None
 
     @property
     def settings_path(self) -> Path:

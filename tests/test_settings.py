@@ -370,3 +370,23 @@ def test_the_file_is_made_once_for_its_owner_and_sets_nothing(tmp_path: Path) ->
     assert Settings.read({"ROSTER_HOME": str(home)}).mail_to == "data@example.org"
     Settings(home=home).make_settings_file()
     assert path.read_text() == shown
+
+
+def test_addresses_are_those_of_the_server_that_runs(tmp_path: Path) -> None:
+    """It may have been given another port than the commands and the nightly sync beside it."""
+    given = Settings(home=tmp_path)
+    assert (given.find_root_url(), given.name_run_page(7)) == (
+        "http://127.0.0.1:8000",
+        "http://127.0.0.1:8001/console/runs/7",
+    )
+    given.served_root_path.write_text("http://127.0.0.1:8080")
+    given.served_path.write_text("http://127.0.0.1:8081")
+    assert (given.find_root_url(), given.name_run_page(7)) == (
+        "http://127.0.0.1:8080",
+        "http://127.0.0.1:8081/console/runs/7",
+    )
+    public = Settings(home=tmp_path, public_url="https://roster.example")
+    assert (public.find_root_url(), public.name_run_page(7)) == (
+        "https://roster.example",
+        "https://roster.example/console/runs/7",
+    )

@@ -108,6 +108,7 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
                 withhold_owner(read_environment(os.environ))
                 | {DESCRIPTOR: str(addresses.descriptor), "ROSTER_CONSOLE": settings.console_address or CONSOLE_OFF},
                 signals,
+                {settings.served_path: settings.console_url, settings.served_root_path: settings.root_url},
                 lambda is_ready: announce(
                     settings, account, invitation, lacks_operator=lacks_operator, as_json=as_json, is_ready=is_ready
                 ),
@@ -178,13 +179,15 @@ def serve(
     settings: Settings,
     environment: Mapping[str, str],
     signals: RunSignals,
+    served: Mapping[Path, str],
     when_answering: Callable[[bool], None],
     application: str = "wsgi:app",
     watch: Callable[[], None] = lambda: None,
     descriptors: Sequence[int] = (),
 ) -> None:
     """Runs gunicorn until it ends, or until Ctrl-C or SIGTERM, after which it finishes its requests. `application`:
-    `module:name`; `descriptors`: those that it inherits. Raises CommandError if gunicorn fails.
+    `module:name`; `served`: the files in which other processes find its addresses, which may have another port than
+    their settings; `descriptors`: those that it inherits. Raises CommandError if gunicorn fails.
 
     `when_answering`: called once gunicorn answers requests, with True if it can use the database; `watch`: called every
     second after that.
@@ -193,9 +196,9 @@ def serve(
     child = start(application, make_options(settings), env=environment, start_new_session=True, pass_fds=descriptors)
     try:
         is_ready = wait_until_answering(settings, child)
-        # A command beside this one may know another port.
         settings.home.mkdir(parents=True, exist_ok=True)
-        settings.served_path.write_text(settings.console_url, encoding="utf-8")
+        for path, address in served.items():
+            path.write_text(address, encoding="utf-8")
         signals.forward_to(child)
         when_answering(is_ready)
         while (ended := child.poll()) is None:
@@ -208,7 +211,8 @@ def serve(
     except KeyboardInterrupt:
         code = 0
     finally:
-        settings.served_path.unlink(missing_ok=True)
+        for path in served:
+            path.unlink(missing_ok=True)
         stop(child)
     if code != 0:
         raise CommandError(f"gunicorn ended with code {code}")
@@ -371,6 +375,7 @@ def console() -> None:
             own,
             make_console_environment(settings, url),
             signals,
+            {own.served_path: own.console_url},
             lambda _: click.echo(f"The console: {settings.console_url}{ROOT}"),
             APPLICATION,
         )

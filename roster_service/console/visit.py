@@ -45,7 +45,7 @@ class Tools:
     @property
     def service_url(self) -> str:
         """The address of the service for vendors, without a path."""
-        return self.settings.root_url
+        return self.settings.find_root_url()
 
 
 def read_number(given: str, default: int, most: int) -> int:

@@ -68,7 +68,7 @@ def export_collection(
     if not is_open(endpoint, token):
         raise CommandError(f"the client {client.name} lacks {' and '.join(endpoint.access.value)}")
     plan = plan_collection(endpoint, version, token)
-    root = escape_root(f"{settings.root_url}{version.root}")
+    root = escape_root(f"{settings.find_root_url()}{version.root}")
     number = 0
     with open_snapshots(owner, settings) as snapshots, snapshots.connect() as snapshot:
         admit(snapshot, token.admission, token.vendor_id)

@@ -215,7 +215,7 @@ class _Look:
         """Plans the request of a client. Raises RefusedRequestError."""
         settings = self.settings
         limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
-        address = RequestAddress(settings.root_url, path, query)
+        address = RequestAddress(settings.find_root_url(), path, query)
         operation = Operation(endpoint, version, limits, settings.v1p2_errors)
         return operation.plan(token, token.admission, address, path_ids)
 

@@ -114,7 +114,10 @@ def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path
         reset = subprocess.run(
             [*COMMAND[:-1], *command], env=without_port, cwd=PROJECT, capture_output=True, text=True, check=True
         )
+        command = ["export", "orgs", "--as", "demo@example.org", "--out", str(tmp_path / "orgs.ndjson")]
+        subprocess.run([*COMMAND[:-1], *command], env=without_port, cwd=PROJECT, capture_output=True, check=True)
     assert f"http://127.0.0.1:{free_port + 1}/console" in reset.stdout
+    assert f'"http://127.0.0.1:{free_port}/ims/' in (tmp_path / "orgs.ndjson").read_text()
     assert (tmp_path / "roster.env").stat().st_mode & 0o777 == 0o600
     assert process.returncode == 0
     assert printed.startswith(f"Making a database in {tmp_path / 'postgres'} ...\n")
