@@ -253,7 +253,8 @@ _NO_OLD_SECRET = {"previous_secret_hash": None, "previous_secret_salt": None, "p
 _END_OF_LINK = sa.case(
     (
         sa.and_(oauth_clients.c.link_hash.is_not(None), oauth_clients.c.link_used_at.is_(None)),
-        sa.func.least(oauth_clients.c.link_ends_at, sa.func.now()),
+        # The column would round it up.
+        sa.func.least(oauth_clients.c.link_ends_at, sa.func.date_trunc("milliseconds", sa.func.now())),
     ),
     else_=oauth_clients.c.link_ends_at,
 )

@@ -86,7 +86,7 @@ def test_a_grant_replaces_rules_once_the_difference_is_confirmed(
     assert "This replaces Springfield" in asked
     assert "only grade 3, mathematics" in asked
     classes = next(line.split() for line in asked.splitlines() if line.split()[:2] == ["all", "classes"])
-    assert classes[:4] == ["all", "classes", "1", "2"]
+    assert classes[:4] == ["all", "classes", "1", "5"]
     [grant] = read()[0]
     assert (grant["rules"]["classes"], grant["rules"]["staff"]) == (None, "none")
     assert answer(*GRANT, "--yes")["grants"][0]["rules"] is None

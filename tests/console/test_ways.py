@@ -432,7 +432,7 @@ def test_what_lies_beside_an_open_way_is_named(console: Console, browser: Browse
     assert set(received[VENDOR]["names"]) == {"the delivery nightly"}
     assert "birthDate" not in received[VENDOR]
     assert "not made yet" in read(browser.get(f"/vendors/{number}/credentials").text)
-    assert "New, through New, by a link that nobody has used" in read(browser.get("/privacy").text)
+    assert ", through New, by a link that nobody has used" in read(browser.get("/privacy").text)
     grid = read(browser.get(f"/records/{PUPIL}").text)
     assert "sees by the delivery nightly" in grid
     assert "2 of 2 vendors may see this person: App, New" in grid
