@@ -200,6 +200,8 @@ def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: R
     """Whether a vendor sees a part of a person who has it. `verdicts`: of the vendor."""
     people = [verdict for verdict in verdicts if verdict.kind == USERS.singular]
     ways = {verdict.by for verdict in people if verdict.shown}
+    # What the record of a student names has some parts alone.
+    narrow = {verdict.by: verdict for verdict in people if verdict.parts is not None}
     if column == "Demographics":
         # The vendor interface has them inside of the student.
         ways &= {VENDOR_INTERFACE}
@@ -210,7 +212,10 @@ def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: R
         return GridCell(Seeing.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
     if column == "Guardians" and WithheldField.AGENTS in vendor.withheld:
         return GridCell(Seeing.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
-    seen = {part: [way for way in received.get(part, ()) if way in ways] for part in COLUMNS[column]}
+    seen = {
+        part: [way for way in received.get(part, ()) if way in ways and (way not in narrow or narrow[way].shows(part))]
+        for part in COLUMNS[column]
+    }
     by = dict.fromkeys(way for found in seen.values() for way in found)
     if by:
         words = ", ".join(PARTS[part].words for part, found in seen.items() if found)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import SCHOOL, find_org
-from roster_service.accounts.parts import PARTS, list_received, require_part
+from roster_service.accounts.parts import PARTS, Received, list_received, require_part
 from roster_service.accounts.vendors import Vendor, find_vendor, find_vendor_by_id, list_vendors
 from roster_service.accounts.ways import VENDOR_INTERFACE, Way, WayKind, explain_closed, list_ways
 from roster_service.auth.scopes import Scope, ScopeName, read_scopes
@@ -46,9 +46,9 @@ from roster_service.roster.visibility import (
     row_is_visible,
 )
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
-from roster_service.roster.withheld import read_list
+from roster_service.roster.withheld import WithheldField, read_list
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint, Scopes
-from roster_service.schemas.flags import find_withheld
+from roster_service.schemas.flags import PermissionFlag, find_withheld
 from roster_service.schemas.sharing_rules import name_rules
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
 from roster_service.serving.path_filters import everything
@@ -61,6 +61,9 @@ _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
 }
 KEPT = "the person is kept from this vendor"
 _REFUSED = "the rules of its grants do not open it: only {}"
+# What the record of a student has of those whom it names.
+_OF_GUARDIANS = frozenset({"names", "email", "phone"})
+_OF_TEACHERS = frozenset({"names", "email", "classes"})
 # Orgs that a reason names.
 _NAMED = 5
 # The rights of every vendor, with guardians and without.
@@ -131,10 +134,8 @@ def list_access(
     else:
         if connection.scalar(sa.select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
             raise CommandError(f"there is no person {person}; an erased or hidden one is not in the roster")
-        # The vendor interface has guardians inside of students alone.
-        seeing = [email for email, parts in received.items() if {*parts.get("guardians", ())} - {VENDOR_INTERFACE}]
-        reached = {verdict.vendor for verdict in list_verdicts(connection, person) if verdict.shown}
-        received = {email: parts if email in reached else {} for email, parts in received.items()}
+        seeing = [email for email, parts in received.items() if "guardians" in parts]
+        received = _narrow_to_person(received, list_verdicts(connection, person))
         role = user_roles.c.role
         seen = seen.join(user_roles, user_roles.c.org_id == orgs.c.sourced_id)
         conditions += [
@@ -186,11 +187,24 @@ def list_access(
     ]
 
 
+def _narrow_to_person(received: Mapping[str, Received], verdicts: Sequence[Verdict]) -> Mapping[str, Received]:
+    """What each vendor gets of a person, of what it gets of people. `verdicts`: of the person."""
+
+    def keep(email: str, part: str, ways: Sequence[str]) -> tuple[str, ...]:
+        shown = {it.by for it in verdicts if it.vendor == email and it.shown and it.shows(part)}
+        return tuple(way for way in ways if way in shown)
+
+    return {
+        email: {part: kept for part, ways in parts.items() if (kept := keep(email, part, ways))}
+        for email, parts in received.items()
+    }
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether a vendor sees a record. `kind`: of the record; `by`: the words of the way, or the name of a client
     without one; `reason`: in words, why it is shown or hidden; `only`: the rules of the grants that open its orgs, in
-    words, blank for none."""
+    words, blank for none; `parts`: of the person that it can show, as names of `PARTS`, None for all."""
 
     vendor: str
     kind: str
@@ -198,6 +212,11 @@ class Verdict:
     shown: bool
     reason: str
     only: str = ""
+    parts: frozenset[str] | None = None
+
+    def shows(self, part: str) -> bool:
+        """Returns whether it can show a part of the person, a name of `PARTS`."""
+        return self.parts is None or part in self.parts
 
 
 def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.Table, Endpoint]]:
@@ -247,14 +266,13 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
                 if way.kind is WayKind.API_KEY:
                     if table is not users:
                         continue
-                    hidden = _REFUSED.format(rules) if rules else "a grant opens no school where it is a student"
-                    shown, reason = vendor.student, KEPT if vendor.kept else hidden
-                    reason = _name(granted, rules) if shown else reason
+                    shown, reason, parts = _judge_student(vendor, known[vendor.email], granted, rules)
                 else:
                     shown, reason = _judge(vendor, way, endpoint, table, places, granted, rules)
                     left_out = _explain_left_out(way, endpoint, granted, words)
                     shown, reason = (False, left_out) if shown and left_out else (shown, reason)
-                of_vendor.append(Verdict(vendor.email, kind, way.words, shown, reason, rules))
+                    parts = None
+                of_vendor.append(Verdict(vendor.email, kind, way.words, shown, reason, rules, parts))
             having = {way.client.client_id for way in open_ways.get(vendor.email, ()) if way.client is not None}
             of_vendor += [
                 Verdict(
@@ -334,6 +352,21 @@ def _judge(
             reasons.append(_explain_hidden(table, places, granted, vendor, narrowing, guardians=guardians))
     # That it lacks a scope says least.
     return False, next((it for it in reasons if not it.startswith("the client lacks")), reasons[0])
+
+
+def _judge_student(
+    vendor: sa.Row[Any], known: Vendor, granted: Sequence[_Place], rules: str
+) -> tuple[bool, str, frozenset[str] | None]:
+    """Whether the vendor interface shows a person, why, and which parts: of a student all, of those whom the record of
+    a student names some."""
+    if vendor.student:
+        return True, _name(granted, rules), None
+    if vendor.as_guardian and PermissionFlag.CONTACTS in known.flags and WithheldField.AGENTS not in known.withheld:
+        return True, "it is named as a guardian of a student whom the vendor sees", _OF_GUARDIANS
+    if vendor.as_teacher and PermissionFlag.ENROLLMENTS in known.flags:
+        return True, "it is named as a teacher of a student whom the vendor sees", _OF_TEACHERS
+    hidden = _REFUSED.format(rules) if rules else "a grant opens no school where it is a student"
+    return False, KEPT if vendor.kept else hidden, None
 
 
 def _explain_left_out(
@@ -451,6 +484,7 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
 
     with_guardians, without = _EVERY[True], _EVERY[False]
     student = record_is_open(users, without, Opened.STUDENT) if table is users else sa.false()
+    as_guardian, as_teacher = _select_named(sourced_id) if table is users else (sa.false(), sa.false())
     granted = sa.select(visible_orgs.c.org_id).where(
         visible_orgs.c.vendor_id == vendors.c.id,
         visible_orgs.c.shared,
@@ -464,8 +498,33 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),
         ask(student, "student"),
+        as_guardian.label("as_guardian"),
+        as_teacher.label("as_teacher"),
         (ask(is_kept(PERSONS[table], Viewer.EVERY_VENDOR), "kept") if table in PERSONS else sa.false().label("kept")),
     ).order_by(vendors.c.email)
+
+
+def _select_named(sourced_id: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    """The conditions that a student of the vendor interface names the user as a guardian, and as a teacher."""
+    role, taking, teaching = user_roles.alias(), enrollments.alias(), enrollments.alias()
+    is_student = record_is_open(users, _EVERY[False], Opened.STUDENT)
+    of_agent = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id)
+    is_guardian = sa.and_(
+        role.c.user_id == sourced_id, role.c.role.in_(GUARDIAN_ROLES), role_is_visible(role, _EVERY[True])
+    )
+    guardian = sa.select(users.c.sourced_id).where(
+        users.c.sourced_id.in_(of_agent), is_student, sa.exists().where(is_guardian)
+    )
+    teacher = sa.select(users.c.sourced_id).where(
+        users.c.sourced_id == taking.c.user_id,
+        is_student,
+        *(taking.c.role == "student", taking.c.status == "active"),
+        row_is_visible(enrollments, taking, _EVERY[False]),
+        *(teaching.c.user_id == sourced_id, teaching.c.class_id == taking.c.class_id),
+        *(teaching.c.role == "teacher", teaching.c.status == "active"),
+        row_is_visible(enrollments, teaching, _EVERY[False]),
+    )
+    return guardian.correlate(vendors).exists(), teacher.correlate(vendors).exists()
 
 
 def _make_rights(*, guardians: bool) -> ContentRights:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.clients import add_client
 from roster_service.accounts.vendor_rights import change_withheld, grant, set_flags
-from roster_service.accounts.vendors import add_vendor, find_vendor
+from roster_service.accounts.vendors import add_vendor, find_vendor, list_vendors
 from roster_service.app import make_serving_engine
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
@@ -80,17 +80,39 @@ def list_keys(body: Any) -> Iterator[str]:
                 yield from list_keys(value)
 
 
+def list_named_keys(body: Any, sourced_id: str) -> set[str]:
+    """The keys of what names a person inside of the records of others."""
+    if isinstance(body, list):
+        return {key for item in body for key in list_named_keys(item, sourced_id)}
+    if not isinstance(body, dict):
+        return set()
+    found = {key for value in body.values() for key in list_named_keys(value, sourced_id)}
+    is_named = body.get("sourcedId") == sourced_id and "type" not in body and "districtlea" not in body
+    return found | ({key for key, value in body.items() if value not in ({}, [], None)} if is_named else set())
+
+
 def test_the_grid_says_what_the_interfaces_answer(console: Console) -> None:
     settings, states = Settings(secret_key=SECRET), set()
     with console.engine.connect() as connection:
         serving = make_serving_engine(make_role_urls(connection, None)[DatabaseRole.SERVING], settings)
-        for sourced_id in connection.scalars(sa.select(users.c.sourced_id).order_by(users.c.sourced_id)).all()[::3]:
+        ids = connection.scalars(sa.select(users.c.sourced_id).order_by(users.c.sourced_id)).all()
+        students = {
+            vendor.email: [
+                view.body
+                for id_ in ids
+                if "student" in id_
+                for view in show_as(connection, serving, TESTER, id_, vendor.email, VENDOR_INTERFACE, settings)
+            ]
+            for vendor in list_vendors(connection)
+        }
+        for sourced_id in ids[::3]:
             for row in make_grid(connection, sourced_id, list_verdicts(connection, sourced_id)):
                 views: list[VendorView] = []
                 # A vendor without clients has students alone.
                 with contextlib.suppress(CommandError):
                     views = show_as(connection, serving, TESTER, sourced_id, row.vendor, None, settings)
                 keys = {key for view in views for key in list_keys(view.body)}
+                keys |= list_named_keys(students[row.vendor], sourced_id)
                 for column, cell in zip(COLUMNS, row.cells, strict=True):
                     # A guardian has agents too: the children.
                     if column == "Classes" or (column == "Guardians" and "student" not in sourced_id):

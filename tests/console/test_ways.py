@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,7 @@ from roster_service.schemas.file_presets import PRESETS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
-from tests.accounts.test_parts import ask_rostering, ask_vendor_interface
+from tests.accounts.test_parts import LEA, ask_rostering, ask_vendor_interface
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.console.conftest import SECRET, Browser, Console
@@ -32,10 +33,10 @@ from tests.console.test_statements import read
 from tests.deliveries.conftest import Rows, read_zip
 from tests.deliveries.dropbox import DropBox
 from tests.deliveries.test_sending import HOST_KEY, PASSWORD
-from tests.vendor.client import Account
+from tests.vendor.client import Account, VendorClient
 
 VENDOR, DISTRICT = "app@ways.example", "shv-district"
-PUPIL, GUARDIAN, SCHOOL = "shv-student-1", "shv-guardian-1", "shv-north"
+PUPIL, GUARDIAN, TEACHER, SCHOOL = "shv-student-1", "shv-guardian-1", "shv-teacher-1", "shv-north"
 EVERY = tuple(f"{version.prefix}/{name}" for version in VERSIONS for name in ScopeName)
 CORE = tuple(f"{version.prefix}/{ScopeName.CORE}" for version in VERSIONS)
 HOUR = timedelta(hours=1)
@@ -253,6 +254,10 @@ def let_leave(world: World) -> tuple[set[str], set[str]]:
         login = {"email": VENDOR, "password": world.account.password}
         if app.test_client().post("/v1/login", json=login, headers=key).status_code == 200:
             found |= ask_vendor_interface(app, world.account, tuple(PermissionFlag))
+            asked = VendorClient(app)
+            sent = {"districtlea": LEA, "include": list(PermissionFlag)}
+            page = asked.students(world.account, asked.token(world.account), sent)
+            ids |= {*re.findall(r'"sourcedId": ?"([^"]+)"', json.dumps(page.json))}
     if world.delivery is not None:
         box = DropBox()
         sender = Sender(world.console.engine, Settings(secret_key=SECRET, home=world.console.home), box.connect)
@@ -297,7 +302,9 @@ def test_every_page_and_command_says_what_leaves(
     with console.engine.connect() as connection:
         stated = set(list_received(connection)[VENDOR])
         number = vendors.find_vendor(connection, VENDOR).id
-        shown = {id_: any(it.shown for it in list_verdicts(connection, id_)) for id_ in (PUPIL, GUARDIAN, SCHOOL)}
+        shown = {
+            id_: any(it.shown for it in list_verdicts(connection, id_)) for id_ in (PUPIL, GUARDIAN, TEACHER, SCHOOL)
+        }
     words = {PARTS[name].words for name in stated}
     pages = {
         path: read(browser.get(path).text)
@@ -328,6 +335,9 @@ def test_every_page_and_command_says_what_leaves(
     assert f"{2 if leaves else 0} of 4 schools are seen by a vendor" in pages["/access"]
     assert ("No vendor may read birth dates" in pages["/privacy"]) == ("birthDate" not in leaves)
     assert shown[PUPIL] == bool(leaves)
+    for person in (PUPIL, GUARDIAN, TEACHER):
+        if planted.delivery is not None or planted.account is not None:
+            assert shown[person] == (person in sent), person
     if planted.delivery is not None:
         assert shown == {id_: id_ in sent for id_ in shown}
         assert f"{int(GUARDIAN in sent)} of 1 vendor may see this person" in pages[f"/records/{GUARDIAN}"]
@@ -338,7 +348,8 @@ def test_the_open_ways_leave_something(console: Console, world: World) -> None:
     """So that the test above compares no two empty answers."""
     for plant in (plant_secret, plant_earlier_secret, plant_link):
         assert {"names", "birthDate", "guardians"} <= let_leave(plant(world))[0]
-    assert "birthDate" in let_leave(plant_key(world))[0]
+    found, ids = let_leave(plant_key(world))
+    assert ("birthDate" in found, {PUPIL, GUARDIAN, TEACHER} <= ids) == (True, True)
     found, ids = let_leave(plant_delivery("oneroster-1.2")(world))
     assert {"names", "birthDate", "guardians", "demographicMetadata"} <= found
     assert {PUPIL, GUARDIAN, SCHOOL} <= ids
