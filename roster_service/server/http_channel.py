@@ -11,6 +11,7 @@ import socket
 import struct
 import sys
 import termios
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +160,13 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         else:
             super().handle_read()
 
+    def received(self, data: bytes) -> bool:
+        """Takes what was received, and says of each request that is whole when it was. Returns whether it took any."""
+        is_taken = bool(super().received(data))
+        for request in self.requests:
+            request.arrived_at = request.arrived_at or time.monotonic() - find_age(self.socket)
+        return is_taken
+
     def handle_write(self) -> None:
         """Sends, and closes after the last response."""
         if self.is_refused and self.close_when_flushed and not self.total_outbufs_len:
@@ -181,6 +189,21 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     @property
     def _is_lingering(self) -> bool:
         return self.is_refused and not (self.requests or self.total_outbufs_len or self.close_when_flushed)
+
+
+def find_age(connection: socket.socket) -> float:
+    """Returns the seconds since the kernel received the last bytes of a connection, which is longer ago than the worker
+    read them if it was answering another request; 0 where the system does not say."""
+    if sys.platform != "linux":
+        return 0
+    # `tcpi_last_data_recv` of the structure `tcp_info`, in milliseconds.
+    place = struct.Struct("52xI")
+    try:
+        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, place.size)
+    except OSError:
+        # Not a connection of TCP.
+        return 0
+    return float(place.unpack(told)[0]) / 1000
 
 
 def count_unreceived(connection: socket.socket) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
 from waitress.parser import HTTPRequestParser, ParsingError, TransferEncodingNotImplemented
@@ -46,7 +45,7 @@ GIVEN_ID = re.compile(rb"\r\n%b:([^\r\n]*)" % REQUEST_ID.encode(), re.IGNORECASE
 
 class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
     """A request as it arrives. `reason`: why it is refused, if `error` is set; it quotes nothing of the request;
-    `arrived_at`: the instant of its last byte, by `time.monotonic`."""
+    `arrived_at`: the instant at which the kernel had its last byte, by `time.monotonic`; the channel sets it."""
 
     reason = NOT_HTTP
     arrived_at = 0.0
@@ -55,8 +54,6 @@ class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
     def received(self, data: bytes) -> int:
         """Takes bytes from the front of `data`. Returns how many it took."""
         taken: int = super().received(data)
-        if self.completed:
-            self.arrived_at = time.monotonic()
         if self.header_bytes_received >= HEAD_BYTES:
             self.reason = LONG_HEAD
         if self.error or self.body_rcv is None:
