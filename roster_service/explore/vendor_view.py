@@ -167,7 +167,7 @@ def show_collection_as(
                 read = reader.read_aside(replace(planned.authorized_request, caller=_CALLER))
         except RefusedRequestError as error:
             return CollectionView(*shown, (), 0, str(error))
-    body = json.loads(show_page(planned, read.page, read.state.revision).body)
+    body = json.loads(show_page(planned, read.page).body)
     return CollectionView(*shown, body[found.resource.plural], read.page.total, None)
 
 

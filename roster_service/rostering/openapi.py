@@ -141,7 +141,7 @@ def make_api(
         NOT_MODIFIED,
         {
             "description": "Not changed since the answer with the entity tag of `If-None-Match`",
-            "headers": _refer_headers(RECORD_HEADERS),
+            "headers": _refer_headers((*RECORD_HEADERS, "Link")),
         },
     )
     add_token_operations(api, version.prefix)

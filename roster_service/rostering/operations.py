@@ -34,6 +34,8 @@ MAX_QUERY_FIELDS = 100
 COUNT = "X-Total-Count"
 # Parameters with which clients put secrets into a URL. The texts of errors end up in logs.
 _SECRET = re.compile(r"(?i)\b([\w-]*(?:token|secret|password|passwd|api[_-]?key|authorization|bearer))=[^&]*")
+# No encoder writes it, so its sender forgot to encode: what follows may be read as something else.
+_BARE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -145,7 +147,12 @@ class PlannedRequest:
     def make_headers(self, state: RosterState, total: int) -> dict[str, str]:
         """Returns the headers of a 200 or 304 response for a roster in this state. `total`: its `X-Total-Count`."""
         tag = make_etag(self.token, state, self.address.tagged, total)
-        return {**make_state_headers(state), COUNT: str(total), "ETag": f'"{tag}"', "Cache-Control": "no-store"}
+        made = {**make_state_headers(state), COUNT: str(total), "ETag": f'"{tag}"', "Cache-Control": "no-store"}
+        links = ""
+        if self.operation.is_collection:
+            plan = self.plan
+            links = make_links(self.address.plain, self.pairs, plan.limit, plan.offset, total, state.revision)
+        return made | ({"Link": links} if links else {})
 
     def describe_shape(self) -> str:
         """Returns the parameters of the request for the log, with every value of the filter masked."""
@@ -234,17 +241,12 @@ def require_no_parameter(address: RequestAddress, limits: Limits) -> None:
     read_params(_read_query(address.query), (), limits)
 
 
-def show_page(planned: PlannedRequest, page: Page, revision: int) -> AnswerBody:
-    """Returns the body and headers for a page of a collection. `revision`: of the roster that the page is of."""
-    plan = planned.plan
-    notices = [notice for notice in plan.notices if notice.problem is not Problem.FILTER_WORD or not page.total]
-    headers = dict(_make_warning_headers(planned, notices))
-    links = make_links(planned.address.plain, planned.pairs, plan.limit, plan.offset, page.total, revision)
-    if links:
-        headers["Link"] = links
+def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
+    """Returns the body and headers for a page of a collection."""
+    notices = [notice for notice in planned.plan.notices if notice.problem is not Problem.FILTER_WORD or not page.total]
     head = f'{{"{planned.operation.endpoint.resource.plural}":['
     body = page.encode(head, "]" + _make_end(planned, notices), planned.base_url)
-    return AnswerBody(body, page.total, page.records, page.people, headers)
+    return AnswerBody(body, page.total, page.records, page.people, _make_warning_headers(planned, notices))
 
 
 def show_record(planned: PlannedRequest, text: str | None, person: str | None) -> AnswerBody:
@@ -298,6 +300,10 @@ def read_bearer(authorization: str) -> str:
 
 
 def _read_query(query: str) -> Pairs:
+    if _BARE_PERCENT.search(query):
+        raise RefusedRequestError(
+            Problem.PARAMETER, "the query string has a `%` without two hexadecimal digits; write `%25` for a `%`"
+        )
     try:
         return parse_qsl(
             query.encode("latin-1").decode("ascii"),

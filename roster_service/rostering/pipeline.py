@@ -165,7 +165,7 @@ def _read_state(services: Services, planned: PlannedRequest) -> RosterState | No
 def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, AnswerBody]:
     if planned.operation.is_collection:
         page = services.reader.read_page(planned.authorized_request)
-        return page.state, operations.show_page(planned, page.page, page.state.revision)
+        return page.state, operations.show_page(planned, page.page)
     record = services.reader.read_record(planned.authorized_request)
     return record.state, operations.show_record(planned, record.text, record.person)
 

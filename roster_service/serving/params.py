@@ -1,7 +1,8 @@
 """Reads a query string into `Params`: typed values that are not yet checked against any schema.
 
 Each parameter is a row: its name, its reader, and its part of the OpenAPI document. The service refuses unknown and
-repeated parameters; only `fields` may be repeated, because generated clients do so.
+repeated parameters; only `fields` may be repeated, because generated clients do so. A parameter without a text, or with
+spaces alone, is refused, whichever it is: nobody can tell what its sender meant to ask.
 """
 
 from __future__ import annotations
@@ -85,15 +86,15 @@ def _read_revision(texts: Sequence[str], _limits: Limits) -> int:
     return _read_number("revision", texts[0], MAX_REVISION)
 
 
-def _read_filter(texts: Sequence[str], limits: Limits) -> str | None:
+def _read_filter(texts: Sequence[str], limits: Limits) -> str:
     if len(texts[0]) > limits.filter_length:
         raise RefusedRequestError(
             Problem.FILTER, f"the filter has {len(texts[0])} characters; at most {limits.filter_length} are allowed"
         )
-    return texts[0] or None
+    return texts[0]
 
 
-def _read_sort(texts: Sequence[str], _limits: Limits) -> str | None:
+def _read_sort(texts: Sequence[str], _limits: Limits) -> str:
     _require_length("sort", texts, LONGEST_SORT)
     return texts[0]
 
@@ -116,7 +117,8 @@ def _read_fields(texts: Sequence[str], _limits: Limits) -> tuple[str, ...]:
 class Parameter:
     """One query parameter: the function that reads its texts, and its description in the OpenAPI document.
 
-    `read` takes all texts given for the parameter, and raises RefusedRequestError. `examples`: texts by name.
+    `read` takes all texts given for the parameter, and raises RefusedRequestError. `examples`: texts by name. `blank`:
+    the problem of a parameter without a text.
     """
 
     name: str
@@ -125,8 +127,11 @@ class Parameter:
     explanation: str
     repeatable: bool = False
     examples: Mapping[str, str] = field(default_factory=dict)
+    blank: Problem = Problem.PARAMETER
 
 
+# At least one character that is no space.
+_NOT_BLANK = "[^ ]"
 LIMIT = Parameter(
     "limit",
     _read_limit,
@@ -142,17 +147,18 @@ OFFSET = Parameter(
 FILTER = Parameter(
     "filter",
     _read_filter,
-    {"type": "string"},
+    {"type": "string", "pattern": _NOT_BLANK},
     "Up to two clauses, `field op 'value'`, joined by `AND` or `OR`; op is one of `= != > >= < <= ~`. "
     "A quote inside a value is doubled.",
     examples={"active": "status='active'", "delta": "dateLastModified>'2026-11-21T02:00:00.000Z'"},
+    blank=Problem.FILTER,
 )
 SORT = Parameter(
     "sort",
     _read_sort,
-    {"type": "string", "maxLength": LONGEST_SORT},
-    "The field to sort by; `sourcedId` breaks ties, and is the order without `sort`. The service ignores an unknown "
-    "field, with a warning.",
+    {"type": "string", "maxLength": LONGEST_SORT, "pattern": _NOT_BLANK},
+    "The field to sort by; `sourcedId` breaks ties. Without `sort`, the order is by `sourcedId`, in a whole collection "
+    "of several feeds by feed first. The service ignores an unknown field, with a warning.",
 )
 ORDER_BY = Parameter("orderBy", _read_order, {"type": "string", "enum": ["asc", "desc"]}, "The direction of the sort.")
 FIELDS = Parameter(
@@ -162,6 +168,7 @@ FIELDS = Parameter(
     f"The fields to return, comma-separated, at most {LONGEST_FIELDS} characters. The service ignores unknown and "
     "blank names, with a warning.",
     repeatable=True,
+    blank=Problem.BLANK_SELECTION,
 )
 REVISION = Parameter(
     "revision",
@@ -200,6 +207,10 @@ def read_params(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter
     for name, texts in given.items():
         if len(texts) > 1 and not known[name].repeatable:
             raise refuse(name, f"occurs {len(texts)} times; it may occur once")
+        if not any(text.strip(" ") for text in texts):
+            raise RefusedRequestError(
+                known[name].blank, f"the parameter `{name}` is empty; give it a value, or leave it out"
+            )
         values[name] = known[name].read(texts, limits)
     return Params(
         limit=values.get("limit", limits.default_limit),

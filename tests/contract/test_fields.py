@@ -173,6 +173,20 @@ def test_several_warnings_stand_in_one_envelope(client: RosterClient, version: s
 
 
 @each_version
+def test_of_several_warnings_the_first_gives_the_code(client: RosterClient, version: str) -> None:
+    """In the order of the guide, whatever that of the query."""
+    parts = {
+        "invalid_filter_field": "filter=status='Active'",
+        "invalid_sort_field": "sort=height",
+        "invalid_selection_field": "fields=shoeSize,,status",
+    }
+    while parts:
+        answer = client.call(version, "/users", "&".join(reversed(parts.values())))
+        assert answer.minor == next(iter(parts))
+        del parts[answer.minor]
+
+
+@each_version
 def test_a_warning_names_the_request_and_a_near_name(client: RosterClient, version: str) -> None:
     answer = client.call(version, "/users", "fields=givenname")
     assert "'givenName'" in answer.description

@@ -231,9 +231,16 @@ def test_an_or_does_not_escape_the_path(client: RosterClient, version: str) -> N
             assert (filtered.ids, filtered.total) == (plain.ids, plain.total)
 
 
+@in_one_test
 @each_version
-def test_a_blank_filter_is_none(client: RosterClient, version: str) -> None:
-    assert client.call(version, "/orgs", "filter=").ids == client.call(version, "/orgs").ids
+@pytest.mark.parametrize("name", ["limit", "offset", "filter", "sort", "orderBy", "fields", "revision"])
+@pytest.mark.parametrize("text", ["", "%20", "+%20"])
+def test_a_parameter_without_a_text_is_400(client: RosterClient, version: str, name: str, text: str) -> None:
+    """One rule for all of them."""
+    answer = client.call(version, "/orgs", f"{name}={text}")
+    codes = {"filter": "invalid_filter_field", "fields": "invalid_blank_selection_field"}
+    assert (answer.status, answer.minor) == (400, codes.get(name, "invaliddata"))
+    assert f"`{name}` is empty; give it a value, or leave it out" in answer.description
 
 
 @each_version
@@ -243,10 +250,21 @@ def test_a_plus_in_a_query_is_a_space(client: RosterClient, version: str) -> Non
 
 @each_version
 def test_characters_that_clients_leave_raw_are_taken(client: RosterClient, version: str) -> None:
-    """Quotes, commas, tildes, brackets and equals signs need no encoding; a percent sign without digits is itself."""
+    """Quotes, commas, tildes, brackets and equals signs need no encoding."""
     assert client.call(version, "/users", "filter=givenName='Zo%C3%AB'&sort=email").total == 2
     assert client.call(version, "/users", "filter=grades~'11,12'&limit=1").total == 2
-    assert client.call(version, "/users", "filter=givenName~'_%'").ids == ["spr-student-6"]
+    assert client.call(version, "/users", "filter=givenName~'_%25'").ids == ["spr-student-6"]
+
+
+@in_one_test
+@each_version
+@pytest.mark.parametrize("text", ["%ZZ", "%", "%2", "50%'", "%%41", "%G1"])
+def test_a_percent_sign_without_digits_is_400(client: RosterClient, version: str, text: str) -> None:
+    """Read as a text, it would find other records than its sender meant."""
+    for query in (f"filter=givenName='{text}'", f"{text}=1", f"limit=1&sort=a{text}"):
+        answer = client.call(version, "/users", query)
+        assert (answer.status, answer.minor) == (400, "invaliddata"), query
+        assert "write `%25` for a `%`" in answer.description
 
 
 CEDS = "IT, PR, PK, TK, KG, 01, 02, 03, 04, 05, 06, 07, 08, 09, 10, 11, 12, 13, PS, UG, Other"

@@ -69,6 +69,7 @@ def test_an_answer_that_is_known_is_304(client: RosterClient, version: str, path
     state = ("X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since")
     for name in ("ETag", "Cache-Control", "X-Total-Count", *state):
         assert answer.headers[name] == known.headers[name]
+    assert answer.headers.get("Link") == known.headers.get("Link")
 
 
 @each_version
