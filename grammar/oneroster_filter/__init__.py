@@ -9,6 +9,7 @@ from oneroster_filter.declared_types import field_types
 from oneroster_filter.errors import (
     ColumnError,
     ExpressionError,
+    FieldTypesError,
     FilterError,
     FilterSyntaxError,
     FilterValueError,
@@ -38,6 +39,7 @@ __all__ = [
     "F",
     "FieldType",
     "FieldTypes",
+    "FieldTypesError",
     "FilterError",
     "FilterSyntaxError",
     "FilterValueError",

@@ -27,6 +27,7 @@ from typing import (
 )
 from uuid import UUID
 
+from oneroster_filter.errors import FieldTypesError
 from oneroster_filter.field_types import (
     ANY_KEY,
     MAX_CLASS_REPEATS,
@@ -76,7 +77,7 @@ def field_types(source: TypesSource) -> FieldTypes:
         The field types: immutable, hashable. Those of a class are cached.
 
     Raises:
-        TypeError: The source is none of these, or a value of a mapping is no type of a field.
+        FieldTypesError: The source is none of these, or a value of a mapping is no type of a field.
     """
     if isinstance(source, FieldTypes):
         return source
@@ -94,7 +95,7 @@ def _read_declaration(source: Any) -> FieldTypes:
         return _leave_out_unwritable(read_schema(source))
     if isinstance(source, type) and _is_record(source):
         return _leave_out_unwritable(_read_record(source, ()))
-    raise TypeError(
+    raise FieldTypesError(
         "field types come from a mapping, a marshmallow schema, a pydantic model, a dataclass or a TypedDict, "
         f"not from {source!r}"
     )
@@ -115,7 +116,7 @@ def _read_mapping(source: Mapping[str, Any]) -> dict[str, FieldType]:
             continue
         read = prefix_names(name, _read_annotation(declared, ()))
         if not read:
-            raise TypeError(f"{name}: {declared!r} is no type of a field; write {ALLOWED}")
+            raise FieldTypesError(f"{name}: {declared!r} is no type of a field; write {ALLOWED}")
         types |= read
     return types
 

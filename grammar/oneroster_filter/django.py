@@ -12,11 +12,11 @@ from django.db.models import BooleanField, DateField, DateTimeField, Exists, F, 
 from oneroster_filter.check import TypedClause, TypedExpr
 from oneroster_filter.nodes import Operator, fold_tree, require_clauses
 from oneroster_filter.sources import compile_clause
-from oneroster_filter.sql_templates import COMPARISONS, DATABASES, ICU_ROOT, Key, list_bound_values, quote_name
+from oneroster_filter.sql_templates import COMPARISONS, DATABASES, Key, choose_collation, list_bound_values, quote_name
 from oneroster_filter.typing import DjangoColumns
 
 
-def django_q(typed: TypedExpr, columns: DjangoColumns, *, collation: str = ICU_ROOT) -> Q:
+def django_q(typed: TypedExpr, columns: DjangoColumns, *, collation: str | None = None) -> Q:
     """Compile a checked expression to a condition for `filter`.
 
     Args:
@@ -64,7 +64,7 @@ class TextList(Func):  # type: ignore[misc]
 class Comparison(Func):  # type: ignore[misc]
     """A comparison of kind and operator. Its operands are the source of the field and the bound values."""
 
-    def __init__(self, key: Key, *operands: Any, collation: str) -> None:
+    def __init__(self, key: Key, *operands: Any, collation: str | None) -> None:
         super().__init__(*operands, output_field=BooleanField())
         self.key = key
         self.collation = collation
@@ -78,10 +78,15 @@ class Comparison(Func):  # type: ignore[misc]
         template = COMPARISONS[database][self.key]
         operands = [compiler.compile(operand) for operand in self.get_source_expressions()]
         # The collation is the operand after the one value of `~` on text; other templates do not use it.
-        texts = [*(text for text, _ in operands), quote_name(self.collation).replace("%", "%%")]
+        collation = self.collation or choose_collation(_find_version(connection))
+        texts = [*(text for text, _ in operands), quote_name(collation).replace("%", "%%")]
         places = [int(place) for place in re.findall(r"\{([0-9])\}", template)]
         values = [value for place in places if place < len(operands) for value in operands[place][1]]
         return template.format(*texts), values
+
+
+def _find_version(connection: Any) -> int | None:
+    return connection.pg_version // 10_000 if connection.vendor == "postgresql" else None
 
 
 def _bind(value: Any) -> Any:

@@ -91,6 +91,11 @@ class ExpressionError(FilterError):
     """An expression built in code that no text of the language can express."""
 
 
+class FieldTypesError(TypeError):
+    """The declaration of the fields is none: an error in the program, never in the filter. The text says what to
+    give."""
+
+
 @dataclass(eq=False, repr=False)
 class ColumnError(LookupError):
     """The columns do not fit the field types: an error in the program, never in the filter.

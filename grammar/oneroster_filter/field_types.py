@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Final, TypeAlias
 
+from oneroster_filter.errors import FieldTypesError
 from oneroster_filter.nodes import FIELD_NAME
 
 ANY_KEY: Final = "*"
@@ -58,7 +59,7 @@ class FieldTypes(Mapping[str, FieldType]):
             means `FieldType(kind)`.
 
     Raises:
-        TypeError: A type is neither a `FieldType` nor a `Kind`. `field_types` also takes types of Python.
+        FieldTypesError: A type is neither a `FieldType` nor a `Kind`. `field_types` also takes types of Python.
         ValueError: A filter cannot write a name.
     """
 
@@ -70,7 +71,7 @@ class FieldTypes(Mapping[str, FieldType]):
         }
         wrong = next((name for name, type_ in self._types.items() if not isinstance(type_.kind, Kind)), None)
         if wrong is not None:
-            raise TypeError(f"{wrong}: a FieldType or a Kind is allowed, not {types[wrong]!r}")
+            raise FieldTypesError(f"{wrong}: a FieldType or a Kind is allowed, not {types[wrong]!r}")
         unwritable = next((name for name in types if not is_writable(name)), None)
         if unwritable is not None:
             raise ValueError(f"the name {unwritable!r} cannot be written in a filter")

@@ -23,6 +23,21 @@ FOLD_FUNCTION = "oneroster_fold"
 ICU_ROOT = "und-x-icu"
 """A collation of every PostgreSQL that is built with ICU, as in all distributions."""
 
+BUILT_IN = "pg_c_utf8"
+"""A collation of every PostgreSQL in UTF-8 from version 17 on, also of one that is built without ICU."""
+
+BUILT_IN_SINCE = 17
+
+
+def choose_collation(version: int | None) -> str:
+    """Return the collation of `~`, if the program names none.
+
+    Args:
+        version: The first number of the version of PostgreSQL; None where no connection has told it yet.
+    """
+    return ICU_ROOT if version is None or version < BUILT_IN_SINCE else BUILT_IN
+
+
 Key: TypeAlias = tuple[Kind, Operator]
 
 

@@ -21,7 +21,7 @@ def choose_by_predicate(records: Sequence[Record], wanted: Sequence[TypedExpr]) 
     return [[place for place, record in enumerate(records) if test(record)] for test in map(predicate, wanted)]
 
 
-def choose_by_sqlalchemy(connection: sa.Connection, collation: str) -> Choose:
+def choose_by_sqlalchemy(connection: sa.Connection, collation: str | None) -> Choose:
     def choose(records: Sequence[Record], wanted: Sequence[TypedExpr]) -> list[list[int]]:
         load(connection, records)
         conditions = [sqlalchemy_where(expr, COLUMNS, collation=collation) for expr in wanted]

@@ -130,7 +130,7 @@ def open_models(server_url: str) -> Iterator[Callable[[str, str], Choose]]:
         User.objects.using(alias).bulk_create(users)
         Role.objects.using(alias).bulk_create(roles)
 
-    def make_choose(alias: str, collation: str) -> Choose:
+    def make_choose(alias: str, collation: str | None) -> Choose:
         def choose(records: Sequence[Record], wanted: Sequence[TypedExpr]) -> list[list[int]]:
             load(alias, records)
             flags = {

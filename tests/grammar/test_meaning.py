@@ -34,8 +34,8 @@ def by_sqlalchemy_on_sqlite(sqlite: sa.Connection) -> Choose:
 
 
 @pytest.fixture(scope="session")
-def by_sqlalchemy_on_postgresql(postgresql: sa.Connection, collation: str) -> Choose:
-    return back_ends.choose_by_sqlalchemy(postgresql, collation)
+def by_sqlalchemy_on_postgresql(postgresql: sa.Connection) -> Choose:
+    return back_ends.choose_by_sqlalchemy(postgresql, None)
 
 
 @pytest.fixture(scope="session")
@@ -85,8 +85,8 @@ def by_django_on_sqlite(django_on: back_ends.ChooseOn) -> Choose:
 
 
 @pytest.fixture(scope="session")
-def by_django_on_postgresql(django_on: back_ends.ChooseOn, collation: str) -> Choose:
-    return django_on("postgresql", collation)
+def by_django_on_postgresql(django_on: back_ends.ChooseOn) -> Choose:
+    return django_on("postgresql", None)
 
 
 BACK_ENDS = (

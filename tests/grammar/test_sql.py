@@ -195,6 +195,19 @@ def test_another_collation_is_not_the_same_sql() -> None:
     assert one._generate_cache_key() != other._generate_cache_key()
 
 
+@pytest.mark.parametrize(
+    ("version", "collation"),
+    [(None, "und-x-icu"), ((16, 9), "und-x-icu"), ((17, 0), "pg_c_utf8"), ((18,), "pg_c_utf8")],
+)
+def test_without_a_collation_it_is_one_that_the_server_has(version: tuple[int, ...] | None, collation: str) -> None:
+    """As a connection has found it: PostgreSQL can be built without ICU, and has the other one from 17 on."""
+    database = PGDialect_psycopg2()
+    database.server_version_info = version
+    condition = sqlalchemy_where(check(parse("status~'a'"), TYPES), COLUMNS)
+    assert str(condition.compile(dialect=database)).count(f'COLLATE "{collation}"') == 2
+    assert f'COLLATE "{collation}"' in str(folded(USERS.c.status).compile(dialect=database))
+
+
 def test_every_operator_of_every_kind_has_a_row() -> None:
     every = {(kind, operator) for kind, operators in OPERATORS.items() for operator in operators}
     assert all(set(comparisons) == every for comparisons in COMPARISONS.values())

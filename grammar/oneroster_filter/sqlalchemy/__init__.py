@@ -6,8 +6,8 @@ import sqlalchemy as sa
 
 from oneroster_filter.check import check
 from oneroster_filter.dialect import Dialect
+from oneroster_filter.errors import FieldTypesError
 from oneroster_filter.parser import parse
-from oneroster_filter.sql_templates import ICU_ROOT
 from oneroster_filter.sqlalchemy.constructs import folded
 from oneroster_filter.sqlalchemy.model import Schema, sqlalchemy_fields
 from oneroster_filter.sqlalchemy.where import Contains, FilterValue, sqlalchemy_where
@@ -21,7 +21,7 @@ def apply_filter(
     schema: Schema,
     *,
     dialect: Dialect | None = None,
-    collation: str = ICU_ROOT,
+    collation: str | None = None,
     contains: Contains | None = None,
 ) -> Selected:
     """Add a filter to a statement.
@@ -40,8 +40,13 @@ def apply_filter(
 
     Raises:
         FilterError: The filter is refused. Its text is the message for the author of the filter.
+        FieldTypesError: The schema is none.
         ColumnError: The columns do not fit the types.
     """
+    if not isinstance(schema, Schema):
+        raise FieldTypesError(
+            f"a schema is what sqlalchemy_fields returned, or Schema(field_types(...), columns), not {schema!r}"
+        )
     if text is None:
         return select
     typed = check(parse(text) if dialect is None else dialect.parse(text), schema.types)

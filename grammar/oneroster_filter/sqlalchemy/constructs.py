@@ -18,7 +18,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
 from oneroster_filter.field_types import Kind
-from oneroster_filter.sql_templates import COMPARISONS, DATABASES, DEFAULT, SYNTAXES, Key, quote_name
+from oneroster_filter.sql_templates import COMPARISONS, DATABASES, DEFAULT, SYNTAXES, Key, choose_collation, quote_name
 
 
 def _fill_template(compiler: SQLCompiler, templates: dict[str, str], operands: Iterable[Any], **options: Any) -> str:
@@ -178,14 +178,33 @@ class TextList(sa.TypeDecorator[Sequence[str]]):
         return items if dialect.name == "postgresql" else json.dumps(items)
 
 
-def folded(text: sa.ColumnExpressionArgument[Any], collation: str) -> sa.ColumnElement[str]:
+class ChosenCollation(FunctionElement[str]):
+    """The name of the collation that the PostgreSQL of a connection has; see `choose_collation`."""
+
+    type = sa.Text()
+    inherit_cache = True
+
+
+@compiles(ChosenCollation)
+def _compile_collation(element: ChosenCollation, compiler: SQLCompiler, **options: Any) -> str:
+    version = getattr(compiler.dialect, "server_version_info", None) or (None,)
+    return quote_name(choose_collation(version[0]))
+
+
+@functools.lru_cache(maxsize=64)
+def make_collation(name: str | None) -> sa.ColumnElement[Any]:
+    """Return the quoted name of a collation; of the one that the database has, for None."""
+    return ChosenCollation() if name is None else sa.literal_column(quote_name(name))
+
+
+def folded(text: sa.ColumnExpressionArgument[Any], collation: str | None = None) -> sa.ColumnElement[str]:
     """Return the folded text, as `~` compares it. Create an index on this expression to make `~` fast.
 
     Args:
         text: A column or another expression.
-        collation: The PostgreSQL collation, whose `lower` must know Unicode. Other databases ignore it.
+        collation: As in `sqlalchemy_where`.
 
     Returns:
         The expression that `sqlalchemy_where` compares.
     """
-    return Folded(text, sa.literal_column(quote_name(collation)))
+    return Folded(text, make_collation(collation))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
+from oneroster_filter.errors import FieldTypesError
 from oneroster_filter.field_types import ANY_KEY, FieldType, FieldTypes, Kind
 from oneroster_filter.sources import Through
 from oneroster_filter.typing import Columns
@@ -56,9 +57,8 @@ def sqlalchemy_fields(
         The types and the columns. A field behind a relationship to many rows has many values.
 
     Raises:
-        TypeError: The type of a column is not that of a field: text, enumeration, UUID, boolean, timestamp, date, array
-            or JSON.
-        AttributeError: The source has no such attribute.
+        FieldTypesError: The source has no such attribute; or the type of a column is not that of a field: text,
+            enumeration, UUID, boolean, timestamp, date, array or JSON.
     """
     paths = names if isinstance(names, Mapping) else {name: name for name in names}
 
@@ -81,10 +81,24 @@ def sqlalchemy_fields(
 
 def _read_attribute(entity: Any, path: str, name: str, kind: Kind | None) -> tuple[FieldType, Any]:
     first, _, rest = path.partition(".")
-    attribute: Any = getattr(entity.c if isinstance(entity, sa.FromClause) else entity, first)
+    named = entity.c if isinstance(entity, sa.FromClause) else entity
+    attribute: Any = getattr(named, first, None)
+    if attribute is None:
+        known = ", ".join(sorted(_list_names(entity)))
+        raise FieldTypesError(f"{name}: {entity} has no {first}; it has {known}")
     if rest:
         return _read_related(attribute, rest, name, kind)
     return FieldType(kind or _find_kind(attribute.type, name)), attribute
+
+
+def _list_names(entity: Any) -> list[str]:
+    """Return the names that a path may begin with."""
+    if isinstance(entity, sa.FromClause):
+        return list(entity.c.keys())
+    mapper: Any = sa.inspect(entity, raiseerr=False)
+    if mapper is None:
+        raise FieldTypesError(f"fields come from a mapped class or a table, not from {entity!r}")
+    return list(mapper.mapper.all_orm_descriptors.keys())
 
 
 def _read_related(attribute: Any, rest: str, name: str, kind: Kind | None) -> tuple[FieldType, Any]:
@@ -93,7 +107,7 @@ def _read_related(attribute: Any, rest: str, name: str, kind: Kind | None) -> tu
 
     relationship = getattr(attribute, "property", None)
     if not isinstance(relationship, RelationshipProperty):
-        raise TypeError(f"{name}: {attribute} is not a relationship")
+        raise FieldTypesError(f"{name}: {attribute} is not a relationship")
     related = aliased(relationship.mapper.class_)
     join = attribute.of_type(related)
     type_, source = _read_attribute(related, rest, name, kind)
@@ -111,5 +125,5 @@ def _find_kind(type_: TypeEngine[Any], name: str) -> Kind:
     stored = type_.impl_instance if isinstance(type_, sa.TypeDecorator) else type_
     kind = next((kind for class_, kind in KINDS if isinstance(stored, class_)), None)
     if kind is None:
-        raise TypeError(f"{name}: no kind of field fits the column type {type_!r}; name one in `kinds`")
+        raise FieldTypesError(f"{name}: no kind of field fits the column type {type_!r}; name one in `kinds`")
     return kind

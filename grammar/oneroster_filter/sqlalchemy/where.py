@@ -4,7 +4,6 @@ Every value is bound, and expressions of the same shape give the same SQL.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
@@ -14,8 +13,8 @@ from oneroster_filter.check import TypedClause, TypedExpr
 from oneroster_filter.field_types import Kind
 from oneroster_filter.nodes import Operator, fold_tree, require_clauses
 from oneroster_filter.sources import compile_clause
-from oneroster_filter.sql_templates import ICU_ROOT, list_bound_values, quote_name
-from oneroster_filter.sqlalchemy.constructs import COMPARISON_CLASSES, TextList, convert_source
+from oneroster_filter.sql_templates import list_bound_values
+from oneroster_filter.sqlalchemy.constructs import COMPARISON_CLASSES, TextList, convert_source, make_collation
 from oneroster_filter.typing import Columns, Condition
 
 
@@ -30,7 +29,7 @@ Contains: TypeAlias = Callable[[Any, Any], Condition]
 
 
 def sqlalchemy_where(
-    typed: TypedExpr, columns: Columns, *, collation: str = ICU_ROOT, contains: Contains | None = None
+    typed: TypedExpr, columns: Columns, *, collation: str | None = None, contains: Contains | None = None
 ) -> Condition:
     """Compile a checked expression to a condition for WHERE.
 
@@ -41,7 +40,8 @@ def sqlalchemy_where(
             PostgreSQL and JSON text elsewhere). A timestamp without a time zone must be in UTC. The source of a `many`
             field is a `Through`.
         collation: The PostgreSQL collation by which `~` ignores case. It must be deterministic, and its `lower` must
-            know Unicode. `pg_c_utf8`, from PostgreSQL 17 on, is the fastest. Other databases ignore it.
+            know Unicode. Without it, `pg_c_utf8` from PostgreSQL 17 on, and before, or where no connection has told the
+            version, `und-x-icu`. Other databases ignore it.
         contains: Makes the condition of `~` on a text, for a database with a better way than LIKE. It gets the
             expression of the text and the bound, unfolded value, and must fold both as `fold` does.
 
@@ -64,7 +64,7 @@ def sqlalchemy_where(
         source = convert_source(clause.type.kind, source)
         operands: list[Any] = [_bind(_adapt(value, type_), type_) for value in list_bound_values(key, clause.value)]
         if is_contains:
-            operands.append(_make_collation(collation))
+            operands.append(make_collation(collation))
         return COMPARISON_CLASSES[key](source, *operands)
 
     def compile_one(clause: TypedClause) -> Condition:
@@ -84,11 +84,6 @@ _TYPES: dict[Kind, TypeEngine[Any]] = {
     Kind.TEXTS: TextList(),
 }
 _WITHOUT_ZONE = sa.DateTime()
-
-
-@lru_cache(maxsize=64)
-def _make_collation(name: str) -> sa.ColumnElement[Any]:
-    return sa.literal_column(quote_name(name))
 
 
 def _find_type(kind: Kind, source: Any) -> TypeEngine[Any]:
