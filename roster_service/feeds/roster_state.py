@@ -142,6 +142,9 @@ def advance_restored_state(connection: sa.Connection, actor: Actor) -> RosterSta
         of_all = {"revision": restored.revision, "as_of": restored.as_of, "deletions_since": restored.deletions_since}
         for table in (tables.feeds, tables.visible_feeds):
             connection.execute(sa.update(table).values(of_all))
+        # A client may be within a pull that was lost, and would go on in one that it began before.
+        for table in (tables.ordering_chunks, tables.orderings):
+            connection.execute(sa.delete(table))
     return restored
 
 
