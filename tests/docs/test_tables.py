@@ -43,6 +43,7 @@ from sync_scripts.formats import tolerated
 from sync_scripts.formats.oneroster import VERSIONS as CSV_VERSIONS
 from sync_scripts.formats.tolerated import DEVIATIONS
 from sync_scripts.reading.registry import FAMILIES
+from tests.deltas.events import EVENTS
 from tests.docs import reference_snapshot
 from tests.docs.pages import ALL, ROOT, list_rows, read_page, read_section
 from tests.docs.reference_snapshot import make_reference
@@ -108,6 +109,11 @@ def test_errors_of_the_vendor_interface() -> None:
     rows = list_rows(read_section(VENDORS, "Errors of the vendor interface"), "status")
     shown = {(int(status), code) for status, codes, _ in rows for code in list_codes(codes)}
     assert shown == set(FAILURES.values()) - {(500, "internal")}
+
+
+def test_what_a_change_does_to_a_copy() -> None:
+    rows = list_rows(read_section(VENDORS, "What a change does to a copy"), "event")
+    assert rows == [[words, event.copy, event.running] for words, event in EVENTS.items()]
 
 
 def test_keys_of_a_students_request() -> None:

@@ -1,0 +1,57 @@
+"""Each event of the guide's table does to a copy, and to a running pull, what the table says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from werkzeug.test import TestResponse
+
+from tests.contract.client import ROOTS
+from tests.extent import cases
+
+from .copies import find_wrong, open_copies
+from .events import EVENTS, Copy, Event, Running, make_vendor
+from .world import World
+
+QUICK = (
+    "a school is added to a district",
+    "a district or a school is granted, or a grant ends",
+    "a pupil or a guardian is kept from you, or no longer",
+    "tombstones are deleted after 7 days",
+)
+
+
+def begin_pulls(world: World, name: str) -> dict[str, Callable[[], TestResponse]]:
+    """Begins a pull on each interface; what asks for all the rest of it."""
+    pulls: dict[str, Callable[[], TestResponse]] = {}
+    for version, root in ROOTS.items():
+        reader = world.read_rostering(name, version)
+        assert reader._get(f"{root}/users?limit=1").status_code == 200
+        pulls[version] = lambda reader=reader, root=root: reader._get(f"{root}/users?limit=1000&offset=1")
+    students = world.read_students(name)
+    body = {"districtlea": "a-d", "limit": 1}
+    assert students._post(body).status_code == 200
+    pulls["v1"] = lambda: students._post(body | {"limit": 1000, "offset": 1})
+    return pulls
+
+
+@pytest.mark.parametrize("event", cases(EVENTS, quick=QUICK))
+def test_the_event_does_what_the_table_says(world: World, event: Event) -> None:
+    name = f"event {len(world.vendors)}"
+    world.add_vendor(name, make_vendor())
+    event.before(world, name)
+    try:
+        for take in event.takes:
+            copies = open_copies(world, name)
+            copies = {interface: copies[interface] for interface in event.interfaces}
+            pulls = begin_pulls(world, name)
+            take(world, name)
+            outcomes = {interface: pulls[interface]().status_code for interface in event.interfaces}
+            expected = 200 if event.running is Running.GOES_ON else 410
+            assert outcomes == dict.fromkeys(event.interfaces, expected)
+            deltas = {interface: copy.update() for interface, copy in copies.items()}
+            assert deltas == dict.fromkeys(event.interfaces, event.copy is Copy.DELTA)
+            assert find_wrong(copies) == []
+    finally:
+        event.after(world, name)
