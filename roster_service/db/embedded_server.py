@@ -15,6 +15,7 @@ import fcntl
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -180,14 +181,45 @@ def _share_server(cluster: Path, programs: Programs, host: Path) -> Iterator[Non
             # Only the last process gets the exclusive lock; for the others it fails at once.
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                programs.run("pg_ctl", cluster, "stop", "--wait", "--mode=fast")
+                _stop(cluster, programs, host)
     finally:
         os.close(lock)
 
 
+def _stop(cluster: Path, programs: Programs, host: Path) -> None:
+    """Stops the server. After the end of one of its processes it recovers, and a fast stop that it gets meanwhile never
+    ends, so this waits until it accepts connections."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while programs.read_state(host, PORT) == ServerState.REJECTS:
+        if time.monotonic() > deadline:
+            _stop_at_once(cluster, programs)
+            return
+        time.sleep(0.1)
+    programs.run("pg_ctl", cluster, "stop", "--wait", "--mode=fast", f"--timeout={PATIENCE_SECONDS}")
+    if programs.read_state(host, PORT) == ServerState.REJECTS:
+        _stop_at_once(cluster, programs)
+
+
+def _stop_at_once(cluster: Path, programs: Programs) -> None:
+    """Stops a server that does not end. Its next start recovers, as after a crash: no commit is lost."""
+    sys.stderr.write(
+        f"The embedded PostgreSQL in {cluster} did not stop within {PATIENCE_SECONDS} seconds. It is stopped at once; "
+        "its next start recovers, and nothing that was committed is lost.\n"
+    )
+    programs.run("pg_ctl", cluster, "stop", "--wait", "--mode=immediate")
+
+
+def _is_stopping(claim: Path) -> bool:
+    """Whether the server of `postmaster.pid` has been told to stop, by the status that PostgreSQL writes there."""
+    with contextlib.suppress(FileNotFoundError):
+        return claim.read_text().split()[-1:] == ["stopping"]
+    return False
+
+
 def _ensure_running(cluster: Path, programs: Programs, host: Path) -> None:
     """Starts the server and returns when it accepts connections. Several processes may start it at once: PostgreSQL
-    lets one of them succeed. Raises DatabaseUnavailableError if it does not start."""
+    lets one of them succeed. A server that another process has told to stop, and that does not end, is stopped at once.
+    Raises DatabaseUnavailableError if it does not start."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     claim = cluster / "postmaster.pid"
     while (state := programs.read_state(host, PORT)) != ServerState.ACCEPTS:
@@ -196,6 +228,10 @@ def _ensure_running(cluster: Path, programs: Programs, host: Path) -> None:
             started = programs.run("pg_ctl", cluster, "start", "--wait", "--log=log", f"--options={SERVER_OPTIONS}")
             if started.returncode == 0:
                 return
+        elif time.monotonic() > deadline and _is_stopping(claim):
+            _stop_at_once(cluster, programs)
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            continue
         if time.monotonic() > deadline or not (was_claimed or claim.exists()):
             raise DatabaseUnavailableError(f"the embedded PostgreSQL in {cluster} did not start; see {cluster / 'log'}")
         time.sleep(0.1)

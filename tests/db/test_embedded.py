@@ -16,12 +16,13 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg2
 import psycopg2.errors
 import pytest
 import sqlalchemy as sa
 
-from roster_service.db import postgres_programs
+from roster_service.db import embedded_server, postgres_programs
 from roster_service.db.embedded_server import open_embedded, restart_embedded
 from roster_service.db.postgres_programs import INSTALLATION, LIBRARIES, WHEEL
 from roster_service.errors import DatabaseUnavailableError
@@ -301,3 +302,53 @@ def test_the_servers_log_has_no_value_of_a_statement_that_fails(folder: Path) ->
     assert "duplicate key" in log
     assert "statement timeout" in log
     assert "Wolkenstein" not in log
+
+
+def read_postmaster(cluster: Path) -> psutil.Process:
+    """The process of a running server."""
+    return psutil.Process(int((cluster / "postmaster.pid").read_text().split()[0]))
+
+
+def test_a_killed_backend_of_the_last_user_leaves_no_server_behind(folder: Path) -> None:
+    """The server recovers from it while its last user stops it."""
+    home = folder / "home"
+    with open_embedded(home) as url, contextlib.closing(psycopg2.connect(url)) as connection:
+        connection.cursor().execute("CREATE TABLE written (number int)")
+        connection.commit()
+        connection.cursor().execute("INSERT INTO written SELECT generate_series(1, 200000)")
+        os.kill(connection.info.backend_pid, signal.SIGKILL)
+    assert not (home / "postgres" / "postmaster.pid").exists()
+    with open_embedded(home) as url, contextlib.closing(psycopg2.connect(url)) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT count(*) FROM written")
+        assert cursor.fetchone() == (0,)
+
+
+def test_a_server_that_does_not_stop_is_stopped_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its last user, and by the next one where nobody has waited for its end."""
+    monkeypatch.setattr(embedded_server, "PATIENCE_SECONDS", 1)
+    home = folder / "home"
+    cluster = home / "postgres"
+    with open_embedded(home):
+        hold_up(cluster)
+    assert "did not stop within 1 seconds. It is stopped at once" in capsys.readouterr().err
+    assert not (cluster / "postmaster.pid").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(embedded_server, "_stop", lambda *_: None)
+        with open_embedded(home):
+            hold_up(cluster)
+            postmaster = read_postmaster(cluster)
+            postmaster.send_signal(signal.SIGINT)
+            wait_for(lambda: (cluster / "postmaster.pid").read_text().split()[-1] == "stopping")
+    with open_embedded(home) as url, contextlib.closing(psycopg2.connect(url)) as connection:
+        assert connection.info.backend_pid
+        assert not postmaster.is_running()
+    assert "It is stopped at once" in capsys.readouterr().err
+
+
+def hold_up(cluster: Path) -> None:
+    """Keeps a server from a fast end: it waits for its checkpointer."""
+    [checkpointer] = [it for it in read_postmaster(cluster).children() if "checkpointer" in " ".join(it.cmdline())]
+    checkpointer.suspend()
