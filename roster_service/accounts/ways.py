@@ -52,7 +52,9 @@ class Way:
         """Returns the scopes that count together, by version: a token has one, and so has a file."""
         held = read_scopes(() if self.client is None else self.client.scopes)
         versions = VERSIONS if self.preset is None else (self.preset.version,)
-        found = {version: frozenset(it.name for it in held if it.version == version.prefix) for version in versions}
+        found = {
+            version: frozenset(scope.name for scope in held if scope.version == version.prefix) for version in versions
+        }
         return {version: names for version, names in found.items() if names}
 
 
@@ -61,9 +63,9 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
     follows from scopes, flags and grants."""
     now, found = datetime.now(UTC), defaultdict[str, list[Way]](list)
     enabled = [credential for credential in list_credentials(connection) if credential.enabled]
-    may_read = {it.name for it in enabled if it.kind is CredentialKind.CLIENT_SECRET}
+    may_read = {credential.name for credential in enabled if credential.kind is CredentialKind.CLIENT_SECRET}
     valid = [credential for credential in enabled if not credential.has_ended(now)]
-    secrets = {it.name for it in valid if it.kind is CredentialKind.CLIENT_SECRET}
+    secrets = {credential.name for credential in valid if credential.kind is CredentialKind.CLIENT_SECRET}
     links = {link.client_id for link in list_links(connection) if not (link.has_ended or link.used_at)}
     sending = _list_sending(connection)
     clients = list_clients(connection)
@@ -81,7 +83,7 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
                 for delivery, preset in sending[client.client_id]
             )
             own += [way for way in files if way.list_names()]
-    for email in dict.fromkeys(it.vendor for it in valid if it.kind is CredentialKind.API_KEY):
+    for email in dict.fromkeys(credential.vendor for credential in valid if credential.kind is CredentialKind.API_KEY):
         found[email].append(Way(WayKind.API_KEY, VENDOR_INTERFACE))
     return found
 

@@ -57,8 +57,8 @@ def _show_ended(
     shown: Mapping[str, Any], words: str, files: Sequence[Delivery], described: str, *, as_json: bool
 ) -> None:
     """Prints a change of a client with what becomes of its files, and how each delivery is stopped."""
-    listed = [{"name": it.name, "host": it.host, "stopped": it.stopped} for it in files]
-    how = [f"`roster delivery stop {it.name}` stops it" for it in files if not it.stopped]
+    listed = [{"name": one.name, "host": one.host, "stopped": one.stopped} for one in files]
+    how = [f"`roster delivery stop {one.name}` stops it" for one in files if not one.stopped]
     lines = [words, *filter(None, [described]), *how]
     terminal.show({**shown, "deliveries": listed}, as_json, lambda _: "\n".join(lines))
 

@@ -156,16 +156,16 @@ def delivery_list(as_json: bool) -> None:
         found = [_to_json(delivery) for delivery in accounts.list_deliveries(connection)]
         rows = [
             {
-                "name": it.name,
-                "vendor": it.vendor,
-                "preset": it.preset,
-                "server": it.host,
-                "when": _say_when(it),
-                "state": it.word,
-                "last sent": terminal.show_instant(it.sent_at),
-                "what it is": it.sentence,
+                "name": one.name,
+                "vendor": one.vendor,
+                "preset": one.preset,
+                "server": one.host,
+                "when": _say_when(one),
+                "state": one.word,
+                "last sent": terminal.show_instant(one.sent_at),
+                "what it is": one.sentence,
             }
-            for it in accounts.list_deliveries(connection)
+            for one in accounts.list_deliveries(connection)
         ]
     terminal.show_table(found, as_json, rows, "there are no deliveries")
 

@@ -191,7 +191,9 @@ def _narrow_to_person(received: Mapping[str, Received], verdicts: Sequence[Verdi
     """What each vendor gets of a person, of what it gets of people. `verdicts`: of the person."""
 
     def keep(email: str, part: str, ways: Sequence[str]) -> tuple[str, ...]:
-        shown = {it.by for it in verdicts if it.vendor == email and it.shown and it.shows(part)}
+        shown = {
+            verdict.by for verdict in verdicts if verdict.vendor == email and verdict.shown and verdict.shows(part)
+        }
         return tuple(way for way in ways if way in shown)
 
     return {
@@ -351,7 +353,7 @@ def _judge(
             narrowing = "" if vendor.with_guardians else rules
             reasons.append(_explain_hidden(table, places, granted, vendor, narrowing, guardians=guardians))
     # That it lacks a scope says least.
-    return False, next((it for it in reasons if not it.startswith("the client lacks")), reasons[0])
+    return False, next((reason for reason in reasons if not reason.startswith("the client lacks")), reasons[0])
 
 
 def _judge_student(

@@ -62,7 +62,7 @@ def read_credentials(visit: Visit) -> CredentialsPage:
     ids = {item.client_id for item in own}
     listed = [item for item in list_credentials(connection) if item.vendor == vendor.email]
     links = {link.client_id: link for link in list_links(connection, oauth_clients.c.vendor_id == vendor.id)}
-    going = [it for it in list_deliveries(connection, vendor=vendor.email) if not it.stopped]
+    going = [delivery for delivery in list_deliveries(connection, vendor=vendor.email) if not delivery.stopped]
     now, named = datetime.now(UTC), {item.client_id: item.name for item in own}
     ended = {item.name for item in listed if item.has_ended(now)}
     unmade = [
@@ -80,7 +80,7 @@ def read_credentials(visit: Visit) -> CredentialsPage:
         ended=sorted(ended),
         keys=[item for item in valid if item.name not in ids],
         sending=list_sending(connection),
-        files={client_id: [it for it in going if it.client_id == client_id] for client_id in ids},
+        files={client_id: [delivery for delivery in going if delivery.client_id == client_id] for client_id in ids},
         lasting=sum(item.expires_at is None for item in valid),
         unused=[named.get(item.name, f"{item.name}-…") for item in valid if item.used_at is None],
         used=max((item.used_at for item in listed if item.used_at), default=None),
