@@ -3,6 +3,7 @@ of the feed, and in `roster feed list`. An outcome of a run is told as the annou
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,6 +14,10 @@ from roster_service.feeds.held_runs import APPROVED, HELD
 from roster_service.feeds.run_outcomes import OUTCOMES, Colour, needs_person
 from roster_service.feeds.runs import read_approval
 from roster_service.settings import Settings
+
+# The word of a feed that no night loads, because nobody has said where its export lies, and what is said of it.
+NO_PATH = "no path"
+NO_PATH_CAUSE = "it has no path, so no nightly sync loads it"
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,11 @@ class Condition:
         return f"{self.word}: {self.cause}"
 
 
+def explain_no_path(name: str, path: str) -> str:
+    """Returns why no nightly sync loads a feed, and the command that names it an export, at `path`."""
+    return f"{NO_PATH_CAUSE}; `roster feed set {shlex.quote(name)} --path {shlex.quote(path)}` gives it one"
+
+
 def list_conditions(feed: Feed, settings: Settings) -> Sequence[Condition]:
     """Returns what is said of a feed, the gravest first: at least one."""
     return sorted(_find_conditions(feed, settings), key=lambda condition: not condition.needs)
@@ -60,6 +70,10 @@ def _find_conditions(feed: Feed, settings: Settings) -> Iterator[Condition]:
         yield Condition("not loaded", Colour.WARN, "no export of it has been loaded yet", how, needs=True)
     elif feed.latest_run != feed.held_run and not feed.is_applied:
         yield from _describe_latest(feed, feed.last_outcome, settings)
+    if feed.enabled and not feed.path and feed.last_outcome is not None:
+        # No task: the exports of some feeds are uploaded.
+        remedy = "give it the path of its export, or go on uploading each export"
+        yield Condition(NO_PATH, Colour.WARN, NO_PATH_CAUSE, remedy)
 
 
 def _describe_held(feed: Feed, run: int, settings: Settings) -> Condition:

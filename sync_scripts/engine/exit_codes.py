@@ -44,7 +44,7 @@ class ExitCode(enum.IntEnum):
 
 # From the best to the worst. Code: (its name in JSON, its meaning).
 MEANINGS = {
-    ExitCode.LOADED: ("loaded", "loaded, nothing to change, or a feed that is paused"),
+    ExitCode.LOADED: ("loaded", "loaded, nothing to change, or a feed that is paused or has no path"),
     ExitCode.STALE: (
         "stale",
         "an export has been the same for too many days, or there is none (`missing`); the roster stays",

@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import click
+import sqlalchemy as sa
 from rich.console import Console
 
 from roster_service.change_log.actors import Actor, find_system_user
+from roster_service.db.tables import feeds
+from roster_service.feeds.feed_conditions import explain_no_path
 from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine import exit_codes
@@ -216,11 +219,19 @@ def make_command(family: Family) -> click.Command:
                 report = load(engine, feed_name, path, family=family, options=options)
                 found.append(report.findings)
                 log.report = report
+                hint = None if quiet or dry_run else _find_hint(engine, feed_name, path)
         with survive_lost_output():
-            _print(report, as_json=as_json)
+            _print(report, hint, as_json=as_json)
         sys.exit(exit_codes.choose_exit_code(report))
 
     return main
+
+
+def _find_hint(engine: sa.Engine, name: str, path: Path) -> str | None:
+    """What to do so that the nightly sync loads the feed, too; None if it does."""
+    with engine.connect() as connection:
+        known = connection.scalar(sa.select(feeds.c.path).where(feeds.c.name == name))
+    return None if known else f"{name}: {explain_no_path(name, str(path.resolve()))}"
 
 
 def _require_complete(settings: Settings, path: Path) -> None:
@@ -252,12 +263,12 @@ def _reject_into(out: TextIO | None) -> Iterator[list[Findings]]:
                 click.echo(f"{out.name} cannot be written: {error.strerror}", err=True)
 
 
-def _print(report: Report, *, as_json: bool) -> None:
+def _print(report: Report, hint: str | None, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
         return
     Console(width=None if sys.stdout.isatty() else WIDTH).print(report.to_grid())
-    for notice in report.notices:
+    for notice in (*report.notices, *([] if hint is None else [hint])):
         click.echo(notice)
     if report.findings:
         rows = "1 row is" if report.rejected == 1 else f"{report.rejected:,} rows are"

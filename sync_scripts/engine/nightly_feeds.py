@@ -19,6 +19,7 @@ from roster_service.change_log.actors import find_system_user
 from roster_service.db.instants import find_today
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.feed_conditions import NO_PATH, explain_no_path
 from roster_service.feeds.feed_states import FeedState, Pause, make_pause
 from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_percent, needs_person
 from roster_service.feeds.sync_lock import LockedError, try_sync_lock
@@ -74,10 +75,12 @@ class _Turn:
     ready_at: float = 0.0
 
 
+_IS_ENABLED = sa.and_(feeds.c.state != FeedState.REMOVED, feeds.c.enabled)
+
+
 def list_nightly_feeds(engine: sa.Engine) -> list[NightlyFeed]:
     """The enabled feeds that have the path of an export, ordered by name."""
-    loaded = sa.and_(feeds.c.state != FeedState.REMOVED, feeds.c.enabled, feeds.c.path.is_not(None))
-    wanted = sa.select(feeds).where(loaded).order_by(feeds.c.name)
+    wanted = sa.select(feeds).where(_IS_ENABLED, feeds.c.path.is_not(None)).order_by(feeds.c.name)
     with engine.connect() as connection:
         return [
             NightlyFeed(
@@ -98,6 +101,7 @@ def load_feeds(sync: NightlySync) -> list[ExitCode]:
     codes: list[ExitCode] = []
     found = list_nightly_feeds(sync.engine)
     _announce_pauses(sync, found)
+    _report_left_out(sync)
     waiting = deque(_Turn(feed) for feed in found)
     # Most of a load is the work of PostgreSQL, so threads are enough. This one loads too: it alone gets an interrupt.
     work = (sync, waiting, codes)
@@ -148,6 +152,16 @@ def _announce_pauses(sync: NightlySync, found: list[NightlyFeed]) -> None:
         words = None if feed.pause is None else feed.pause.announce(sync.today(sync.settings.time_zone))
         if words is not None:
             send(sync, Announcement(AnnouncementKind.PAUSE, feed.name, words))
+
+
+def _report_left_out(sync: NightlySync) -> None:
+    """Passes an event for each feed that is enabled and has no path. It is good: the exports of some are uploaded."""
+    without = sa.select(feeds.c.name).where(_IS_ENABLED, feeds.c.path.is_(None)).order_by(feeds.c.name)
+    with sync.engine.connect() as connection:
+        names = connection.scalars(without).all()
+    for name in names:
+        event = {"feed": name, "outcome": NO_PATH, "message": explain_no_path(name, "PATH")}
+        sync.notify({**event, "exit": ExitCode.LOADED})
 
 
 def _load_feed(sync: NightlySync, feed: NightlyFeed, *, is_last: bool) -> ExitCode:

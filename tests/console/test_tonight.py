@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.views.runs import Urgency, read_run
 from roster_service.console.views.tonight import MOST_FEEDS, MOST_IN_NEED, NAMED, Tonight, read_tonight
-from roster_service.db.tables import vendor_grants, vendors
+from roster_service.db.tables import feeds, roster_state, vendor_grants, vendors
 from roster_service.settings import Settings
 from tests.console.conftest import Console
 from tests.console.histories import LAST, add_feed, add_feeds
@@ -161,6 +161,35 @@ def test_a_change_is_that_of_the_type_that_changed_most(console: Console, connec
     [row] = read(connection, console).rows
     assert row.growth is not None
     assert (row.growth.type, row.growth.before, row.growth.now, row.growth.percent) == ("enrollments", 500, 250, -50)
+
+
+def test_what_no_night_does_is_said_and_is_no_task(console: Console, connection: sa.Connection) -> None:
+    assert read(connection, console).notices == []
+    for number, name in enumerate(("one", "two", "three", "four")):
+        add_feed(connection, name, LAST["done"], ["done"], 100, random.Random(number))
+    page = read(connection, console)
+    assert [notice.partition(",")[0] for notice in page.notices] == ["No nightly sync has ever run"]
+    connection.execute(sa.update(roster_state).values(sync_channels=[]))
+    page = read(connection, console)
+    assert (page.notices, page.is_good, "Nothing needs you" in page.sentence) == ([], True, True)
+    connection.execute(sa.update(feeds).where(feeds.c.name == "two").values(path=None))
+    page = read(connection, console)
+    assert page.notices == [
+        "1 feed has no path, so no nightly sync loads it: two. Give each the path of its export, or upload it."
+    ]
+    assert (page.is_good, page.sentence) == (True, "4 of 4 feeds loaded. No decision waits for you.")
+    assert {row.feed.name: [it.word for it in row.conditions] for row in page.rows} == {
+        "one": ["done"],
+        "two": ["done", "no path"],
+        "three": ["done"],
+        "four": ["done"],
+    }
+    # One that is disabled is left out on purpose.
+    connection.execute(sa.update(feeds).where(feeds.c.name == "two").values(enabled=False))
+    assert read(connection, console).notices == []
+    connection.execute(sa.update(feeds).where(feeds.c.state != "removed").values(path=None, enabled=True))
+    [notice] = read(connection, console).notices
+    assert notice.startswith("4 feeds have no path, so none loads them: four, one, three, and others.")
 
 
 def test_a_rule_that_opens_nothing_is_a_notice_and_no_task(console: Console, connection: sa.Connection) -> None:

@@ -62,10 +62,11 @@ def test_every_enabled_feed_is_loaded(engine: sa.Engine, folders: dict[str, Path
     reported = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
     steps = [[*((feed, step, None) for step in STEPS), (feed, None, "done")] for feed in sorted(folders)]
     nightly = [(None, step, None) for step in ("retention", "access log", "purge", "labels", "warm", "quality")]
-    assert reported == [*steps[0], *steps[1], *nightly]
+    assert reported == [("without a path", None, "no path"), *steps[0], *steps[1], *nightly]
+    assert "`roster feed set 'without a path' --path PATH` gives it one" in lines[0]["message"]
     assert len(snapshot(engine, tables.users)) == 15 + 11
     code, lines = load_run()
-    assert [line["outcome"] for line in lines if "outcome" in line] == ["unchanged", "unchanged"]
+    assert [line["outcome"] for line in lines if "outcome" in line] == ["no path", "unchanged", "unchanged"]
 
 
 FAILURES: dict[str, tuple[Bend, ExitCode]] = {
@@ -85,6 +86,7 @@ def test_one_failure_does_not_stop_the_others(
     assert {line["feed"]: line["exit"] for line in lines if "exit" in line and "feed" in line} == {
         "shelbyville": wanted,
         "springfield": ExitCode.LOADED,
+        "without a path": ExitCode.LOADED,
     }
     assert "spr-student-1" in snapshot(engine, tables.users)
     assert [line["step"] for line in lines[-4:]] == ["purge", "labels", "warm", "quality"]
@@ -128,7 +130,8 @@ def test_a_run_that_is_under_way_is_named(engine: sa.Engine, load_run: LoadRun) 
     with engine.connect() as other, hold_lock(other, "springfield"):
         code, lines = load_run()
     assert code == ExitCode.LOCKED
-    assert all("roster sync: springfield" in line["message"] for line in lines if "feed" in line)
+    loaded = [line for line in lines if line.get("outcome") != "no path" and "feed" in line]
+    assert all("roster sync: springfield" in line["message"] for line in loaded)
 
 
 @pytest.mark.usefixtures("folders")
@@ -136,7 +139,7 @@ def test_a_format_that_nobody_knows(engine: sa.Engine, load_run: LoadRun) -> Non
     with engine.begin() as connection:
         connection.execute(sa.update(tables.feeds).values(format="papyrus"))
     code, lines = load_run()
-    assert (code, lines[0]["message"]) == (
+    assert (code, lines[1]["message"]) == (
         ExitCode.REFUSED, "the feed shelbyville takes papyrus, which this version does not know",
     )  # fmt: skip
 

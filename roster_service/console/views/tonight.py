@@ -15,9 +15,10 @@ from roster_service.console.vendor_words import describe_files
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
 from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
-from roster_service.feeds.feed_conditions import Condition, list_conditions
+from roster_service.feeds.feed_conditions import NO_PATH, Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
+from roster_service.feeds.figures import read_sync_channels
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_history import FinishedRun, list_day_outcomes, list_latest_runs
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL, UNCHANGED, Colour
@@ -108,12 +109,14 @@ class VendorsToday:
 @dataclass(frozen=True)
 class Tonight:
     """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person;
-    `empty_rules`: the rules of grants that open nothing now, which may be as it should; `rows`: the feeds that are
+    `notices`: what the nights leave out, in sentences; `empty_rules`: the rules of grants that open nothing now, which
+    may be as it should; `rows`: the feeds that are
     shown, those in need first; `hidden`: feeds in need without a row; `rest`: the other feeds without one; `period`:
     the first and the last of the days; `is_live`: whether the page changes by itself."""
 
     sentence: str
     is_good: bool
+    notices: Sequence[str]
     deliveries: Sequence[Task]
     empty_rules: Sequence[Task]
     rows: Sequence[FeedRow]
@@ -148,9 +151,11 @@ def read_tonight(visit: Visit) -> Tonight:
     shown = rows if len(rows) <= MOST_FEEDS else needy[:MOST_IN_NEED]
     found = list_deliveries(connection)
     deliveries = list(_list_delivery_tasks(found))
+    notices = list(_list_notices(rows, has_run=read_sync_channels(connection) is not None))
     return Tonight(
-        sentence=make_sentence(rows, describe_files(found)),
+        sentence=make_sentence(rows, describe_files(found), is_whole=not notices),
         is_good=not needy and not deliveries,
+        notices=notices,
         deliveries=deliveries,
         empty_rules=list(_list_empty_rules(list_empty_rules(connection))),
         rows=shown,
@@ -164,9 +169,23 @@ def read_tonight(visit: Visit) -> Tonight:
     )
 
 
-def make_sentence(rows: Sequence[FeedRow], files: str) -> str:
+def _list_notices(rows: Sequence[FeedRow], *, has_run: bool) -> Iterator[str]:
+    """Yields a sentence for what no night does. `rows`: of all feeds; `has_run`: whether a nightly sync ever ran."""
+    if rows and not has_run:
+        yield (
+            "No nightly sync has ever run, so nothing is loaded by itself. Whoever runs the machine starts it from "
+            "cron or a timer: the page “The nightly sync” of the documentation has the line."
+        )
+    without = [row.feed.name for row in rows if any(it.word == NO_PATH for it in row.conditions)]
+    if without:
+        names = ", ".join(without[:NAMED]) + (", and others" if len(without) > NAMED else "")
+        its = "has no path, so no nightly sync loads it" if len(without) == 1 else "have no path, so none loads them"
+        yield f"{to_counted(len(without), 'feed')} {its}: {names}. Give each the path of its export, or upload it."
+
+
+def make_sentence(rows: Sequence[FeedRow], files: str, *, is_whole: bool) -> str:
     """Returns the state of all feeds, and of files for vendors, in up to four sentences. `rows`: of all feeds, those
-    in need first; `files`: of `describe_files`."""
+    in need first; `files`: of `describe_files`; `is_whole`: whether the nights leave nothing out."""
     if not rows:
         return "There is no feed yet."
     loaded = sum(row.counts_as_loaded for row in rows)
@@ -181,7 +200,7 @@ def make_sentence(rows: Sequence[FeedRow], files: str) -> str:
     if not needy and unsent:
         return text + unsent
     if not needy:
-        return f"{text} {'No decision waits for you' if partly or others else 'Nothing needs you'}."
+        return f"{text} {'Nothing needs you' if is_whole and not (partly or others) else 'No decision waits for you'}."
     if len(needy) > NAMED:
         words = Counter(row.conditions[0].word for row in needy)
         why = ", ".join(f"{number:,} {word}" for word, number in words.most_common())

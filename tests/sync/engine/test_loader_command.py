@@ -43,7 +43,18 @@ def test_a_table_of_counts(springfield: Path) -> None:
     assert result.exit_code == ExitCode.LOADED
     assert "springfield: done" in result.stdout
     assert "academicSessions │     7 │" in result.stdout
-    assert result.stdout.endswith("the feed springfield is new\n")
+    assert "\nthe feed springfield is new\n" in result.stdout
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_feed_without_a_path_is_said_with_the_command_that_gives_it_one(engine: sa.Engine, springfield: Path) -> None:
+    assert "no path" not in run("--feed", "spring field", "--dry-run", springfield).output
+    command = f"`roster feed set 'spring field' --path {springfield}`"
+    words = f"spring field: it has no path, so no nightly sync loads it; {command} gives it one\n"
+    assert run("--feed", "spring field", springfield).stdout.endswith(f"\n{words}")
+    with engine.begin() as connection:
+        connection.execute(sa.update(feeds).values(path=str(springfield)))
+    assert "no path" not in run("--feed", "spring field", springfield).output
 
 
 @pytest.mark.usefixtures("settings")
