@@ -64,6 +64,11 @@ class Report:
         """Whether the export was loaded, but for rejected rows."""
         return self.outcome in LOADED_OUTCOMES and self.rejected > 0
 
+    @property
+    def word(self) -> str:
+        """The outcome as people read it: `partial` if rows were rejected."""
+        return PARTIAL if self.is_partial else self.outcome
+
     def to_row(self) -> dict[str, Any]:
         """The columns of sync_runs for this report."""
         rejected = f"{self.rejected:,} {'row was' if self.rejected == 1 else 'rows were'} rejected"
@@ -71,7 +76,7 @@ class Report:
             "format": self.format,
             "source": self.source,
             "stamp": self.stamp,
-            "outcome": PARTIAL if self.is_partial else self.outcome,
+            "outcome": self.word,
             # A later purge adds its records.
             "counts": {
                 name: {**dataclasses.asdict(count), PURGED: self.purged.get(name, 0)}
@@ -108,7 +113,7 @@ class Report:
     def to_grid(self) -> Grid:
         """The counts per type, as a table for a terminal."""
         dry = ", dry run: nothing was changed" if self.dry_run else ""
-        grid = Grid(title=f"{self.feed}: {self.outcome}{dry} ({sum(self.seconds.values()):.1f} s)")
+        grid = Grid(title=f"{self.feed}: {self.word}{dry} ({sum(self.seconds.values()):.1f} s)")
         fields = [field.name for field in dataclasses.fields(Counts)]
         grid.add_column("type")
         for field in fields:

@@ -110,6 +110,7 @@ def test_some_rows_are_rejected(
     rejects = tmp_path / "rejects.csv"
     result = run("--feed", "springfield", "--rejects", rejects, springfield)
     assert result.exit_code == ExitCode.PARTIAL
+    assert "springfield: partial (" in result.stdout
     assert "17 rows are rejected:\nenrollments.csv, line 2, column role: must be one of" in result.stderr
     written = list(csv.DictReader(rejects.read_text(encoding="utf-8").splitlines()))
     assert [row["line"] for row in written] == [str(line) for line in range(2, 19)]
