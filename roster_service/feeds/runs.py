@@ -17,8 +17,9 @@ from roster_service.errors import CommandError
 from roster_service.feeds.exclusions import list_exclusions
 from roster_service.feeds.held_runs import APPROVED, HELD, OTHER_IDS, close_held, read_outcome
 from roster_service.feeds.run_history import Run, find_run_under_way
-from roster_service.feeds.run_outcomes import DISCARDED, LOADED_OUTCOMES
+from roster_service.feeds.run_outcomes import DISCARDED
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
+from roster_service.feeds.undo import find_applied_by
 
 
 def approve_run(
@@ -90,10 +91,9 @@ def is_being_applied(connection: sa.Connection, home: Path, run: int) -> bool:
 
 def read_decision(connection: sa.Connection, home: Path, run: Run) -> Decision:
     """Reads the decision on a held run. `home`: the data folder."""
-    applied = sa.select(sync_runs.c.id).where(sync_runs.c.approves == run.run, sync_runs.c.outcome.in_(LOADED_OUTCOMES))
     return Decision(
         find_last_change(connection, Subject.of_run(run.run, run.feed), (Verb.SYNC_APPROVE, Verb.SYNC_DISCARD)),
-        connection.scalar(applied.limit(1)),
+        find_applied_by(connection, run.run),
         read_approval(home, run.run),
         _find_applying(connection, run.run),
     )
@@ -182,5 +182,7 @@ def find_held(connection: sa.Connection, run: int) -> sa.Row[Any, Any, Any, Any,
     """Returns the row of a held run. Raises CommandError for another one."""
     found = _find(connection, run)
     if found.outcome != HELD:
-        raise CommandError(f"the run {run} is not held; it is {found.outcome}")
+        # `close_held` is given a message that says by what.
+        is_closed = found.message is not None and found.message.startswith(found.outcome)
+        raise CommandError(f"the run {run} is not held; it is {found.message if is_closed else found.outcome}")
     return found

@@ -19,6 +19,7 @@ from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import Verb
 from roster_service.db.tables import disclosures, feeds, sync_runs, vendors, visible_feeds
 from roster_service.errors import CommandError
+from roster_service.feeds.held_runs import APPROVED
 from roster_service.feeds.run_history import find_run_under_way
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
@@ -105,6 +106,12 @@ def find_undone_by(connection: sa.Connection, run: int) -> int | None:
     return connection.scalar(undone.limit(1))
 
 
+def find_applied_by(connection: sa.Connection, run: int) -> int | None:
+    """Returns the number of the run that has applied a held run; None if none has."""
+    applied = sa.select(sync_runs.c.id).where(sync_runs.c.approves == run, sync_runs.c.outcome.in_(LOADED_OUTCOMES))
+    return connection.scalar(applied.limit(1))
+
+
 def find_reload(connection: sa.Connection, run: int) -> int | None:
     """Returns the number of the last run that has loaded the export of this run again; None if none has, or if the
     digest of the export is not known. An export that was taken back, is known and was not loaded again is held."""
@@ -167,7 +174,10 @@ def _find(connection: sa.Connection, run: int) -> _Found:
     latest = connection.execute(changed.order_by(sync_runs.c.id.desc()).limit(COPIES)).all()
     before = latest[1] if len(latest) == COPIES else None
     why_not = None
-    if own.stamp is None or own.outcome not in LOADED_OUTCOMES:
+    if own.outcome == APPROVED:
+        by = find_applied_by(connection, run)
+        why_not = "it was held, and a later run applied it" if by is None else f"it was held, and run {by} applied it"
+    elif own.stamp is None or own.outcome not in LOADED_OUTCOMES:
         why_not = "it has changed nothing"
     elif latest[0].id != run:
         why_not = f"run {latest[0].id} has changed the roster of the feed since"

@@ -198,7 +198,12 @@ def test_approving_applies_the_kept_export(engine: sa.Engine, held: int, call: C
     assert not kept.exists()
     assert (list_changes(engine, held), list_changes(engine, held + 1)) == ([], [GONE])
     again = call("sync", "approve", held)
-    assert (again.exit_code, again.stderr) == (1, f"roster: the run {held} is not held; it is approved\n")
+    assert (again.exit_code, again.stderr) == (
+        1,
+        f"roster: the run {held} is not held; it is approved by an operator\n",
+    )
+    undone = call("sync", "undo", held)
+    assert f"the run {held} cannot be taken back: it was held, and run {held + 1} applied it" in undone.stderr
 
 
 STUDENTS = 8
