@@ -115,7 +115,7 @@ def _check_clause(clause: Clause, operator: Operator, types: FieldTypes) -> Type
     if type_ is None:
         below = types.below(clause.field)
         suggestion = below[0] if below else types.nearest(clause.field)
-        hint = suggestion and f"did you mean {suggestion}?"
+        hint = f"did you mean {suggestion}?" if suggestion else f"the fields are {', '.join(types)}"
         if below and suggestion == f"{clause.field}.{ANY_KEY}":
             suggestion, hint = None, f"write a key below it: {clause.field}.KEY"
         elif len(below) > 1:
@@ -128,7 +128,7 @@ def _check_clause(clause: Clause, operator: Operator, types: FieldTypes) -> Type
     try:
         value = read_value(type_.kind, operator, clause.value)
     except UnreadableError as error:
-        raise _refuse(clause, error.code, "value", expected=(kind,)) from None
+        raise _refuse(clause, error.code, "value", expected=(kind,), why=error.why) from None
     return TypedClause(clause.field, type_, operator, value, types.path(clause.field))
 
 

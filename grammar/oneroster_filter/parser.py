@@ -179,12 +179,15 @@ def parse_by_lark(text: str, max_clauses: int, grammar: Grammar = _STANDARD) -> 
     parsing = grammar.lark.parse_interactive(text)
     clauses_left = max_clauses
     token = None
+    before = ""
     try:
         for token in parsing.iter_parse():
-            if token.type in _JOINS:
+            # A join behind a join begins no clause: the parser refuses it.
+            if token.type in _JOINS and before not in _JOINS:
                 clauses_left -= 1
                 if not clauses_left:
                     raise refuse("too-many-clauses", text=text, column=token.start_pos, limit=max_clauses)
+            before = token.type
         tree = parsing.feed_eof(token)  # type: ignore[no-untyped-call]
     except (UnexpectedToken, UnexpectedCharacters) as error:
         is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"

@@ -62,9 +62,12 @@ _ROWS = (
         "write 'true' or 'false', in lower case",
         FilterValueError,
     ),
-    Refusal("not-an-instant", "{field} is an instant, and the value is not one", _INSTANTS, FilterValueError),
+    Refusal("not-an-instant", "{field} is an instant, and the value is not one{why}", _INSTANTS, FilterValueError),
     Refusal(
-        "not-a-day", "{field} is a day, and the value is not one", "write 2026-11-21, without a time", FilterValueError
+        "not-a-day",
+        "{field} is a day, and the value is not one{why}",
+        "write 2026-11-21, without a time",
+        FilterValueError,
     ),
     Refusal(
         "empty-item",

@@ -36,11 +36,14 @@ class SyntaxRefusal(Refusal):
 
 DECODE = "decode the query string once before the filter is read"
 SYMBOLS = "the operators are {symbols}"
+CALL = "write a field, an operator and a value: familyName~'son'"
 NO_PARENTHESES = "AND binds tighter than OR; a filter has no groups"
 DOUBLE = "a quote inside a value is doubled: 'O''Brien'"
 NOT_EQUAL = "write != in place of NOT and ="
 IN_CAPITALS = "clauses are joined by AND or by OR, in capitals"
 NAMES = "field names are made of the letters A to Z, digits, - and _"
+ABSENCE = "nothing tests whether a value is absent"
+SELECT_YOURSELF = "select among the records yourself; != also finds the records without a value"
 QUOTE = "every value is in single quotes, numbers and dates too"
 
 
@@ -61,6 +64,7 @@ SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
         _row(r"\A *\Z", "empty", "the filter is empty", "omit the parameter to get every record"),
         _WHITE_SPACE,
         _row(r"\Z", "clause-missing", "a clause is missing at the end"),
+        _row(r"(?i:AND|OR)\b", "clause-missing", "a clause is missing before {found}"),
         _row(r"\(", "parenthesis", "there are no parentheses in this language", NO_PARENTHESES),
         _row(r"['\"“”‘’]", "value-first", "a clause begins with its field, not with a value", "write status='active'"),
         # A word before a value is an operator of a dialect: a field name would be a FIELD token.
@@ -76,6 +80,20 @@ SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
         _row(r"'", "operator-missing", "the operator is missing before the value", SYMBOLS),
         _ENCODED,
         _row(r"(?i:(?<=\bNOT )|(?<=\bNOT)\()", "negation", "there is no NOT in this language", NOT_EQUAL),
+        _row(r"\(", "function", "the language has no such function of a field", CALL),
+        _row(
+            r"(?<=[A-Za-z0-9_-])(?P<found>(?=\w)[^\x00-\x7f])",
+            "bad-field-character",
+            "{found} cannot be in a field name",
+            NAMES,
+        ),
+        _row(r"(?i)(?:is +(?:not +)?(?:null|empty|none)|pr|exists)\b", "absence", ABSENCE, SELECT_YOURSELF),
+        _row(
+            r"[A-Za-z0-9_-]+ *[=!<>~]",
+            "space-in-name",
+            "there is a space in a field name, before {found}",
+            "names have no spaces, as familyName",
+        ),
         _row(r"[A-Za-z0-9_-]", "operator-in-words", "{found} is not an operator", SYMBOLS),
         _row("", "unknown-operator", "{found} is not an operator", SYMBOLS),
     ),
@@ -91,6 +109,7 @@ SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
         ),
         _row(r"[=!<>~]", "unknown-operator", "there are two operators in a row", SYMBOLS),
         _ENCODED,
+        _row(r"(?i)(?:null|none)\b", "absence", ABSENCE, SELECT_YOURSELF),
         _row("", "value-unquoted", "the value is not quoted", QUOTE),
     ),
     ClausePart.JOIN: (
@@ -117,22 +136,32 @@ INSTEAD = {
 }
 """The operators of other languages, in lower case, with those of this one."""
 
+REMEDIES = {"in": "write two clauses joined by OR; a list takes ~ and a comma list: grades~'09,10'"}
+"""What to write in place of other words where an operator is expected."""
+
 _SPOKEN = {"\n": "a line break", "\r": "a line break", "\t": "a tab"}
 _COMPILED = {part: tuple((re.compile(row.pattern), row) for row in rows) for part, rows in SYNTAX_REFUSALS.items()}
+_JOIN_FIRST = re.compile(r"(?:^|[' ])(AND|OR) *\Z", re.IGNORECASE)
+_CALLED = re.compile(r"([A-Za-z]+) *\Z")
 _WORD = re.compile(r"\w{1,24}|.?", re.DOTALL)
 
 
 def explain(text: str, part: ClausePart, column: int, symbols: tuple[str, ...]) -> FilterError:
     """Make the error for a text that the parser cannot read beyond a position."""
     column = column if text.strip(" ") else 0
-    row = next(row for pattern, row in _COMPILED[part] if pattern.match(text, column))
+    if part is ClausePart.OPERATOR and (join := _JOIN_FIRST.search(text, 0, column)):
+        # At the begin of a clause, the parser reads such a word as the name of a field.
+        part, column = ClausePart.FIELD, join.start(1)
+    row, stopped = next((row, stop) for pattern, row in _COMPILED[part] if (stop := pattern.match(text, column)))
     expected = symbols if part is ClausePart.OPERATOR else part.value
     word = _WORD.match(text, column)
-    found = word[0] if word else ""
+    found = stopped.groupdict().get("found") or (word[0] if word else "")
     shown = _SPOKEN.get(found) or (found if found.isprintable() else f"U+{ord(found):04X}")
     hint = None
     if row.hint == SYMBOLS:
         # Of two operators in a row, the first is before the position.
         written = next((one for one in (found, text[column - 1 : column + 1]) if one.lower() in INSTEAD), None)
-        hint = written and f"write {INSTEAD[written.lower()]} in place of {written}"
+        hint = REMEDIES.get(found.lower()) or (written and f"write {INSTEAD[written.lower()]} in place of {written}")
+    elif row.hint == CALL and (called := _CALLED.search(text, 0, column)) and called[1].lower() in INSTEAD:
+        hint = f"write FIELD{INSTEAD[called[1].lower()]}'VALUE' in place of {called[1]}(FIELD, 'VALUE')"
     return build(row, text=text, column=column, expected=expected, found=shown, symbols=" ".join(symbols), hint=hint)

@@ -6,6 +6,7 @@ and in the records. Otherwise a record with microseconds would not equal its own
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -48,11 +49,12 @@ Value: TypeAlias = str | bool | Span | date | tuple[str, ...]
 
 
 class UnreadableError(ValueError):
-    """A text is not a value of the kind; `code` is that of the refusal."""
+    """A text is not a value of the kind; `code` is that of the refusal, `why` the end of its sentence, or empty."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, why: str = "") -> None:
         super().__init__(code)
         self.code = code
+        self.why = why
 
 
 def read_text(text: str) -> str:
@@ -74,7 +76,7 @@ def read_day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UnreadableError("not-a-day") from None
+        raise UnreadableError("not-a-day", _explain_part(text)) from None
 
 
 def read_instant(text: str) -> datetime:
@@ -88,7 +90,28 @@ def read_instant(text: str) -> datetime:
             return to_utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         pass
-    raise UnreadableError("not-an-instant")
+    raise UnreadableError("not-an-instant", _explain_part(text))
+
+
+_PARTS = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+    r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?![0-9]))?)?",
+    re.ASCII,
+)
+_BOUNDS = {"year": (1, 9999), "month": (1, 12), "day": (1, 31), "hour": (0, 23), "minute": (0, 59), "second": (0, 59)}
+
+
+def _explain_part(text: str) -> str:
+    """Name the part of a time that no calendar or clock has; an empty text where it is none of these."""
+    found = _PARTS.match(text)
+    parts = {name: int(digits) for name, digits in found.groupdict().items() if digits} if found else {}
+    for name, number in parts.items():
+        least, most = _BOUNDS[name]
+        if not least <= number <= most:
+            return f": there is no {name} {number:02}"
+    if parts and parts["day"] > monthrange(parts["year"], parts["month"])[1]:
+        return f": there is no day {parts['day']} in this month"
+    return ""
 
 
 def read_span(text: str) -> Span:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oneroster_filter import FieldTypes, FilterError, Kind, Operator, check, clauses, field_types, parse
@@ -120,6 +120,9 @@ def _check_filter(text: str, view: ResourceView) -> TypedExpr:
     try:
         return check(parse(text), view.filter_types)
     except FilterError as error:
+        meant = None if error.code != "unknown-field" else _find_meant(str(error.field), view.filter_types)
+        if meant is not None:
+            error.hint = f"did you mean {meant}?"
         raise RefusedRequestError(Problem.FILTER, describe_filter_error(error)) from None
 
 
@@ -175,6 +178,29 @@ def _check_fields(names: tuple[str, ...] | None, view: ResourceView) -> tuple[tu
     return chosen or every, tuple(notices)
 
 
-def _suggest(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
+# The names of a user's fields in one version, and what the other version calls the same, the nearest in meaning first.
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "orgs": ("roles",),
+    "orgs.sourcedId": ("roles.org.sourcedId",),
+    "preferredFirstName": ("givenName",),
+    "preferredLastName": ("familyName",),
+    "preferredMiddleName": ("middleName",),
+    "primaryOrg": ("orgs",),
+    "primaryOrg.sourcedId": ("orgs.sourcedId",),
+    "role": ("roles.role", "roles"),
+    "roles": ("role",),
+    "roles.org.sourcedId": ("orgs.sourcedId",),
+    "roles.role": ("role",),
+    "userMasterIdentifier": ("identifier",),
+}
+
+
+def _find_meant(name: str, known: Container[str]) -> str | None:
+    """Returns the known name of what the other version calls `name`; None where there is none."""
+    return next((other for other in _OTHER_NAMES.get(name, ()) if other in known), None)
+
+
+def _suggest(name: str, known: Collection[str]) -> str:
+    meant = _find_meant(name, known)
+    near = [meant] if meant else difflib.get_close_matches(name, known, 1)
     return f" (did you mean {near[0]!r}?)" if near else ""

@@ -7,6 +7,7 @@ SYNTAX_EXAMPLES: dict[ClausePart, list[tuple[str, tuple[str, ...]]]] = {
         ("empty", ("", "   ")),
         ("white-space", ("\ta='x'", "a='x' AND \tb='y'", "\n")),
         ("clause-missing", ("a='x' AND ", "a='x' OR  ", "a='x' AND", "a='x' OR")),
+        ("clause-missing", ("a='x' OR OR b='y'", "a='x' AND OR b='y'", "AND a='x'", "or a='x'", "AND")),
         ("parenthesis", ("(a='x')", "a='x' AND (b='y' OR c='z')", "(a)='x'", "a='x' AND (b)='y'")),
         ("value-first", ("'active'=status", "\"status\"='active'", "a='x' AND 'y'=b")),
         ("field-missing", ("='x'", "a='x' AND !='y'")),
@@ -21,13 +22,14 @@ SYNTAX_EXAMPLES: dict[ClausePart, list[tuple[str, tuple[str, ...]]]] = {
         ("operator-missing", ("status'active'", "a 'x'")),
         ("encoded", ("status%3D'active'", "status%3D%27active%27", "a%20=%20'x'")),
         ("negation", ("NOT status='active'", "a='x' OR not b='y'", "NOT (a='x')", "NOT(a='x')")),
-        (
-            "operator-in-words",
-            ("status eq 'active'", "name LIKE 'x'", "family name='x'", "a in ('x','y')", "a contains 'x'"),
-        ),
+        ("function", ("a('x')", "contains(name,'x')", "startswith(name, 'x')='y'")),
+        ("bad-field-character", ("naïve='x'", "ståtus='x'", "a='x' AND größe='y'")),
+        ("absence", ("status is null", "a IS NOT NULL", "a='x' AND b is empty", "email pr", "email exists")),
+        ("space-in-name", ("family name='x'", "family name = 'x'", "a='x' OR family name~'y'")),
+        ("operator-in-words", ("status eq 'active'", "name LIKE 'x'", "a in ('x','y')", "a contains 'x'")),
         (
             "unknown-operator",
-            ("a:'x'", "a*'x'", "a('x')", "a,b='x'", "a≠'x'", "naïve='x'", "a!'x'", "a!~'x'"),
+            ("a:'x'", "a*'x'", "a,b='x'", "a≠'x'", "a!'x'", "a!~'x'"),
         ),
     ],
     ClausePart.VALUE: [
@@ -37,6 +39,7 @@ SYNTAX_EXAMPLES: dict[ClausePart, list[tuple[str, tuple[str, ...]]]] = {
         ("other-quotes", ('a="x"', "a=“x”", "a=‘x’", "a=`x`")),
         ("unknown-operator", ("a=='x'", "a<>'x'", "a=>'x'", "a=<'x'", "a~='x'", "a= ='x'", "a>>'x'")),
         ("encoded", ("a=%27x%27", "a=%20'x'")),
+        ("absence", ("a=null", "a != NULL", "a=None")),
         (
             "value-unquoted",
             (
@@ -47,7 +50,6 @@ SYNTAX_EXAMPLES: dict[ClausePart, list[tuple[str, tuple[str, ...]]]] = {
                 "a=é",
                 "a=(x)",
                 "a= x",
-                "a=null",
                 "a=N'x'",
                 "a=-1",
                 "a=.5",

@@ -10,6 +10,8 @@ from oneroster_filter import (
     F,
     FilterError,
     FilterSyntaxError,
+    FilterValueError,
+    Kind,
     LimitError,
     Operator,
     Or,
@@ -43,8 +45,10 @@ INSTEAD = {
     "a=>'x'": "write >= in place of =>",
     "a=<'x'": "write <= in place of =<",
     "a~='x'": "write ~ in place of ~=",
+    "contains(name,'x')": "write FIELD~'VALUE' in place of contains(FIELD, 'VALUE')",
+    "a in ('x','y')": "write two clauses joined by OR; a list takes ~ and a comma list: grades~'09,10'",
 }
-"""The hints that name the operator of another language."""
+"""The hints that name what another language writes."""
 
 NOT_IN_A_TEXT = {
     "not-text",
@@ -209,7 +213,7 @@ def test_an_unknown_field_suggests_the_nearest_known_name(text: str, suggestion:
 
     assert isinstance(error, UnknownFieldError)
     assert error.suggestion == suggestion
-    assert error.hint == (suggestion and f"did you mean {suggestion}?")
+    assert error.hint == (f"did you mean {suggestion}?" if suggestion else f"the fields are {', '.join(TYPES)}")
 
 
 def test_a_field_with_several_below_is_answered_with_all_of_them() -> None:
@@ -292,3 +296,63 @@ def test_errors_travel_between_processes() -> None:
     error = refused("enabledUser='yes'")
 
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+MESSAGES = {
+    "two joins, not three clauses": ("a='1' OR OR b='2'", "a clause is missing before OR", 9),
+    "a join first": ("AND a='1'", "a clause is missing before AND", 0),
+    "a letter of another alphabet": ("ståtus='x'", "å cannot be in a field name", 2),
+    "a space in a name": ("given name='x'", "there is a space in a field name, before name", 6),
+    "absence": ("status is null", "nothing tests whether a value is absent", 7),
+}
+
+
+@pytest.mark.parametrize(("text", "message", "column"), MESSAGES.values(), ids=MESSAGES)
+def test_a_refusal_names_its_cause(text: str, message: str, column: int) -> None:
+    with pytest.raises(FilterSyntaxError) as caught:
+        parse(text)
+    assert (caught.value.message, caught.value.column) == (message, column)
+
+
+HINTS = {
+    "in": ("status in 'a,b'", "two clauses joined by OR; a list takes ~"),
+    "contains": ("contains(x,'y')", "write FIELD~'VALUE' in place of contains(FIELD, 'VALUE')"),
+    "another function": ("startswith(x,'y')", "write a field, an operator and a value"),
+    "absence": ("email=null", "!= also finds the records without a value"),
+    "a space": ("given name='x'", "names have no spaces"),
+}
+
+
+@pytest.mark.parametrize(("text", "hint"), HINTS.values(), ids=HINTS)
+def test_a_hint_says_what_to_write(text: str, hint: str) -> None:
+    with pytest.raises(FilterSyntaxError) as caught:
+        parse(text)
+    assert hint in str(caught.value.hint)
+
+
+PARTS = {
+    "2026-13-01": "there is no month 13",
+    "2026-00-10": "there is no month 00",
+    "2026-11-31": "there is no day 31 in this month",
+    "2026-11-32": "there is no day 32",
+    "0000-11-21": "there is no year 00",
+    "2026-11-21T25:00:00Z": "there is no hour 25",
+    "2026-11-21T10:61": "there is no minute 61",
+    "2026-11-21T10:00:60Z": "there is no second 60",
+}
+
+
+@pytest.mark.parametrize(("value", "why"), PARTS.items(), ids=PARTS)
+def test_the_part_of_a_time_that_is_wrong_is_named(value: str, why: str) -> None:
+    for kind in (Kind.INSTANT, *([] if "T" in value else [Kind.DAY])):
+        with pytest.raises(FilterValueError) as caught:
+            check(parse(f"at='{value}'"), {"at": kind})
+        assert caught.value.message.endswith(f", and the value is not one: {why}")
+    with pytest.raises(FilterValueError, match=r"is not one \(column 4\)"):
+        check(parse("at='soon'"), {"at": Kind.INSTANT})
+
+
+def test_an_unknown_field_without_a_near_one_lists_all() -> None:
+    with pytest.raises(UnknownFieldError) as caught:
+        check(parse("shoe='x'"), {"status": Kind.TEXT, "grades": Kind.TEXTS})
+    assert caught.value.hint == "the fields are status, grades"
