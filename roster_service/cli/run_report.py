@@ -108,6 +108,11 @@ def _to_cause_row(number: int, cause: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _describe_preview(preview: Mapping[str, Any]) -> Iterator[str]:
+    # A run that an older version held has none, and a removal leaves nothing to check.
+    if checks := preview.get("quality"):
+        words = {"title": "check", "found": "records", "before": "before"}
+        table = make_table([to_texts({words[name]: check[name] for name in words}) for check in checks], "")
+        yield f"the checks of data quality would find:\n{table}"
     if schools := preview["schools"]:
         kinds = [kind for kind in TYPES.values() if any(kind in school["counts"] for school in schools)]
         rows = [

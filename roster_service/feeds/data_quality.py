@@ -5,19 +5,22 @@ and nobody waits for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, tzinfo
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
 from roster_service.db.deadline import limit_statements
 from roster_service.db.instants import begin_day
 from roster_service.db.tables import feeds, quality_counts, sync_runs
 from roster_service.errors import CommandError
+from roster_service.feeds.checked_roster import CheckedRoster, StoredRoster
 from roster_service.feeds.feed_states import FeedState
-from roster_service.feeds.quality_checks import CHECKS, QualityCheck
+from roster_service.feeds.quality_checks import CHECKS, CHECKS_BY_NAME, QualityCheck
 from roster_service.feeds.run_history import count_live
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 
@@ -25,6 +28,8 @@ from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 KEPT = 60
 # In seconds: of one check of one feed, at night and while a person waits.
 LONGEST_STORED, LONGEST_SHOWN = 120, 5
+# The records that a preview shows of each check.
+SAMPLES = 5
 # Stands for the school of a record that has none.
 NO_SCHOOL = ""
 
@@ -66,7 +71,9 @@ def read_findings(
     if not ids:
         return []
     # By itself: for a few rows in order, PostgreSQL would look each record up until it has them, which may be never.
-    found = sa.union_all(*(check.find(key) for key in ids.values())).cte("found").prefix_with("MATERIALIZED")
+    found = (
+        sa.union_all(*(check.find(StoredRoster(key)) for key in ids.values())).cte("found").prefix_with("MATERIALIZED")
+    )
     org = tables.orgs.alias()
     rows = (
         sa.select(found, feeds.c.name.label("feed"), org.c.name.label("school_name"))
@@ -114,10 +121,83 @@ def read_trend(
     return [(day, number) for day, number in found.items() if number is not None]
 
 
-def store_counts(engine: sa.Engine) -> int:
-    """Stores the counts of each feed whose present revision has none, and returns the number of those feeds."""
+@dataclass(frozen=True)
+class Doubt:
+    """A feed, and what its last counts have of checks that find what hardly anything but a faulty export has.
+    `found`: by check, the number of its findings, none of them 0."""
+
+    feed: str
+    found: Mapping[str, int]
+
+    @staticmethod
+    def preview(feed: str, checks: Iterable[Mapping[str, Any]]) -> Doubt:
+        """Returns what a preview finds. `checks`: each a `PreviewedCheck`, as JSON."""
+        return Doubt(feed, {it["check"]: it["found"] for it in checks if it["is_doubtful"] and it["found"]})
+
+    def describe(self) -> str:
+        """Returns the findings in words."""
+        return "; ".join(f"{CHECKS_BY_NAME[name].title}: {number:,}" for name, number in self.found.items())
+
+
+def list_doubts(connection: sa.Connection, feed: str | None = None) -> list[Doubt]:
+    """Lists the feeds with such findings, by name, as they were last counted. `feed`: only this one."""
+    last = sa.select(quality_counts).ext(distinct_on(quality_counts.c.feed_id))
+    last = last.order_by(quality_counts.c.feed_id, quality_counts.c.revision.desc())
+    counted = {row.feed_id: row.totals for row in connection.execute(last)}
+    doubts = []
+    for feed_id, name in _list_feeds(connection):
+        totals = counted.get(feed_id, {})
+        found = {check.name: number for check in CHECKS if check.is_doubtful and (number := totals.get(check.name))}
+        if found and feed in (None, name):
+            doubts.append(Doubt(name, found))
+    return doubts
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A record that a check has found. `value`: that is wrong, None if there is none."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    value: str | None
+
+
+@dataclass(frozen=True)
+class PreviewedCheck:
+    """What a check would find after a run. `before`: what it found in the roster of the feed when it was last counted,
+    None if it was not; `found`: None where it took too long."""
+
+    check: str
+    title: str
+    is_doubtful: bool
+    found: int | None
+    before: int | None
+    samples: Sequence[Sample]
+
+
+def preview_quality(connection: sa.Connection, roster: CheckedRoster) -> list[PreviewedCheck]:
+    """Returns what the checks find in the roster that a run would leave, without those that find nothing; first those
+    whose findings hardly anything but a faulty export has."""
+    own = quality_counts.c.feed_id == roster.feed_id
+    last = sa.select(quality_counts.c.totals).where(own).order_by(quality_counts.c.revision.desc()).limit(1)
+    before = connection.scalar(last) or {}
+    previewed = []
+    for name, schools in count_findings(connection, roster, LONGEST_STORED):
+        if schools == {}:
+            continue
+        check = CHECKS_BY_NAME[name]
+        found = check.find(roster).subquery("found")
+        rows = sa.select(found.c.id, found.c.detail).order_by(found.c.id, found.c.detail).limit(SAMPLES)
+        samples = [] if schools is None else [Sample(row.id, row.detail) for row in connection.execute(rows)]
+        number = None if schools is None else sum(schools.values())
+        previewed.append(PreviewedCheck(name, check.title, check.is_doubtful, number, before.get(name), samples))
+    return sorted(previewed, key=lambda it: not it.is_doubtful)
+
+
+def store_counts(engine: sa.Engine, feed: str | None = None) -> int:
+    """Stores the counts of each feed whose present revision has none, and returns the number of those feeds. `feed`:
+    only this one."""
     with engine.connect() as connection:
-        wanted = _list_feeds(connection)
+        wanted = [(key, name) for key, name in _list_feeds(connection) if feed in (None, name)]
     stored = 0
     for feed_id, _ in wanted:
         with engine.begin() as connection:
@@ -127,7 +207,7 @@ def store_counts(engine: sa.Engine) -> int:
                 sa.select(quality_counts.c.revision).where(own, quality_counts.c.revision == revision)
             ):
                 continue
-            schools = dict(_count(connection, feed_id, LONGEST_STORED))
+            schools = dict(count_findings(connection, StoredRoster(feed_id), LONGEST_STORED))
             connection.execute(sa.update(quality_counts).where(own).values(schools=None))
             totals = {name: None if found is None else sum(found.values()) for name, found in schools.items()}
             row = {"feed_id": feed_id, "revision": revision, "totals": totals, "schools": schools}
@@ -156,7 +236,7 @@ def _read_feed(connection: sa.Connection, feed_id: int, name: str) -> FeedQualit
     stored = sa.select(quality_counts).where(quality_counts.c.feed_id == feed_id).order_by(quality_counts.c.revision)
     rows = connection.execute(stored).all()
     now = next((row for row in rows if row.revision == revision), None)
-    schools = dict(_count(connection, feed_id, LONGEST_SHOWN)) if now is None else now.schools
+    schools = dict(count_findings(connection, StoredRoster(feed_id), LONGEST_SHOWN)) if now is None else now.schools
     totals = {check: None if found is None else sum(found.values()) for check, found in schools.items()}
     history = [*(row.totals for row in rows if row.revision < revision), totals]
     return FeedQuality(
@@ -172,10 +252,13 @@ def _read_feed(connection: sa.Connection, feed_id: int, name: str) -> FeedQualit
     )
 
 
-def _count(connection: sa.Connection, feed_id: int, seconds: float) -> Iterator[tuple[str, Mapping[str, int] | None]]:
-    """Yields for each check its name and the number of its findings by school; None where it took too long."""
+def count_findings(
+    connection: sa.Connection, roster: CheckedRoster, seconds: float
+) -> Iterator[tuple[str, Mapping[str, int] | None]]:
+    """Yields for each check its name and the number of its findings by school; None where it took longer than so many
+    seconds."""
     for check in CHECKS:
-        found = check.find(feed_id).subquery("found")
+        found = check.find(roster).subquery("found")
         school = sa.func.coalesce(found.c.school_id, NO_SCHOOL)
         rows = sa.select(school.label("school"), sa.func.count().label("number")).group_by(school)
         counted: Mapping[str, int] | None

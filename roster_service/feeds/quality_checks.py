@@ -15,20 +15,41 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.db.folding import fold_column
 from roster_service.db.tables import CText
+from roster_service.feeds.checked_roster import CheckedRoster
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.references import REFERENCES, Reference, list_references_to
-from roster_service.roster.visibility import has_label, has_row
+from roster_service.roster.visibility import has_row
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
-_users, _classes, _enrollments = tables.users.c, tables.classes.c, tables.enrollments.c
-ACTIVE = "active"
-# Given the id of a feed, the SELECT of (kind, id, feed_id, school_id, detail) of the records that a check finds.
-Find = Callable[[int], sa.Select[Any]]
+# The SELECT of (kind, id, feed_id, school_id, detail) of the records that a check finds in a roster.
+Find = Callable[[CheckedRoster], sa.Select[Any]]
+# A value that so many records have, each of them the same, is no accident of a small export.
+LEAST_RECORDS = 10
+# A day on which so many people are born, beside so many times as many as on the others, is none that they were born on.
+FEW_BIRTHS, TIMES_BIRTHS = 10, 5
+# The least and the most age of a student, in years: from a nursery to the classes of special education for adults.
+LEAST_AGE, MOST_AGE = 2, 30
+# By table: the columns in which no feed has one value for all its records.
+VARIED: Mapping[sa.Table, tuple[str, ...]] = {
+    tables.users: ("given_name", "family_name", "username", "identifier", "email"),
+    tables.classes: ("title",),
+    tables.courses: ("title",),
+}
+# The school to which the records or parts of a table belong.
+_SCHOOLS: Mapping[sa.Table, sa.Column[str]] = {
+    reference.column.table: reference.column
+    for reference in list_references_to(tables.orgs)
+    if reference.record is not tables.orgs
+}
+NAMES = ("given_name", "middle_name", "family_name", "preferred_first_name", "preferred_last_name")
 
 
 @dataclass(frozen=True)
 class QualityCheck:
     """A check. `title`: the findings; `advice`: why they matter, and what to do about them; `kinds`: the types of the
-    records that it looks at; `is_pairs`: whether it finds records that have the same value, which belong together."""
+    records that it looks at; `is_pairs`: whether it finds records that have the same value, which belong together;
+    `is_doubtful`: whether it finds what hardly anything but a faulty export has, so that Tonight and each preview say
+    it."""
 
     name: str
     title: str
@@ -36,71 +57,157 @@ class QualityCheck:
     find: Find
     kinds: tuple[str, ...]
     is_pairs: bool = False
+    is_doubtful: bool = False
 
 
 def _select(
-    table: sa.Table, school: sa.ColumnElement[Any], detail: sa.ColumnElement[Any], feed_id: int
+    table: sa.Table, rows: sa.FromClause, school: sa.ColumnElement[Any], detail: sa.ColumnElement[Any]
 ) -> sa.Select[Any]:
-    """Selects the live records of a feed."""
-    columns = (
+    """Selects records of a table. `rows`: the records."""
+    return sa.select(
         sa.literal(TYPES[table.name], CText).label("kind"),
-        table.c.sourced_id.label("id"),
-        table.c.feed_id.label("feed_id"),
+        rows.c.sourced_id.label("id"),
+        rows.c.feed_id.label("feed_id"),
         school.label("school_id"),
         detail.label("detail"),
     )
-    return sa.select(*columns).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
 
 
-def _find_without_role(feed_id: int) -> sa.Select[Any]:
-    # The label of a user names the orgs of all roles.
-    label = tables.visibility_labels.c
-    is_of_nobody = (sa.func.cardinality(label.any_orgs) == 0) & (sa.func.cardinality(label.guardian_orgs) == 0)
-    found = _select(tables.users, _users.primary_org_id, sa.null(), feed_id)
-    return found.where(has_label(tables.users, is_of_nobody))
+def _find_without_role(roster: CheckedRoster) -> sa.Select[Any]:
+    users, role = roster.own(tables.users), roster.parts(tables.user_roles)
+    found = _select(tables.users, users, users.c.primary_org_id, sa.null())
+    return found.where(~has_row(role, role.c.user_id == users.c.sourced_id))
+
+
+def _is_enrolled(roster: CheckedRoster, classes: sa.FromClause, role: str) -> sa.ColumnElement[bool]:
+    """Whether a class has somebody with a role."""
+    enrolled = roster.live(tables.enrollments)
+    return has_row(enrolled, enrolled.c.class_id == classes.c.sourced_id, enrolled.c.role == role)
 
 
 def _find_classes_without(role: str) -> Find:
-    def find(feed_id: int) -> sa.Select[Any]:
-        enrolled = tables.enrollments.alias()
-        member = has_row(
-            enrolled,
-            enrolled.c.class_id == _classes.sourced_id,
-            enrolled.c.role == role,
-            enrolled.c.status == ACTIVE,
-        )
-        return _select(tables.classes, _classes.school_id, _classes.class_code, feed_id).where(~member)
+    def find(roster: CheckedRoster) -> sa.Select[Any]:
+        classes = roster.own(tables.classes)
+        found = _select(tables.classes, classes, classes.c.school_id, classes.c.class_code)
+        return found.where(~_is_enrolled(roster, classes, role))
 
     return find
 
 
-def _find_students_without_class(feed_id: int) -> sa.Select[Any]:
-    role, enrolled = tables.user_roles.alias(), tables.enrollments.alias()
-    is_student = has_label(tables.users, sa.func.cardinality(tables.visibility_labels.c.student_orgs) > 0)
-    school = sa.select(sa.func.min(role.c.org_id)).where(role.c.user_id == _users.sourced_id, role.c.role == "student")
-    is_enrolled = has_row(enrolled, enrolled.c.user_id == _users.sourced_id, enrolled.c.status == ACTIVE)
-    found = _select(tables.users, school.correlate(tables.users).scalar_subquery(), sa.null(), feed_id)
-    return found.where(is_student, ~is_enrolled)
+def _find_rejected_classes(roster: CheckedRoster) -> sa.Select[Any]:
+    classes = roster.own(tables.classes)
+    found = _select(tables.classes, classes, classes.c.school_id, classes.c.class_code)
+    is_named = classes.c.sourced_id.in_(roster.rejected_classes())
+    return found.where(is_named, ~_is_enrolled(roster, classes, "teacher"))
 
 
-def _find_duplicates(value: sa.ColumnElement[Any]) -> Find:
-    def find(feed_id: int) -> sa.Select[Any]:
-        same = sa.func.count().over(partition_by=value)
-        found = (
-            _select(tables.users, _users.primary_org_id, value, feed_id)
-            .where(value != "")
-            .add_columns(same.label("same"))
+def _find_students_without_class(roster: CheckedRoster) -> sa.Select[Any]:
+    users, enrolled = roster.own(tables.users), roster.live(tables.enrollments)
+    roles = roster.parts(tables.user_roles)
+    of_students = sa.select(roles.c.user_id, sa.func.min(roles.c.org_id).label("school_id"))
+    students = of_students.where(roles.c.role == "student").group_by(roles.c.user_id).subquery()
+    found = _select(tables.users, users, students.c.school_id, sa.null())
+    found = found.join(students, students.c.user_id == users.c.sourced_id)
+    return found.where(~has_row(enrolled, enrolled.c.user_id == users.c.sourced_id))
+
+
+def _find_same_email(roster: CheckedRoster) -> sa.Select[Any]:
+    users = roster.own(tables.users)
+    value = fold_column(users.c.email)
+    return _keep_pairs(_select_people(users, value), sa.func.count().over(partition_by=value))
+
+
+def _find_same_identifier(roster: CheckedRoster) -> sa.Select[Any]:
+    """People with the same number. Students, guardians and staff are often numbered apart, so the same number of a
+    student and a teacher is none; whoever has no role may be either."""
+    users, roles = roster.own(tables.users), roster.parts(tables.user_roles)
+    is_student = sa.func.bool_or(roles.c.role == "student")
+    is_guardian = sa.func.bool_and(roles.c.role.in_(GUARDIAN_ROLES))
+    numbering = sa.case((is_student, "student"), (is_guardian, "guardian"), else_="staff")
+    numbered = sa.select(roles.c.user_id, numbering.label("numbering")).group_by(roles.c.user_id).subquery()
+    value, own = users.c.identifier, numbered.c.numbering
+    unknown = sa.func.count().filter(own.is_(None)).over(partition_by=value)
+    same = sa.case(
+        (own.is_(None), sa.func.count().over(partition_by=value)),
+        else_=sa.func.count().over(partition_by=[value, own]) + unknown,
+    )
+    found = _select_people(users, value).outerjoin(numbered, numbered.c.user_id == users.c.sourced_id)
+    return _keep_pairs(found, same)
+
+
+def _select_people(users: sa.FromClause, value: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Selects the people who have a value."""
+    return _select(tables.users, users, users.c.primary_org_id, value).where(value != "")
+
+
+def _keep_pairs(found: sa.Select[Any], same: sa.ColumnElement[int]) -> sa.Select[Any]:
+    """Keeps the people for whom `same` counts somebody beside themselves."""
+    counted = found.add_columns(same.label("same")).subquery("counted")
+    return sa.select(*list(counted.c)[:-1]).where(counted.c.same > 1)
+
+
+def _find_email_without_at(roster: CheckedRoster) -> sa.Select[Any]:
+    users = roster.own(tables.users)
+    return _select_people(users, users.c.email).where(users.c.email.not_like("%@%"))
+
+
+def _find_name_with_at(roster: CheckedRoster) -> sa.Select[Any]:
+    users = roster.own(tables.users)
+    names = sa.func.concat_ws(" ", *(users.c[name] for name in NAMES), type_=CText)
+    return _select_people(users, names).where(names.like("%@%"))
+
+
+def _find_shared_birth_date(roster: CheckedRoster) -> sa.Select[Any]:
+    """The demographics of a day that many more people have than other days. In a large roster every day has many
+    people, and in a class of one year no more than 365 days have any."""
+    people, users = roster.own(tables.demographics), roster.live(tables.users)
+    of_days = sa.select(people.c.birth_date, sa.func.count().label("people"))
+    days = of_days.where(people.c.birth_date.is_not(None)).group_by(people.c.birth_date).cte()
+    usual = sa.func.sum(days.c.people) / sa.func.greatest(sa.func.count(), 365)
+    most = sa.select(FEW_BIRTHS + TIMES_BIRTHS * usual).scalar_subquery()
+    found = _select(tables.demographics, people, users.c.primary_org_id, _write_day(people.c.birth_date))
+    found = found.join(users, users.c.sourced_id == people.c.sourced_id)
+    return found.where(people.c.birth_date.in_(sa.select(days.c.birth_date).where(days.c.people > most)))
+
+
+def _find_impossible_age(roster: CheckedRoster) -> sa.Select[Any]:
+    people, users = roster.own(tables.demographics), roster.live(tables.users)
+    role = roster.parts(tables.user_roles)
+    day, today = people.c.birth_date, sa.func.current_date()
+    latest, first = (today - sa.cast(f"{years} years", sa.Interval) for years in (LEAST_AGE, MOST_AGE))
+    found = _select(tables.demographics, people, users.c.primary_org_id, _write_day(day))
+    found = found.join(users, users.c.sourced_id == people.c.sourced_id)
+    is_student = has_row(role, role.c.user_id == people.c.sourced_id, role.c.role == "student")
+    return found.where(is_student, sa.or_(day > latest, day < first))
+
+
+def _write_day(day: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
+    return sa.func.to_char(day, "YYYY-MM-DD", type_=CText)
+
+
+def _find_one_value(roster: CheckedRoster) -> sa.Select[Any]:
+    """All records of a type, for each column in which they have one value."""
+    found = []
+    for table, names in VARIED.items():
+        rows = roster.own(table)
+        is_one = (
+            (sa.func.count(rows.c[name]) >= LEAST_RECORDS) & (sa.func.min(rows.c[name]) == sa.func.max(rows.c[name]))
+            for name in names
         )
-        counted = found.subquery("counted")
-        return sa.select(*list(counted.c)[:-1]).where(counted.c.same > 1)
+        every = sa.select(*(condition.label(name) for name, condition in zip(names, is_one, strict=True))).cte()
+        for name in names:
+            own = roster.own(table)
+            detail = sa.literal(f"{name}: ", CText) + own.c[name]
+            own_rows = _select(table, own, own.c[_SCHOOLS[table].name], detail).where(own.c[name] != "")
+            # As a subquery, so that a column of many values costs no look at its records.
+            found.append(own_rows.where(sa.select(every.c[name]).scalar_subquery()))
+    return sa.select(sa.union_all(*found).subquery("found"))
 
-    return find
 
-
-def _find_outside_session(feed_id: int) -> sa.Select[Any]:
+def _find_outside_session(roster: CheckedRoster) -> sa.Select[Any]:
     """Enrollments of which no day is between the first day of their class's terms and the last one. (Many systems give
     each enrollment the dates of the whole year, also in a class of half a year: that is no finding.)"""
-    link, session = tables.class_terms.alias(), tables.academic_sessions.alias()
+    link, session = roster.parts(tables.class_terms), roster.live(tables.academic_sessions)
     spans = (
         sa.select(
             link.c.class_id,
@@ -108,49 +215,86 @@ def _find_outside_session(feed_id: int) -> sa.Select[Any]:
             sa.func.max(session.c.end_date).label("last"),
         )
         .join(session, session.c.sourced_id == link.c.session_id)
-        .where(session.c.status == ACTIVE)
         .group_by(link.c.class_id)
         .subquery("spans")
     )
-    dates = sa.func.concat_ws(
-        " – ",
-        sa.func.to_char(_enrollments.begin_date, "YYYY-MM-DD"),
-        sa.func.to_char(_enrollments.end_date, "YYYY-MM-DD"),
-        type_=CText,
-    )
-    found = _select(tables.enrollments, _enrollments.school_id, dates, feed_id)
-    outside = sa.or_(_enrollments.begin_date >= spans.c.last, _enrollments.end_date <= spans.c.first)
-    return found.join(spans, spans.c.class_id == _enrollments.class_id).where(outside)
+    enrolled = roster.own(tables.enrollments)
+    dates = (_write_day(enrolled.c.begin_date), _write_day(enrolled.c.end_date))
+    found = _select(
+        tables.enrollments, enrolled, enrolled.c.school_id, sa.func.concat_ws(" – ", *dates, type_=CText)
+    ).join(spans, spans.c.class_id == enrolled.c.class_id)
+    return found.where(sa.or_(enrolled.c.begin_date >= spans.c.last, enrolled.c.end_date <= spans.c.first))
 
 
-# The school to which the records or parts of a table belong.
-_SCHOOLS: Mapping[sa.Table, sa.Column[str]] = {
-    reference.column.table: reference.column
-    for reference in list_references_to(tables.orgs)
-    if reference.record is not tables.orgs
-}
-
-
-def _find_orphans(feed_id: int) -> sa.Select[Any]:
+def _find_orphans(roster: CheckedRoster) -> sa.Select[Any]:
     """Live records that refer to a record which is not live."""
 
-    def is_live(column: sa.ColumnElement[Any], target: sa.Table) -> sa.ColumnElement[bool]:
-        other = target.alias()
-        return has_row(other, other.c.sourced_id == column, other.c.status == ACTIVE)
-
     def find(reference: Reference) -> sa.Select[Any]:
-        column, record = reference.column, reference.record
-        school = _SCHOOLS.get(column.table, _SCHOOLS.get(record))
-        found = _select(record, sa.null() if school is None else school, column, feed_id)
-        if column.table is not record:
-            found = found.join(column.table, reference.own == record.c.sourced_id)
-        return found.where(column.is_not(None), ~is_live(column, reference.target))
+        record, table = reference.record, reference.column.table
+        rows = roster.own(record)
+        part = rows if table is record else roster.parts(table)
+        column, other = part.c[reference.column.name], roster.live(reference.target)
+        places = [rows_of.c[_SCHOOLS[of].name] for of, rows_of in ((table, part), (record, rows)) if of in _SCHOOLS]
+        found = _select(record, rows, places[0] if places else sa.null(), column)
+        if table is not record:
+            found = found.join(part, part.c[reference.own.name] == rows.c.sourced_id)
+        return found.where(column.is_not(None), ~has_row(other, other.c.sourced_id == column))
 
     found = [find(reference) for reference in REFERENCES.values() if not reference.computed]
     return sa.select(sa.union_all(*found).subquery("orphans"))
 
 
 CHECKS: Sequence[QualityCheck] = (
+    QualityCheck(
+        "email-without-at",
+        "E-mail addresses without an @",
+        "Nobody is reached by them, and nobody logs in. Perhaps the export has two columns the wrong way round.",
+        _find_email_without_at,
+        ("users",),
+        is_doubtful=True,
+    ),
+    QualityCheck(
+        "name-with-at",
+        "Names with an @",
+        "No name has one. Perhaps the export has two columns the wrong way round.",
+        _find_name_with_at,
+        ("users",),
+        is_doubtful=True,
+    ),
+    QualityCheck(
+        "shared-birth-date",
+        "Birth dates that too many people have",
+        "Many more people have the date than any other. Often it fills a gap of the SIS: leave the cell empty there.",
+        _find_shared_birth_date,
+        ("demographics",),
+        is_pairs=True,
+        is_doubtful=True,
+    ),
+    QualityCheck(
+        "impossible-age",
+        "Students of an age that no student has",
+        f"They are younger than {LEAST_AGE} or older than {MOST_AGE} years: correct the birth date in the SIS.",
+        _find_impossible_age,
+        ("demographics",),
+        is_doubtful=True,
+    ),
+    QualityCheck(
+        "one-value",
+        "Columns with one value for all",
+        "All records of a type have the same name, title, number or address: look for the column in the export.",
+        _find_one_value,
+        ("users", "classes", "courses"),
+        is_pairs=True,
+        is_doubtful=True,
+    ),
+    QualityCheck(
+        "teacher-rejected",
+        "Classes without a teacher, of which rows were rejected",
+        "Perhaps the row of the teacher is among the rejected ones: correct these rows in the SIS.",
+        _find_rejected_classes,
+        ("classes",),
+        is_doubtful=True,
+    ),
     QualityCheck(
         "people-without-role",
         "People without a role",
@@ -184,15 +328,16 @@ CHECKS: Sequence[QualityCheck] = (
         "same-email",
         "People with the same e-mail",
         "Vendors that log people in by e-mail mix them up. Within one feed, capitals make no difference.",
-        _find_duplicates(fold_column(_users.email)),
+        _find_same_email,
         ("users",),
         is_pairs=True,
     ),
     QualityCheck(
         "same-identifier",
         "People with the same identifier",
-        "Vendors that match people by their number mix them up. Often one person is in the SIS twice.",
-        _find_duplicates(_users.identifier),
+        "Vendors that match people by their number mix them up. Often one person is in the SIS twice. Students, "
+        "guardians and staff have numbers of their own.",
+        _find_same_identifier,
         ("users",),
         is_pairs=True,
     ),

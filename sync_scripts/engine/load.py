@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from roster_service.db.instants import find_today
 from roster_service.db.tables import feeds, orgs, user_roles, users
 from roster_service.feeds.change_history import CSV_COLUMNS
+from roster_service.feeds.data_quality import preview_quality
 from roster_service.feeds.feed_states import require_feed_name, require_no_pause
 from roster_service.feeds.held_runs import HELD, drop_export
 from roster_service.feeds.private_files import write_private_csv
@@ -30,6 +31,7 @@ from roster_service.feeds.undo import find_undone
 from sync_scripts.applying import writes
 from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare, note_changed
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state
+from sync_scripts.applying.loaded_roster import make_loaded_roster
 from sync_scripts.applying.org_tree import FeedDistrict, add_district
 from sync_scripts.applying.parts import record_part_rows, refuse_delta_without_ids
 from sync_scripts.applying.preview import make_preview, name_added_records, read_changes
@@ -302,9 +304,18 @@ def _preview(run: Run, report: Report, found: _Comparison) -> Report:
         write_private_csv(file, CSV_COLUMNS, (line for change in changes for line in change.list_lines()))
     return dataclasses.replace(
         report,
-        preview=make_preview(connection, differences, desired, run.feed.id),
+        preview={
+            **make_preview(connection, differences, desired, run.feed.id),
+            "quality": _check_quality(run, report, found),
+        },
         findings=name_added_records(connection, report.findings, differences),
     )
+
+
+def _check_quality(run: Run, report: Report, found: _Comparison) -> list[dict[str, Any]]:
+    """What the checks of data quality would find after the run."""
+    roster = make_loaded_roster(run.connection, found.differences, found.desired, report.findings, run.feed.id)
+    return [dataclasses.asdict(check) for check in preview_quality(run.connection, roster)]
 
 
 def _store_export(run: Run, staged: StagedExport, digest: bytes | None) -> None:

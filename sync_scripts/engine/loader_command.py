@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from rich.console import Console
 
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.tables import feeds
+from roster_service.feeds.data_quality import Doubt, list_doubts, store_counts
 from roster_service.feeds.feed_conditions import explain_no_path
 from roster_service.roster.upgrades import open_roster_engine
 from roster_service.settings import Settings
@@ -220,8 +221,9 @@ def make_command(family: Family) -> click.Command:
                 found.append(report.findings)
                 log.report = report
                 hint = None if quiet or dry_run else _find_hint(engine, feed_name, path)
+                doubts = _count_quality(engine, report)
         with survive_lost_output():
-            _print(report, hint, as_json=as_json)
+            _print(report, hint, doubts, as_json=as_json)
         sys.exit(exit_codes.choose_exit_code(report))
 
     return main
@@ -263,13 +265,31 @@ def _reject_into(out: TextIO | None) -> Iterator[list[Findings]]:
                 click.echo(f"{out.name} cannot be written: {error.strerror}", err=True)
 
 
-def _print(report: Report, hint: str | None, *, as_json: bool) -> None:
+def _count_quality(engine: sa.Engine, report: Report) -> Sequence[Doubt]:
+    """What the checks of data quality doubt in the roster of a run that has changed it. They are counted here, because
+    after a load by hand the next night is far. The nightly sync counts what fails here."""
+    if report.revision is None:
+        return ()
+    try:
+        store_counts(engine, report.feed)
+        with engine.connect() as connection:
+            return list_doubts(connection, report.feed)
+    except sa.exc.SQLAlchemyError:
+        return ()
+
+
+def _print(report: Report, hint: str | None, doubts: Sequence[Doubt], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False))
         return
     Console(width=None if sys.stdout.isatty() else WIDTH).print(report.to_grid())
     for notice in (*report.notices, *([] if hint is None else [hint])):
         click.echo(notice)
+    if report.dry_run and report.preview is not None:
+        doubts = [Doubt.preview(report.feed, report.preview["quality"])]
+    for doubt in doubts:
+        if doubt.found:
+            click.echo(f"look at these values{'' if report.dry_run else ', which are loaded'}: {doubt.describe()}")
     if report.findings:
         rows = "1 row is" if report.rejected == 1 else f"{report.rejected:,} rows are"
         click.echo(f"{rows} rejected:\n{report.findings}", err=True)

@@ -25,6 +25,9 @@ from sync_scripts.reading.manifest import ABSENT, BULK, DELTA, Contents
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
 from sync_scripts.staging.retained import ACTIVE
 
+# The part of a preview, and of the rows of its other parts, that has values of records.
+SAMPLES = "samples"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -108,7 +111,11 @@ class Report:
 
     def _omit_samples(self) -> RunPreview | None:
         """The preview without its samples: the output of a run goes to logs, and samples have values of records."""
-        return self.preview and {name: part for name, part in self.preview.items() if name != "samples"}
+        return self.preview and {
+            name: [{key: value for key, value in row.items() if key != SAMPLES} for row in part]
+            for name, part in self.preview.items()
+            if name != SAMPLES
+        }
 
     def to_grid(self) -> Grid:
         """The counts per type, as a table for a terminal."""

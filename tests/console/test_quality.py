@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from oneroster_filter.folding import fold
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db import tables
-from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts
+from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts, sync_rejections
 from roster_service.feeds.data_quality import KEPT, NO_SCHOOL, read_findings, read_quality, store_counts
 from roster_service.feeds.quality_checks import CHECKS
 from roster_service.feeds.run_history import TYPES
@@ -42,6 +43,36 @@ BREAKAGES = (
     "UPDATE courses SET school_year_id = 'gone' WHERE sourced_id = 'spr-course-math3'",
     "INSERT INTO user_agents (user_id, ordinal, agent_id) VALUES ('spr-student-4', 9, 'gone')",
     "UPDATE class_terms SET session_id = 'gone' WHERE class_id = 'shv-class-art-n'",
+    "UPDATE users SET email = 'Bart' WHERE sourced_id = 'spr-student-5'",
+    "UPDATE users SET email = '' WHERE sourced_id = 'shv-student-1'",
+    "UPDATE users SET middle_name = 'bart@school.example' WHERE sourced_id = 'spr-student-5'",
+    # As many as two people of one number, of whom one learns and one teaches; and a relative of that number.
+    "UPDATE users SET identifier = 'S-7' WHERE sourced_id IN ('spr-student-5', 'spr-teacher-2', 'spr-guardian-1')",
+    # A dozen people of one day, and a dozen of a day each.
+    "INSERT INTO users (sourced_id, feed_id, status, date_last_modified, enabled_user, given_name, family_name) "
+    "SELECT 'born-' || day, id, 'active', now(), true, 'A', 'B' FROM feeds, generate_series(1, 24) AS day "
+    "WHERE name = 'springfield'",
+    "INSERT INTO demographics (sourced_id, feed_id, status, date_last_modified, birth_date) "
+    "SELECT sourced_id, feed_id, 'active', now(), DATE '2015-01-01' + greatest(12, substr(sourced_id, 6)::int) "
+    "FROM users WHERE sourced_id LIKE 'born-%'",
+    "INSERT INTO user_roles (user_id, ordinal, org_id, role, role_type, origin) SELECT sourced_id, 1, 'spr-high', "
+    "CASE sourced_id WHEN 'born-24' THEN 'teacher' ELSE 'student' END, 'primary', 'export' FROM users "
+    "WHERE sourced_id LIKE 'born-%'",
+    # Ages, of the last of which a teacher is.
+    "UPDATE demographics SET birth_date = current_date - 700 WHERE sourced_id = 'born-21'",
+    "UPDATE demographics SET birth_date = current_date + 1 WHERE sourced_id = 'born-22'",
+    "UPDATE demographics SET birth_date = current_date - 30 * 366 WHERE sourced_id = 'born-23'",
+    "UPDATE demographics SET birth_date = current_date - 30 * 366 WHERE sourced_id = 'born-24'",
+    # A dozen of records of one title.
+    "INSERT INTO courses (sourced_id, feed_id, status, date_last_modified, title, org_id) SELECT 'c-' || number, id, "
+    "'active', now(), 'One', 'shv-north' FROM feeds, generate_series(1, 12) AS number WHERE name = 'shelbyville'",
+    "UPDATE courses SET title = 'One' WHERE feed_id = (SELECT id FROM feeds WHERE name = 'shelbyville')",
+    # Rows of the last load: of the class without a teacher, of one with a teacher, and of another class itself.
+    """INSERT INTO sync_rejections (run_id, number, file, reason, records)
+    SELECT max(r.id), 1, 'enrollments.csv', 'bad', '[{"type": "enrollments", "sourcedId": "e", "own": true},
+    {"type": "classes", "sourcedId": "spr-class-math3-a", "own": false},
+    {"type": "classes", "sourcedId": "spr-class-math3-b", "own": false}]'
+    FROM sync_runs r JOIN feeds f ON f.id = r.feed_id WHERE f.name = 'springfield'""",
 )
 Key = tuple[str, str]
 
@@ -64,6 +95,18 @@ def browser(console: Console) -> Browser:
     return console.log_in(OperatorRole.VIEWER)
 
 
+def count_years(born: date) -> int:
+    """The age of today."""
+    today = datetime.now(UTC).date()
+    return today.year - born.year - ((today.month, today.day) < (born.month, born.day))
+
+
+def has_name_with_at(row: Any) -> bool:
+    """Whether a name of a person has the sign."""
+    names = ("given_name", "middle_name", "family_name", "preferred_first_name", "preferred_last_name")
+    return any("@" in (getattr(row, name) or "") for name in names)
+
+
 class Model:
     """The checks in plain Python, over all live rows."""
 
@@ -79,6 +122,7 @@ class Model:
         self.roles = defaultdict(set)
         for row in self.parts["user_roles"]:
             self.roles[row.user_id].add(row.role)
+        self.rejected = connection.execute(sa.select(sync_rejections)).all()
 
     def find(self, check: str) -> Iterator[Key]:
         """Yields (kind, id) of each finding."""
@@ -94,16 +138,87 @@ class Model:
             case "same-email":
                 yield from self.find_same(lambda row: row.email and (row.feed_id, fold(row.email)))
             case "same-identifier":
-                yield from self.find_same(lambda row: row.identifier and (row.feed_id, row.identifier))
+                yield from self.find_same_number()
             case "enrollments-outside-session":
                 yield from self.find_outside()
             case "orphans":
                 yield from self.find_orphans()
+            case _:
+                yield from self.find_doubtful(check)
+
+    def find_doubtful(self, check: str) -> Iterator[Key]:
+        """As `find`, of the checks that say what can hardly be right."""
+        users, classes = self.rows["users"], self.rows["classes"]
+        match check:
+            case "email-without-at":
+                yield from (("users", key) for key, row in users.items() if row.email and "@" not in row.email)
+            case "name-with-at":
+                yield from (("users", key) for key, row in users.items() if has_name_with_at(row))
+            case "shared-birth-date":
+                yield from self.find_shared_birth_date()
+            case "impossible-age":
+                for key, row in self.rows["demographics"].items():
+                    if "student" in self.roles[key] and row.birth_date and not 2 <= count_years(row.birth_date) < 30:
+                        yield "demographics", key
+            case "one-value":
+                yield from self.find_one_value()
+            case "teacher-rejected":
+                named = {
+                    it["sourcedId"]
+                    for row in self.rejected
+                    for it in row.records
+                    if it["type"] == "classes" and not it["own"]
+                }
+                yield from (("classes", key) for key in named & classes.keys() if (key, "teacher") not in self.members)
 
     def find_same(self, read: Any) -> Iterator[Key]:
         """People whose value another one of the feed has."""
         counts = Counter(read(row) for row in self.rows["users"].values() if read(row))
         yield from (("users", key) for key, row in self.rows["users"].items() if counts[read(row)] > 1)
+
+    def find_same_number(self) -> Iterator[Key]:
+        """People whose number another one of the feed has who is perhaps numbered with them."""
+        numbered = defaultdict(list)
+        for key, row in self.rows["users"].items():
+            roles = self.roles[key]
+            kind = (
+                "student"
+                if "student" in roles
+                else "guardian"
+                if roles and roles <= {"guardian", "parent", "relative"}
+                else "staff"
+                if roles
+                else None
+            )
+            if row.identifier:
+                numbered[row.feed_id, row.identifier].append((key, kind))
+        for people in numbered.values():
+            for key, kind in people:
+                if any(other != key and (kind == its or None in (kind, its)) for other, its in people):
+                    yield "users", key
+
+    def find_shared_birth_date(self) -> Iterator[Key]:
+        """People of a day that more have than ten, and five times as many as of the other days."""
+        for feed in {row.feed_id for row in self.rows["users"].values()}:
+            rows = [row for row in self.rows["demographics"].values() if row.feed_id == feed and row.birth_date]
+            days = Counter(row.birth_date for row in rows)
+            most = 10 + 5 * len(rows) / max(365, len(days))
+            yield from (("demographics", row.sourced_id) for row in rows if days[row.birth_date] > most)
+
+    def find_one_value(self) -> Iterator[Key]:
+        """The records of a type of which ten or more have a value, and all the same."""
+        columns = {
+            "users": ("given_name", "family_name", "username", "identifier", "email"),
+            "classes": ("title",),
+            "courses": ("title",),
+        }
+        for table, names in columns.items():
+            for feed in {row.feed_id for row in self.rows[table].values()}:
+                rows = [row for row in self.rows[table].values() if row.feed_id == feed]
+                for name in names:
+                    own = [row for row in rows if getattr(row, name) is not None]
+                    if len(own) >= 10 and len({getattr(row, name) for row in own}) == 1:
+                        yield from ((table, row.sourced_id) for row in own)
 
     def find_outside(self) -> Iterator[Key]:
         """Enrollments without a day in the terms of their class."""

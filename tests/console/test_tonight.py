@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.views.runs import Urgency, read_run
 from roster_service.console.views.tonight import MOST_FEEDS, MOST_IN_NEED, NAMED, Tonight, read_tonight
-from roster_service.db.tables import feeds, roster_state, vendor_grants, vendors
+from roster_service.db.tables import feeds, quality_counts, roster_state, vendor_grants, vendors
 from roster_service.settings import Settings
 from tests.console.conftest import Console
 from tests.console.histories import LAST, add_feed, add_feeds
@@ -202,3 +202,24 @@ def test_a_rule_that_opens_nothing_is_a_notice_and_no_task(console: Console, con
     [task] = page.empty_rules
     assert "no class of gone has title~'Latin' now, so this rule opens nothing" in task.text
     assert (page.is_good, page.sentence) == (before.is_good, before.sentence)
+
+
+@pytest.mark.parametrize("role", [OperatorRole.VIEWER, OperatorRole.OBSERVER])
+def test_values_that_can_hardly_be_right_are_named_with_their_feed(console: Console, role: OperatorRole) -> None:
+    """The counts of the last revision are said, and what is often so in good exports is not."""
+    rows = [
+        {"revision": 1, "totals": {"name-with-at": 4000, "impossible-age": 7}},
+        {"revision": 2, "totals": {"name-with-at": 3000, "impossible-age": 0, "classes-without-teacher": 9}},
+    ]
+    with console.engine.begin() as connection:
+        feed_id = connection.scalars(sa.select(feeds.c.id).where(feeds.c.name == "springfield")).one()
+        connection.execute(sa.delete(quality_counts))
+        connection.execute(sa.insert(quality_counts), [{"feed_id": feed_id, **row} for row in rows])
+    page = console.log_in(role).get("").text
+    assert "Values that can hardly be right" in page
+    [said] = re.findall(r"springfield</bdi></strong> .*?<bdi>([^<]*)</bdi>", page, re.DOTALL)
+    assert said == "Names with an @: 3,000"
+    assert ("/quality?feed=springfield" in page) is role.includes(OperatorRole.VIEWER)
+    with console.engine.begin() as connection:
+        connection.execute(sa.delete(quality_counts))
+    assert "Values that can hardly be right" not in console.log_in(role).get("").text

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, feeds, users
 from roster_service.explore.references import RELATIONS
 from roster_service.explore.roster_facets import FACETS
+from roster_service.feeds.checked_roster import StoredRoster
 from roster_service.feeds.quality_checks import CHECKS_BY_NAME
 from roster_service.feeds.run_history import REFERRING, TYPES
 from roster_service.roster.references import PERSONS, REFERENCES, Reference, find_target, list_references_to
@@ -108,13 +109,13 @@ def test_the_list_of_all_references_is_the_facet_of_a_collection(connection: sa.
 
 
 def test_a_reference_that_leads_nowhere_is_found(connection: sa.Connection) -> None:
-    feed_id = connection.execute(sa.select(feeds.c.id)).scalar_one()
+    stored = StoredRoster(connection.execute(sa.select(feeds.c.id)).scalar_one())
     unseen = []
     for it in STORED:
         own, _ = find_pair(connection, it)
         changed = connection.begin_nested()
         connection.execute(sa.update(it.column.table).where(it.own == own).values({it.column.name: "nowhere"}))
-        found = {(row.kind, row.id, row.detail) for row in connection.execute(CHECKS_BY_NAME["orphans"].find(feed_id))}
+        found = {(row.kind, row.id, row.detail) for row in connection.execute(CHECKS_BY_NAME["orphans"].find(stored))}
         changed.rollback()
         if (TYPES[it.record.name], "nowhere" if it.column is it.own else own, "nowhere") not in found:
             unseen.append(str(it.column))

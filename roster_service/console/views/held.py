@@ -56,7 +56,8 @@ class HeldSchool:
 
 @dataclass(frozen=True)
 class HeldPage:
-    """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `emptied`: what
+    """A held run. `shown`: the parts of its preview, by school, grade, role and class, samples, and
+    data quality; `emptied`: what
     would be gone as a whole, in sentences; `shrunk`, `before` and `compared`: as on the page of a run; `deletes`: the
     records that an approval marks as deleted, which are purged `retention_days` later; `typed`: what the operator
     types for it, None if nothing; `is_listed`: whether the records that it would change are stored; `now`: as on the
@@ -87,7 +88,7 @@ def read_held(visit: Visit) -> HeldPage:
     feed = find_listed(visit.connection, run.feed, visit.settings.time_zone)
     decision = read_decision(visit.connection, visit.settings.home, run)
     good = list_good_runs_before(visit.connection, run.run, GOOD_RUNS)
-    parts = {name: shown.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")}
+    parts = {name: shown.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples", "quality")}
     return HeldPage(
         run=run,
         feed=feed,

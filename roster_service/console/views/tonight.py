@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, timedelta
+from urllib.parse import urlencode
 
 from roster_service.auth.access_log.reports import count_refused, read_usage
 from roster_service.change_log.actors import OperatorRole
@@ -15,6 +16,7 @@ from roster_service.console.vendor_words import describe_files
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
 from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
+from roster_service.feeds.data_quality import Doubt, list_doubts
 from roster_service.feeds.feed_conditions import NO_PATH, Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed, list_feeds
@@ -37,7 +39,7 @@ NAMED = 3
 @dataclass(frozen=True)
 class Task:
     """A thing that a person must do. `subject`: what it is about; `word`, `colour`: its state; `path`: of the page for
-    it, below `/console`."""
+    it, below `/console`; `screen`: its name."""
 
     subject: str
     word: str
@@ -45,6 +47,7 @@ class Task:
     text: str
     remedy: str
     path: str
+    screen: str
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ class VendorsToday:
 class Tonight:
     """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person;
     `notices`: what the nights leave out, in sentences; `empty_rules`: the rules of grants that open nothing now, which
-    may be as it should; `rows`: the feeds that are
+    may be as it should; `doubts`: the feeds with values that hardly anything but a faulty export has, and
+    `more_doubts`: how many more there are; `rows`: the feeds that are
     shown, those in need first; `hidden`: feeds in need without a row; `rest`: the other feeds without one; `period`:
     the first and the last of the days; `is_live`: whether the page changes by itself."""
 
@@ -119,6 +123,8 @@ class Tonight:
     notices: Sequence[str]
     deliveries: Sequence[Task]
     empty_rules: Sequence[Task]
+    doubts: Sequence[Task]
+    more_doubts: int
     rows: Sequence[FeedRow]
     hidden: int
     rest: Sequence[Rest]
@@ -150,7 +156,7 @@ def read_tonight(visit: Visit) -> Tonight:
     needy = [row for row in rows if row.task is not None]
     shown = rows if len(rows) <= MOST_FEEDS else needy[:MOST_IN_NEED]
     found = list_deliveries(connection)
-    deliveries = list(_list_delivery_tasks(found))
+    deliveries, doubts = list(_list_delivery_tasks(found)), list_doubts(connection)
     notices = list(_list_notices(rows, has_run=read_sync_channels(connection) is not None))
     return Tonight(
         sentence=make_sentence(rows, describe_files(found), is_whole=not notices),
@@ -158,6 +164,8 @@ def read_tonight(visit: Visit) -> Tonight:
         notices=notices,
         deliveries=deliveries,
         empty_rules=list(_list_empty_rules(list_empty_rules(connection))),
+        doubts=list(_list_doubts(doubts[:MOST_IN_NEED])),
+        more_doubts=len(doubts[MOST_IN_NEED:]),
         rows=shown,
         hidden=len(needy) - len([row for row in shown if row.task is not None]),
         rest=list(_sum_rest([row for row in rows if row.task is None])) if len(rows) > MOST_FEEDS else (),
@@ -253,7 +261,7 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
         if delivery.needs:
             colour = Colour.WARN if delivery.state == WAITING else Colour.BAD
             subject, path = f"{delivery.vendor_name}: {delivery.name}", f"/vendors/{delivery.vendor_id}/files"
-            yield Task(subject, delivery.word, colour, delivery.sentence, delivery.remedy, path)
+            yield Task(subject, delivery.word, colour, delivery.sentence, delivery.remedy, path, "files")
 
 
 def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
@@ -261,7 +269,15 @@ def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
     for rule in found:
         text = f"no {rule.kind} of {rule.place} has {rule.filter} now, so this rule opens nothing"
         remedy = "change the rule, if its course or subject has another name"
-        yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, f"/vendors/{rule.vendor_id}")
+        yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, f"/vendors/{rule.vendor_id}", "vendor")
+
+
+def _list_doubts(found: Sequence[Doubt]) -> Iterator[Task]:
+    """Yields what to look at for each feed with values that hardly anything but a faulty export has."""
+    for doubt in found:
+        path = f"/quality?{urlencode({'feed': doubt.feed})}"
+        remedy = "the page of data quality lists the records, and says what to do"
+        yield Task(doubt.feed, "look", Colour.WARN, doubt.describe(), remedy, path, "quality")
 
 
 def _sum_vendors(visit: Visit) -> VendorsToday:

@@ -58,6 +58,16 @@ def test_a_feed_without_a_path_is_said_with_the_command_that_gives_it_one(engine
 
 
 @pytest.mark.usefixtures("settings")
+def test_values_that_can_hardly_be_right_are_said_before_and_after_the_load(springfield: Path) -> None:
+    cell("users", 2, "givenName", "zoe@example.org")(springfield)
+    tried = run("--feed", "springfield", "--dry-run", springfield)
+    assert tried.stdout.endswith("\nlook at these values: Names with an @: 1\n")
+    loaded = run("--feed", "springfield", springfield)
+    assert loaded.stdout.endswith("\nlook at these values, which are loaded: Names with an @: 1\n")
+    assert "look at" not in run("--feed", "springfield", springfield).stdout
+
+
+@pytest.mark.usefixtures("settings")
 def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
