@@ -39,6 +39,8 @@ REFERRING = ("agents", "userSourcedId")
 PURGED = "purged"
 # A file of fewer rows before is too small to tell whether it was cut off.
 LEAST_ROWS = 10
+# A file has shrunk that has so many percent of its rows before, or fewer; and one that has so few looks cut off.
+SHRUNK_PERCENT, CUT_PERCENT = 80, 50
 # The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
 COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "rejected", PURGED)
 
@@ -184,18 +186,28 @@ def list_good_runs_before(connection: sa.Connection, run: int, count: int) -> Se
 
 def explain_shrunk(files: Sequence[ReadFile], good: Sequence[FinishedRun]) -> Iterator[str]:
     """Yields a sentence for each file of an export that has a fifth less rows than before, or that is not there any
-    more. `files`: of the run; `good`: the good runs before it, the latest first; one that did not read a file found it
-    as the run before it had."""
+    more. One looks cut off if it has lost half of its rows or more, and another file has lost few: where a school is
+    missing, all files have lost rows. `files`: of the run; `good`: the good runs before it, the latest first; one that
+    did not read a file found it as the run before it had."""
+    before = {file.file: next((run for run in good if file.file in run.rows), None) for file in files}
+    # In percent of the rows before. A run reads no file that is as it was.
+    left = {
+        file.file: 100 if file.rows is None else 100 * file.rows / run.rows[file.file]
+        for file in files
+        if file.mode == "bulk" and (run := before[file.file]) is not None
+    }
+    is_other_whole = any(percent > SHRUNK_PERCENT for percent in left.values())
     for file in files:
-        before = next((run for run in good if file.file in run.rows), None)
-        earlier = 0 if before is None else before.rows[file.file]
-        if before is None or earlier < LEAST_ROWS:
+        run = before[file.file]
+        if run is None or run.rows[file.file] < LEAST_ROWS:
             continue
+        earlier = f"had {run.rows[file.file]:,}"
         if file.mode == "absent":
-            yield f"{file.file} is not in the export, and had {earlier:,} rows in run {before.run}"
-        elif file.mode == "bulk" and file.rows is not None and file.rows * 5 <= earlier * 4:
-            rows = f"{file.file} has {file.rows:,} rows"
-            yield f"{rows}, and had {earlier:,} in run {before.run}: the export looks cut off"
+            yield f"{file.file} is not in the export, and {earlier} rows in run {run.run}"
+        elif left.get(file.file, 100) <= SHRUNK_PERCENT:
+            is_cut = left[file.file] <= CUT_PERCENT and is_other_whole
+            looks = ": the export looks cut off" if is_cut else ""
+            yield f"{file.file} has {file.rows:,} rows, and {earlier} in run {run.run}{looks}"
 
 
 def find_run_under_way(connection: sa.Connection, *about: sa.ColumnElement[bool]) -> int | None:

@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.console.views.held import list_emptied
 from roster_service.db.tables import changes, feeds, sync_runs
+from roster_service.feeds.run_history import FinishedRun, ReadFile, explain_shrunk
 from roster_service.feeds.runs import read_approval
 from roster_service.feeds.scripts import OUTPUT, name_folder
 from roster_service.feeds.sync_lock import hold_lock, name_session
@@ -150,16 +151,40 @@ def test_an_approval_that_deletes_many_records_takes_a_second_step(
     assert browser.send(f"/runs/{held}/held/discard", csrf_of=f"/runs/{held}/held").status_code == 303
 
 
-def test_a_file_that_lost_a_fifth_of_its_rows_is_named(console: Console, tmp_path: Path) -> None:
+# The rows of enrollments that are gone, whether all other files lost half of their rows, and what is said.
+LOST = {
+    "a fifth": (4, False, r"enrollments.csv has 13 rows, and had 17 in run \d+\."),
+    "more than a half": (9, False, r"enrollments.csv has 8 rows, and had 17 in run \d+: the export looks cut off\."),
+    "as much as all": (9, True, r"enrollments.csv has 8 rows, and had 17 in run \d+\."),
+}
+
+
+@pytest.mark.parametrize(("gone", "is_of_all", "words"), LOST.values(), ids=LOST)
+def test_a_file_that_lost_a_fifth_of_its_rows_is_named(gone: int, is_of_all: bool, words: str) -> None:
+    rows = {"orgs.csv": 4, "users.csv": 20, "enrollments.csv": 17}
+    before = FinishedRun(7, "done", "", {}, 0, True, rows)
+    now = {
+        **({name: number // 2 for name, number in rows.items()} if is_of_all else rows),
+        "enrollments.csv": 17 - gone,
+    }
+    files = [ReadFile(name, "bulk", number, 0) for name, number in now.items()]
+    said = [f"{sentence}." for sentence in explain_shrunk(files, [before])]
+    assert [sentence for sentence in said if re.fullmatch(words, sentence)]
+    assert len(said) == (2 if is_of_all else 1)
+
+
+def test_the_pages_of_a_run_name_the_file_that_lost_rows(console: Console, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "springfield"))
     options = Options(Settings(home=console.home, hold_least_records=3))
     load(console.engine, "springfield", folder, options=Options(Settings(home=console.home), allow_mass_delete=True))
-    without_rows("enrollments", *(f"spr-enr-{number:02}" for number in range(1, 5)))(folder)
+    without_rows("enrollments", *(f"spr-enr-{number:02}" for number in range(1, 10)))(folder)
     run = load(console.engine, "springfield", folder, options=options).run
     for path in (f"/runs/{run}", f"/runs/{run}/held"):
         page = console.log_in().get(path).text
-        assert re.search(r"enrollments.csv has 13 rows, and had 17 in run \d+: the export looks cut off", page)
+        assert re.search(r"enrollments.csv has 8 rows, and had 17 in run \d+: the export looks cut off", page)
         assert "users.csv has" not in page
+    # The checks of data quality have looked at what the run would leave.
+    assert re.search(r"Classes without a teacher</th><td class=\"number\">[1-9]", page)
     shutil.rmtree(console.home / "held", ignore_errors=True)
 
 

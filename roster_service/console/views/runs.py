@@ -137,7 +137,7 @@ class Urgency(StrEnum):
 class RunPage:
     """A run. `steps`: all of them, with their seconds; `now`: those of the run that applies it, or takes it back, while
     that is under way, and `by`: its number; `before`: the number of the last good run before it; `compared`: with that
-    run, each type; `shrunk`: the files that look cut off, in sentences; `stored`: the rejected rows that are stored;
+    run, each type; `shrunk`: the files that lost many rows, in sentences; `stored`: the rejected rows that are stored;
     `missing`: why the others are not; `reasons`: the first of them, if they are why the export was refused; `urgency`:
     whether a person must act; `latest`: the latest run of the feed; `condition`: what is said of the feed first;
     `decision`: on a held run; `undo`: what taking it back would do, None for a run that changed nothing; `undone_by`:
