@@ -20,7 +20,10 @@ FEED_NAME_LENGTH = 63
 
 
 def require_feed_name(name: str) -> None:
-    """Raises CommandError for a name that is not valid for a feed."""
+    """Raises CommandError for a name that is not valid for a feed, also for one that a path or a command line takes for
+    something else."""
+    if "/" in name or ".." in name or name.startswith(("-", ".")):
+        raise CommandError("a feed's name has no / and no .. in it, and does not begin with - or .")
     if not name.strip() or len(name) > FEED_NAME_LENGTH or not name.isprintable() or name != name.strip():
         raise CommandError(f"a feed's name has 1 to {FEED_NAME_LENGTH} printable characters, without spaces around it")
 

@@ -32,9 +32,7 @@ from tests.sync.export_changes import header, without_rows
 HOSTILE = "<script>alert(1)</script>\u202e"
 # Names that the command line takes, each of which would break an address that is made without care.
 NAMES = [
-    "a/b",
-    "..",
-    ".",
+    "a b",
     "north.json",
     "x?y=1#z",
     "50% off",
@@ -43,7 +41,7 @@ NAMES = [
     "removal",
     "~2F",
     "+",
-    "-x",
+    "x-",
     "a" * 63,
 ]
 
@@ -198,6 +196,7 @@ def test_an_export_that_would_be_refused_says_why(browser: Browser, export: Path
         pytest.param({"name": "a\u202eb"}, "feed&#39;s name", id="a name that is not printable"),
         pytest.param({"path": "exports/springfield"}, "no absolute path", id="a relative path"),
         pytest.param({"path": ""}, "needs the path", id="no path"),
+        pytest.param({"name": "../springfield"}, "no / and no ..", id="a name that is a path"),
     ],
 )
 def test_a_feed_that_cannot_be_added_is_refused(browser: Browser, form: dict[str, str], words: str) -> None:
@@ -232,12 +231,12 @@ def test_a_feed_with_any_name_has_a_page(console: Console, browser: Browser, nam
 
 def test_the_first_page_leads_to_the_page_of_a_feed(console: Console, browser: Browser) -> None:
     with console.engine.begin() as connection:
-        add_feed(connection, TESTER, "new/one", "oneroster", None)
+        add_feed(connection, TESTER, "new?one", "oneroster", None)
     page = browser.get("").text
-    assert "new/one, because no export of it has been loaded yet" in page
+    assert "new?one, because no export of it has been loaded yet" in page
     task = re.search(r'href="/console(/feeds/new[^"]+)">See what to do', page)
     assert task is not None
-    assert read(browser, task[1])["feed"]["name"] == "new/one"
+    assert read(browser, task[1])["feed"]["name"] == "new?one"
 
 
 def test_settings_are_set_and_only_what_differs_is_recorded(console: Console, browser: Browser) -> None:
