@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import zipfile
 import zlib
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, sync_changes, sync_runs
 from roster_service.errors import StorageError
+from roster_service.feeds.private_files import make_private
 
 FOLDER = "held"
 HELD, APPROVED = "held", "approved"
@@ -23,22 +25,32 @@ PIECE = 2**20
 
 
 def keep_export(path: Path, home: Path, run_id: int, folder: str = FOLDER) -> Path:
-    """Copies an export, a folder or a file, into a folder of the data folder. Returns the path of the copy. Raises
-    StorageError if it cannot, and then leaves no partial copy."""
+    """Copies an export, a folder or a file, into a folder of the data folder, for the owner alone. Returns the path of
+    the copy. Raises StorageError if it cannot, and then leaves no partial copy."""
     # Resolved first, because a path that ends in `..` has no name of its own.
     kept = home.resolve() / folder / str(run_id) / (path.resolve().name or "export")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.is_dir():
-            shutil.copytree(path, kept)
+            shutil.copytree(path, kept, copy_function=_copy_private)
+            for folder_of_copy in (kept, *(found for found in kept.rglob("*") if found.is_dir())):
+                folder_of_copy.chmod(0o700)
         else:
-            shutil.copy2(path, kept)
+            _copy_private(path, kept)
     except OSError as error:
         drop_export(str(kept))
         # `copytree` raises an error with a list of (source, target, reason).
         reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
         raise StorageError(f"the export cannot be kept at {kept}: {reason}") from None
     return kept
+
+
+def _copy_private(source: str | Path, target: str | Path) -> None:
+    """Copies a file, with its times and not with its mode."""
+    with Path(source).open("rb") as given, make_private(Path(target)) as made:
+        shutil.copyfileobj(given, made, PIECE)
+        times = os.fstat(given.fileno())
+    os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def has_text(path: Path, text: str) -> bool:

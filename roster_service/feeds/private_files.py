@@ -39,6 +39,11 @@ def keep_private(out: IO[str]) -> None:
             os.fchmod(out.fileno(), stat.S_IRUSR | stat.S_IWUSR)
 
 
+def make_private(path: Path) -> IO[bytes]:
+    """Returns a new file, which only its owner can read, to write it. Raises FileExistsError if there is one."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR), "wb")
+
+
 @contextlib.contextmanager
 def open_private(path: Path) -> Iterator[IO[bytes]]:
     """Yields a file that only its owner can read, in place of any other one at `path` once the block has ended without
