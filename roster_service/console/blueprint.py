@@ -252,7 +252,8 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
         sees=sees,
         csrf=ensure_csrf(),
         messages=get_flashed_messages(),
-        here=request.path,
+        # A slash at the end is answered as without it.
+        here=request.path.rstrip("/"),
         query_string=request.query_string.decode(errors="replace"),
         root=ROOT,
         **given,

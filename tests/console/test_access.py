@@ -243,3 +243,11 @@ def test_an_editor_cannot_become_an_owner(console: Console) -> None:
     assert editor.send("/operators/role", email=email, role="owner").status_code == 403
     with console.engine.connect() as connection:
         assert connection.scalar(sa.select(operators.c.role).where(operators.c.email == email)) == "editor"
+
+
+def test_a_page_with_a_slash_at_its_end_leads_to_its_other_shapes(console: Console) -> None:
+    browser = console.log_in()
+    for path in ("", "/", "/vendors/"):
+        [shape] = re.findall(r'href="/console(/[^"]*[.]json)"', browser.get(path).text)
+        assert browser.get(shape).status_code == 200, (path, shape)
+        assert shape in ("/index.json", "/vendors.json")
