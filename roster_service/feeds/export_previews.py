@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import re
@@ -25,15 +26,15 @@ from roster_service.change_log.actors import Actor
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import FeedState, read_added_feed, require_feed_name
 from roster_service.feeds.feeds import FORMATS, add_feed
+from roster_service.feeds.private_files import make_private
 from roster_service.feeds.runs import start_load
-from roster_service.feeds.scripts import Background, Bounds, read_background, start_script
+from roster_service.feeds.scripts import Background, Bounds, end_script, read_background, start_script
 
 FOLDER, FACTS, EXPORT = "previews", "preview.json", "export"
 # A preview that nobody has loaded is deleted after this time, by the next one.
 KEPT_SECONDS = 7 * 86_400
-# The bounds of previews, so that an operator fills neither the disk nor the memory of the machine: how many dry runs
-# may be under way, the time and the memory of each, and how many previews are kept, the newest ones.
-MOST_AT_ONCE = 2
+# The bounds of previews, so that an operator fills neither the disk nor the memory of the machine: the time and the
+# memory of a dry run, of which each operator has one at a time, and how many previews are kept, the newest ones.
 BOUNDS = Bounds(seconds=3600, memory_bytes=2 * 2**30)
 MOST_KEPT = 20
 # A file name of an export: nothing that another system takes for a folder, a hidden file or an option.
@@ -55,9 +56,11 @@ class Upload:
 @dataclass(frozen=True)
 class ExportPreview:
     """An export that is proposed. `feed`, `format`: for which it is; `is_new`: whether loading it adds the feed;
-    `path`: of the export; `is_upload`: whether it is in the folder of the preview; `source`: what to call it."""
+    `path`: of the export; `is_upload`: whether it is in the folder of the preview; `source`: what to call it;
+    `operator`: who proposes it, by e-mail."""
 
     id: str
+    operator: str
     feed: str
     format: str
     is_new: bool
@@ -66,34 +69,45 @@ class ExportPreview:
     source: str
 
 
-def preview_path(connection: sa.Connection, home: Path, feed: str, format_: str, path: str) -> ExportPreview:
+class UnderWayError(CommandError):
+    """Another dry run of the operator is under way. `preview`: whose."""
+
+    def __init__(self, preview: ExportPreview) -> None:
+        super().__init__(f"your preview for the feed {preview.feed} is under way: wait for its end, or discard it")
+        self.preview = preview
+
+
+def preview_path(
+    connection: sa.Connection, actor: Actor, home: Path, feed: str, format_: str, path: str
+) -> ExportPreview:
     """Starts the dry run of the export at an absolute path. Raises CommandError for a name, format or path that cannot
-    be used."""
+    be used, and UnderWayError while another dry run of the operator is under way."""
     if not Path(path).is_absolute():
         raise CommandError(f"{path} is no absolute path on the machine of the service, as /exports/springfield")
     is_new = _require_feed(connection, feed, format_)
-    with _make_folder(home) as folder:
-        made = ExportPreview(folder.name, feed, format_, is_new, path, is_upload=False, source=path)
+    with _make_folder(home, actor) as folder:
+        made = ExportPreview(folder.name, actor.name, feed, format_, is_new, path, is_upload=False, source=path)
         return _start(connection, home, folder, made)
 
 
 def preview_upload(
-    connection: sa.Connection, home: Path, feed: str, format_: str, uploads: Sequence[Upload]
+    connection: sa.Connection, actor: Actor, home: Path, feed: str, format_: str, uploads: Sequence[Upload]
 ) -> ExportPreview:
     """Stores an uploaded export, a zip or CSV files, and starts its dry run. Raises CommandError for a name, format or
-    files that cannot be used."""
+    files that cannot be used, and UnderWayError while another dry run of the operator is under way."""
     is_new = _require_feed(connection, feed, format_)
-    with _make_folder(home) as folder:
+    with _make_folder(home, actor) as folder:
         path = str(_store(folder / EXPORT, uploads).resolve())
         named = _name_file(uploads[0].name) if len(uploads) == 1 else f"{len(uploads)} CSV files"
-        made = ExportPreview(folder.name, feed, format_, is_new, path, is_upload=True, source=f"{named}, uploaded")
+        source = f"{named}, uploaded"
+        made = ExportPreview(folder.name, actor.name, feed, format_, is_new, path, is_upload=True, source=source)
         return _start(connection, home, folder, made)
 
 
 def find_preview(home: Path, preview_id: str) -> ExportPreview:
     """Returns a preview. Raises CommandError if there is none, or no more."""
     if preview_id.isascii() and preview_id.isalnum():
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, TypeError):
             return ExportPreview(**json.loads((home / FOLDER / preview_id / FACTS).read_text(encoding="utf-8")))
     raise CommandError("there is no such preview; it was loaded or discarded, or is too old")
 
@@ -129,8 +143,8 @@ def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: E
 
 
 def drop_preview(home: Path, preview: ExportPreview) -> None:
-    """Deletes a preview, and the export if it was uploaded."""
-    shutil.rmtree(home / FOLDER / preview.id, ignore_errors=True)
+    """Ends the dry run of a preview, and deletes it, and the export if it was uploaded."""
+    _drop(home / FOLDER / preview.id)
 
 
 def drop_previews_with(home: Path, has_person: Callable[[Path], bool]) -> None:
@@ -138,7 +152,12 @@ def drop_previews_with(home: Path, has_person: Callable[[Path], bool]) -> None:
     `has_person`: tells it of a folder."""
     for folder in (home / FOLDER).glob("*"):
         if has_person(folder):
-            shutil.rmtree(folder, ignore_errors=True)
+            _drop(folder)
+
+
+def _drop(folder: Path) -> None:
+    end_script(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _require_feed(connection: sa.Connection, feed: str, format_: str) -> bool:
@@ -162,15 +181,15 @@ def _name_file(name: str) -> str:
 
 
 @contextlib.contextmanager
-def _make_folder(home: Path) -> Iterator[Path]:
+def _make_folder(home: Path, actor: Actor) -> Iterator[Path]:
     """Makes the folder of a preview, and deletes it if the block raises. Deletes those that nobody has loaded. One
-    preview is begun at a time. Raises CommandError if too many dry runs are under way."""
+    preview is begun at a time. Raises UnderWayError if a dry run of the operator is under way."""
     parent = home / FOLDER
     folder = parent / secrets.token_hex(16)
     try:
         parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _lock(parent):
-            _make_room(parent)
+            _make_room(home, actor)
             folder.mkdir(mode=0o700)
             yield folder
     except OSError as error:
@@ -192,20 +211,21 @@ def _lock(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _make_room(parent: Path) -> None:
+def _make_room(home: Path, actor: Actor) -> None:
     """Deletes the previews that nobody has loaded in time, and the oldest ones beyond those that are kept."""
-    kept = {path: read_background(path) for path in sorted(parent.glob("*"), key=lambda it: -it.stat().st_mtime)}
-    running = [path for path, found in kept.items() if found is not None and found.is_running]
-    if len(running) >= MOST_AT_ONCE:
-        raise CommandError(f"{MOST_AT_ONCE} previews are under way; try again when one has ended")
-    for number, path in enumerate(kept):
-        is_old = path.stat().st_mtime < time.time() - KEPT_SECONDS
-        if path not in running and (is_old or number >= MOST_KEPT - 1):
+    folders = sorted((home / FOLDER).glob("*"), key=lambda it: -it.stat().st_mtime)
+    for number, path in enumerate(folders):
+        found = read_background(path)
+        if found is not None and found.is_running:
+            other = find_preview(home, path.name)
+            if other.operator == actor.name:
+                raise UnderWayError(other)
+        elif path.stat().st_mtime < time.time() - KEPT_SECONDS or number >= MOST_KEPT - 1:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _start(connection: sa.Connection, home: Path, folder: Path, preview: ExportPreview) -> ExportPreview:
-    (folder / FACTS).write_text(json.dumps(asdict(preview)), encoding="utf-8")
+    _write(folder / FACTS, io.BytesIO(json.dumps(asdict(preview)).encode()))
     options = ("--feed", preview.feed, "--dry-run", "--json", "--", preview.path)
     start_script(connection, home, folder, f"load_{preview.format}", *options, bounds=BOUNDS)
     return preview
@@ -237,5 +257,5 @@ def _store(place: Path, uploads: Sequence[Upload]) -> Path:
 
 
 def _write(path: Path, stream: IO[bytes]) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with make_private(path) as file:
         shutil.copyfileobj(stream, file, 2**20)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -24,8 +25,9 @@ from roster_service.db.roles import find_owner_url
 from roster_service.errors import CommandError
 from roster_service.settings import FILE_SUFFIX
 
-# The file that takes the output of a script in the background, and the folder of such files in the data folder.
-OUTPUT, FOLDER = "output.txt", "background"
+# The file that takes the output of a script in the background, that with its process, and the folder of such files in
+# the data folder.
+OUTPUT, PROCESS, FOLDER = "output.txt", "process.txt", "background"
 # The exit codes of a load that needs its export no more: loaded, loaded but for single rows, held with a copy of it.
 TAKEN = (0, 1, 3)
 
@@ -123,6 +125,8 @@ def start_script(
             # A signal for the group of this process, such as that of a terminal, is not for the script.
             start_new_session=True,
         )
+    with os.fdopen(os.open(folder / PROCESS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(str(process.pid))
     threading.Thread(target=_wait, args=(process, drop), daemon=True).start()
 
 
@@ -145,6 +149,15 @@ def read_background(folder: Path) -> Background | None:
     except OSError:
         return None
     return Background(False, _find_report(text), text, ended)
+
+
+def end_script(folder: Path) -> None:
+    """Ends the script that runs with this folder, if one does, and what it has started."""
+    found = read_background(folder)
+    if found is not None and found.is_running:
+        # While it holds the lock of its output, no other process has its number. Its session is its group.
+        with contextlib.suppress(OSError, ValueError):
+            os.killpg(int((folder / PROCESS).read_text(encoding="utf-8")), signal.SIGKILL)
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path | None) -> None:

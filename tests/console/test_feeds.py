@@ -6,6 +6,9 @@ import io
 import json
 import re
 import shutil
+import signal
+import stat
+import subprocess
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -193,10 +196,10 @@ def test_an_export_that_would_be_refused_says_why(browser: Browser, export: Path
         pytest.param({"name": "springfield", "format": "clever"}, "takes oneroster, not clever", id="another format"),
         pytest.param({"format": "xml"}, "choose a format", id="no format"),
         pytest.param({"name": "x" * (FEED_NAME_LENGTH + 1)}, "a feed&#39;s name", id="a long name"),
+        pytest.param({"name": "../springfield"}, "no / and no ..", id="a name that is a path"),
         pytest.param({"name": "a\u202eb"}, "feed&#39;s name", id="a name that is not printable"),
         pytest.param({"path": "exports/springfield"}, "no absolute path", id="a relative path"),
         pytest.param({"path": ""}, "needs the path", id="no path"),
-        pytest.param({"name": "../springfield"}, "no / and no ..", id="a name that is a path"),
     ],
 )
 def test_a_feed_that_cannot_be_added_is_refused(browser: Browser, form: dict[str, str], words: str) -> None:
@@ -350,17 +353,50 @@ def test_only_so_many_previews_are_kept(
 def test_previews_have_a_number_and_a_time(
     console: Console, browser: Browser, export: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their dry runs wait for a table that somebody else has locked."""
-    monkeypatch.setattr(export_previews, "BOUNDS", Bounds(seconds=4, memory_bytes=2**31))
+    """One under way for each operator. Their dry runs wait for a table that somebody else has locked."""
+    monkeypatch.setattr(export_previews, "BOUNDS", Bounds(seconds=20, memory_bytes=2**31))
+    form = {"format": "oneroster", "path": str(export)}
+    owner = console.log_in(OperatorRole.OWNER)
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("LOCK TABLE exclusions IN ACCESS EXCLUSIVE MODE"))
+        begun = [
+            sender.send("/feeds/path", csrf_of="/login", name=f"new {number}", **form)
+            for number, sender in enumerate((browser, owner, browser))
+        ]
+        assert [it.status_code for it in begun] == [303, 303, 303]
+        places = [it.headers["Location"] for it in begun]
+        assert places[2] == places[0] != places[1]
+        shown = browser.get(places[2].removeprefix("/console")).text
+        assert "the other one has not begun. Wait for its end, or discard it." in shown
+        assert "Discard the preview, and end it" in shown
+        for place in places[:2]:
+            assert "ended after 0 minutes and with 2 GB" in read_until_ended(browser, place)["dry_run"]["text"]
+
+
+def test_a_preview_that_is_discarded_ends(
+    console: Console, browser: Browser, export: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the operator can begin another one at once."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            started.append(self)
+
+    monkeypatch.setattr(scripts.subprocess, "Popen", Noted)
     form = {"format": "oneroster", "path": str(export)}
     with console.engine.begin() as connection:
         connection.execute(sa.text("LOCK TABLE exclusions IN ACCESS EXCLUSIVE MODE"))
-        begun = [browser.send("/feeds/path", csrf_of="/login", name=f"feed {it}", **form) for it in range(3)]
-        assert [it.status_code for it in begun] == [303, 303, 422]
-        assert "2 previews are under way" in begun[2].text
-        for sent in begun[:2]:
-            shown = read_until_ended(browser, sent.headers["Location"])
-            assert "ended after 0 minutes and with 2 GB" in shown["dry_run"]["text"]
+        place = browser.send("/feeds/path", name="new", **form).headers["Location"].removeprefix("/console")
+        folder = console.home / export_previews.FOLDER / place.rpartition("/")[2]
+        assert {stat.S_IMODE(it.stat().st_mode) for it in folder.iterdir()} == {0o600}
+        assert browser.send(f"{place}/drop").status_code == 303
+        assert started[0].wait(60) == -signal.SIGKILL
+        assert not folder.exists()
+        again = browser.send("/feeds/path", name="new", **form).headers["Location"].removeprefix("/console")
+        assert again != place
+        assert browser.send(f"{again}/drop").status_code == 303
 
 
 def test_a_preview_has_a_memory(browser: Browser, export: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -20,7 +20,7 @@ from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
-from roster_service.feeds.export_previews import preview_path, preview_upload
+from roster_service.feeds.export_previews import ExportPreview, UnderWayError, preview_path, preview_upload
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState, Pause, find_listed_feed
 from roster_service.feeds.feeds import FORMATS, Feed
@@ -143,16 +143,24 @@ def preview_given_path(sent: Submission) -> Outcome:
     if path is None:
         raise CommandError("the feed needs the path of its export")
     with sent.change() as connection:
-        made = preview_path(connection, sent.settings.home, feed, format_, path)
-    return Moved(f"/previews/{made.id}", None)
+        return _begin(lambda: preview_path(connection, sent.actor, sent.settings.home, feed, format_, path))
 
 
 def preview_given_upload(sent: Submission) -> Outcome:
     """Stores an uploaded export, and starts its dry run."""
     feed, format_ = _read_new(sent)
+    given = (feed, format_, sent.uploads("export"))
     with sent.change() as connection:
-        made = preview_upload(connection, sent.settings.home, feed, format_, sent.uploads("export"))
-    return Moved(f"/previews/{made.id}", None)
+        return _begin(lambda: preview_upload(connection, sent.actor, sent.settings.home, *given))
+
+
+def _begin(preview: Callable[[], ExportPreview]) -> Outcome:
+    """Begins a dry run, and leads to its page; where one of the operator is under way, to that one."""
+    try:
+        return Moved(f"/previews/{preview().id}", None)
+    except UnderWayError as error:
+        words = "This preview of yours is under way, and the other one has not begun. Wait for its end, or discard it."
+        return Moved(f"/previews/{error.preview.id}", words)
 
 
 def sync_now(sent: Submission) -> Outcome:
