@@ -64,6 +64,14 @@ def test_a_service_runs_as_a_user_of_its_own(name: str) -> None:
     assert unit["EnvironmentFile"] == "/etc/roster/roster.env"
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_leaves_memory_to_the_others(name: str) -> None:
+    """What takes too much ends alone, where a unit has several processes."""
+    unit = read_unit(name)
+    assert 0 < int(unit["MemoryMax"].removesuffix("%")) <= 50
+    assert unit.get("OOMPolicy") == ("continue" if name in ("roster-web.service", "roster-console.service") else None)
+
+
 def test_a_stop_lets_requests_end() -> None:
     assert int(read_unit("roster-web.service")["TimeoutStopSec"]) > NOTICE_SECONDS + STOP_SECONDS
 
