@@ -17,7 +17,7 @@ from tests.sync.export_changes import column
 from .consumer import Consumer
 from .copies import LEAS, PATHS, find_wrong, open_copies
 from .fixed_district import Edits, edit
-from .world import World
+from .world import VERSIONS, World
 
 Ids = dict[str, str]
 
@@ -328,6 +328,44 @@ def test_metadata_that_no_interface_serves_stamps_no_record(world: World, file: 
         deltas = {path: consumer.read(path, consumer.instant) for path in PATHS}
         records = {path: len(answer[0]) for path, answer in deltas.items() if answer and answer[0]}
         assert records == ({"/orgs": changed} if changed else {})
+
+
+# What moves a stamp of which a vendor of the whole district sees nothing else: collection, id, the versions, and how.
+SECOND_ROLE = "userSourcedId=a-p2 roleType=secondary role=student orgSourcedId=a-s1"
+NEW_CLASS = "title=K classType=scheduled courseSourcedId=a-c2 schoolSourcedId=a-s1 termSourcedIds=a-t1"
+UNSEEN: dict[str, tuple[str, str, tuple[str, ...], Callable[[World], None]]] = {
+    "demographics, whose pupil comes to another school": (
+        "/demographics", "a-p2", VERSIONS, lambda world: edit(world, (("roles", "a-r-p2-2", SECOND_ROLE),)),
+    ),
+    "a pupil, whose guardian comes to another school": (
+        "/users", "a-p1", VERSIONS, lambda world: edit(world, (("roles", "a-r-g1", "orgSourcedId=a-s2"),)),
+    ),
+    "a course, with its first class at a school": (
+        "/courses", "a-c2", VERSIONS, lambda world: edit(world, (("classes", "a-k3", NEW_CLASS),)),
+    ),
+    "a field of 1.2": (
+        "/users", "a-p1", ("v1p1",), lambda world: edit(world, (("users", "a-p1", "pronouns=they"),)),
+    ),
+    "metadata of a teacher": (
+        "/users", "a-t1", VERSIONS, lambda world: world.load("a", column("users", "metadata.room", "7")),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unseen", cases(UNSEEN, quick=("a field of 1.2",)))
+def test_a_stamp_moves_as_the_guide_says(
+    world: World, unseen: tuple[str, str, tuple[str, ...], Callable[[World], None]]
+) -> None:
+    path, key, versions, change = unseen
+    copies = open_copies(world, "two districts")
+    change(world)
+    for version in versions:
+        before = copies[version].copy[path][key]
+        answer = copies[version].read(path, copies[version].instant)
+        assert answer is not None
+        (after,) = (record for record in answer[0] if record["sourcedId"] == key)
+        assert after["dateLastModified"] > before["dateLastModified"]
+        assert after | {"dateLastModified": before["dateLastModified"]} == before
 
 
 def test_the_vendor_interface_documents_both_headers(world: World) -> None:
