@@ -29,7 +29,7 @@ from roster_service.console.filters import FILTERS, to_instant
 from roster_service.console.frame import add_headers, make_csv, make_json, render_page
 from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
 from roster_service.console.screen import Form, Screen
-from roster_service.console.screens import FORMS, SCREENS, find_place, list_menu
+from roster_service.console.screens import FORMS, SCREENS, find_place, list_closed, list_menu
 from roster_service.console.visit import (
     Again,
     Download,
@@ -250,6 +250,7 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
         opened=opened,
         may=may,
         sees=sees,
+        closed_to_viewers=list_closed(OperatorRole.VIEWER),
         csrf=ensure_csrf(),
         messages=get_flashed_messages(),
         # A slash at the end is answered as without it.

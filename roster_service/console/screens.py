@@ -57,6 +57,11 @@ def list_menu(role: OperatorRole) -> Mapping[str, Sequence[Screen]]:
     }
 
 
+def list_closed(role: OperatorRole) -> Sequence[str]:
+    """Returns the names in the menu of the screens that a role may not use."""
+    return [screen.menu for screen in SCREENS if screen.menu is not None and not role.includes(screen.least)]
+
+
 def find_place(shown: Screen | None, path: str) -> tuple[str | None, Screen | None]:
     """Returns (the word of the menu, the screen of the menu) that a page belongs to, None for none. `shown`: its
     screen, None if it has none, such as a page of credentials; `path`: its own, below the root of the console."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -11,8 +16,13 @@ from roster_service.accounts.operators import set_operator_enabled
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.screens import FORMS, SCREENS
 from roster_service.db.tables import operator_sessions, operators
+from roster_service.settings import Settings
+from sync_scripts.engine.load import Options, load
 from tests.actors import TESTER
 from tests.console.conftest import PASSWORD, ROOT, SECRET, Browser, Console, add_operator, name_operator
+from tests.console.links import list_links, make_pattern
+from tests.postgres.loaded import EXPORTS, FEEDS
+from tests.sync.export_changes import cell_of
 
 ADDRESSES = [
     (screen, shape)
@@ -68,6 +78,43 @@ def test_a_form_is_for_its_role_and_for_pages_of_the_session(
         needed = (form.verb.least_role, screens[form.screen].least)  # type: ignore[attr-defined]
         if not all(role.includes(least) for least in needed):
             assert browser.send(path).status_code == 403, role
+
+
+def test_the_page_of_operators_says_which_pages_a_viewer_may_not_open(browsers: dict[OperatorRole, Browser]) -> None:
+    page = html.unescape(browsers[OperatorRole.OWNER].get("/operators").text)
+    [said] = re.findall(r"every page of the menu but ([^<.]+)\.", page)
+    viewer = browsers[OperatorRole.VIEWER]
+    refused = [it.menu for it in SCREENS if it.menu and viewer.get(it.path).status_code == 403]
+    assert re.split(", | and ", said) == refused
+
+
+@pytest.mark.parametrize("role", OperatorRole)
+def test_no_link_of_a_page_leads_to_a_refusal(
+    console: Console, browsers: dict[OperatorRole, Browser], role: OperatorRole
+) -> None:
+    """From the first page on, a few pages of each screen."""
+    feed = cell_of("users", "spr-student-1", "enabledUser", "maybe")
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], Path(home) / "export"))
+        feed(folder)
+        load(console.engine, "springfield", folder, options=Options(Settings(home=Path(home)), allow_mass_delete=True))
+    patterns = {screen.name: make_pattern(screen) for screen in SCREENS}
+    looked: Counter[str] = Counter()
+    queue, seen, refused = [""], {""}, []
+    while queue:
+        page = queue.pop(0)
+        answer = browsers[role].get(page)
+        if answer.status_code == 403:
+            refused.append(page)
+        for link in list_links(answer.text) if "text/html" in answer.headers["Content-Type"] else ():
+            place = link.removeprefix(ROOT) if link.startswith(ROOT) else None
+            names = [name for name, pattern in patterns.items() if pattern.match(link.partition("?")[0])]
+            if place is not None and place not in seen and all(looked[name] < 3 for name in names):
+                seen.add(place)
+                looked.update(names)
+                queue.append(place.partition("#")[0])
+    assert refused == []
+    assert looked["run"] > 0 < looked["feeds"]
 
 
 def test_a_form_of_another_site_is_refused(console: Console) -> None:
