@@ -27,7 +27,7 @@ def main() -> None:
         failures = announce(
             settings, Announcement(AnnouncementKind.TEST, "no feed", "The notifications of the sync arrive.")
         )
-    for failure in failures:
+    for failure in failures.values():
         click.echo(failure, err=True)
     click.echo(f"sent to {len(names) - len(failures)} of {len(names)} channels")
     sys.exit(ExitCode.FAILED if failures else ExitCode.LOADED)

@@ -65,7 +65,7 @@ def send_due(
         if end.state != SENT:
             words = f"The file of {end.name} {'waits' if end.state == WAITING else 'was not sent'}: {end.message}."
             announcement = Announcement(AnnouncementKind.DELIVERY, None, words, vendor=end.vendor)
-            for failure in announce(sender.settings, announcement):
+            for failure in announce(sender.settings, announcement).values():
                 notify({"step": "announce", "vendor": end.vendor, "message": failure, "exit": ExitCode.LOADED})
     return ExitCode.FAILED if left else ExitCode.LOADED
 

@@ -14,7 +14,8 @@ from roster_service.feeds.held_runs import APPROVED, HELD
 from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING
 
 DONE, UNCHANGED, PARTIAL, STALE = "done", "unchanged", "partial", "stale"
-DISCARDED, REFUSED, MISSING, INCOMPLETE, FAILED = "discarded", "refused", "missing", "incomplete", "failed"
+DISCARDED, REPLACED, REFUSED = "discarded", "replaced", "refused"
+MISSING, INCOMPLETE, FAILED = "missing", "incomplete", "failed"
 
 
 class Colour(StrEnum):
@@ -30,7 +31,8 @@ class Colour(StrEnum):
 class Outcome:
     """An outcome of a run. `state`: its word for vendors (schemas/roster_status.py); `meaning`, `remedy`: a sentence
     each, without its first capital and full stop; `is_loaded`: whether the roster is that of the export;
-    `is_announced`: whether the nightly sync announces it."""
+    `is_announced`: whether the nightly sync announces it; `is_repeated`: and again, when its cause changes and while it
+    waits."""
 
     word: str
     state: str
@@ -39,6 +41,7 @@ class Outcome:
     remedy: str | None = None
     is_loaded: bool = False
     is_announced: bool = False
+    is_repeated: bool = False
 
     def explain(self, message: str | None) -> str:
         """Returns the cause of the outcome, as people read it everywhere. `message`: of the run."""
@@ -79,9 +82,11 @@ OUTCOMES: Mapping[str, Outcome] = {
             "a person must decide",
             f"{_UNTOUCHED}; look at what the run would do, and approve or discard it",
             is_announced=True,
+            is_repeated=True,
         ),
         Outcome(APPROVED, "done", Colour.GOOD, "it was held, and a later run applied it"),
         Outcome(DISCARDED, "failed", Colour.QUIET, f"it was held, and {_UNTOUCHED}"),
+        Outcome(REPLACED, "failed", Colour.QUIET, "it was held, and a later run of the feed took its place"),
         Outcome(
             REFUSED,
             "failed",

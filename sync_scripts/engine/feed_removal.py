@@ -16,10 +16,10 @@ from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
-from roster_service.feeds.held_runs import drop_export
+from roster_service.feeds.held_runs import close_held, drop_export
 from roster_service.feeds.roster_state import publish
 from roster_service.feeds.run_history import TYPES, delete_run_values
-from roster_service.feeds.run_outcomes import DONE
+from roster_service.feeds.run_outcomes import DISCARDED, DONE
 from roster_service.feeds.sync_lock import hold_lock
 from roster_service.feeds.undo import forget_copies
 from roster_service.roster.visible_orgs import FeedGrant, end_grants, list_feed_grants
@@ -77,7 +77,8 @@ def remove_feed(
                 end_grants(connection, actor, grants if at_once else ())
                 run_record.end_run(connection, number, NO_FINDINGS, **report.to_row())
                 copies = forget_copies(connection, sync_runs.c.feed_id == feed.id)
-                kept = run_record.supersede(connection, feed.id, number) + copies
+                why = f"discarded, because run {number} removed the feed"
+                kept = close_held(connection, sync_runs.c.feed_id == feed.id, DISCARDED, why) + copies
                 connection.execute(sa.update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
                 removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
                 connection.execute(sa.update(feeds).where(feeds.c.id == feed.id).values(removed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, tzinfo
 from functools import partial
@@ -16,11 +16,12 @@ import sqlalchemy as sa
 
 from roster_service.accounts.credentials import list_credentials
 from roster_service.change_log.actors import find_system_user
-from roster_service.db.instants import find_today
+from roster_service.db.instants import describe_instant, find_today
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_conditions import NO_PATH, explain_no_path
 from roster_service.feeds.feed_states import FeedState, Pause, make_pause
+from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_outcomes import DONE, OUTCOMES, find_rejected_percent, needs_person
 from roster_service.feeds.sync_lock import LockedError, try_sync_lock
 from roster_service.settings import Settings
@@ -32,12 +33,23 @@ from sync_scripts.engine.progress import Notify, notify_steps
 from sync_scripts.engine.run import Options
 from sync_scripts.engine.run_record import name_error_outcome, record_run
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
-from sync_scripts.notifications.channels import announce
+from sync_scripts.notifications.channels import announce, list_channels
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError
 from sync_scripts.reading.registry import FAMILIES
 
 # How often the sync looks at an export that is not settled, before it gives up for the night.
 ATTEMPTS = 4
+# Days after which a held run that still waits is announced again.
+REMIND_DAYS = 3
+# What was announced of a feed last, and whether it was so long ago.
+_ALERT = (
+    feeds.c.alerted,
+    feeds.c.alerted_message,
+    feeds.c.alerted_at,
+    feeds.c.alerted_channels,
+    # By days: a night may begin some seconds earlier than another.
+    (sa.cast(sa.func.now(), sa.Date) - sa.cast(feeds.c.alerted_at, sa.Date) >= REMIND_DAYS).label("is_old"),
+)
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,7 @@ def load_feeds(sync: NightlySync) -> list[ExitCode]:
     found = list_nightly_feeds(sync.engine)
     _announce_pauses(sync, found)
     _report_left_out(sync)
+    loaded = {feed.name for feed in found if not _is_paused(sync, feed)}
     waiting = deque(_Turn(feed) for feed in found)
     # Most of a load is the work of PostgreSQL, so threads are enough. This one loads too: it alone gets an interrupt.
     work = (sync, waiting, codes)
@@ -117,6 +130,7 @@ def load_feeds(sync: NightlySync) -> list[ExitCode]:
         waiting.clear()
         for thread in others:
             thread.join()
+    _announce_waiting(sync, loaded)
     return codes
 
 
@@ -154,6 +168,10 @@ def _announce_pauses(sync: NightlySync, found: list[NightlyFeed]) -> None:
             send(sync, Announcement(AnnouncementKind.PAUSE, feed.name, words))
 
 
+def _is_paused(sync: NightlySync, feed: NightlyFeed) -> bool:
+    return feed.pause is not None and feed.pause.covers(sync.today(sync.settings.time_zone))
+
+
 def _report_left_out(sync: NightlySync) -> None:
     """Passes an event for each feed that is enabled and has no path. It is good: the exports of some are uploaded."""
     without = sa.select(feeds.c.name).where(_IS_ENABLED, feeds.c.path.is_(None)).order_by(feeds.c.name)
@@ -166,7 +184,7 @@ def _report_left_out(sync: NightlySync) -> None:
 
 def _load_feed(sync: NightlySync, feed: NightlyFeed, *, is_last: bool) -> ExitCode:
     """Loads a feed. `is_last`: an export that is not complete is a run of its own, because nobody looks again."""
-    if feed.pause is not None and feed.pause.covers(sync.today(sync.settings.time_zone)):
+    if feed.pause is not None and _is_paused(sync, feed):
         event = {"feed": feed.name, "outcome": "paused", "message": f"paused {feed.pause.describe()}"}
         sync.notify({**event, "exit": ExitCode.LOADED})
         return ExitCode.LOADED
@@ -189,7 +207,7 @@ def _load_feed(sync: NightlySync, feed: NightlyFeed, *, is_last: bool) -> ExitCo
     sync.notify({**ended, "exit": code})
     needs = needs_person(ended["outcome"], find_rejected_percent(ended["files"]), sync.settings.rejected_percent)
     outcome = DONE if report.is_partial and not needs else ended["outcome"]
-    _announce_change(sync, feed, outcome, ended["message"])
+    _announce_change(sync, feed.name, outcome, ended["message"])
     return code
 
 
@@ -200,30 +218,76 @@ def _report_error(sync: NightlySync, feed: NightlyFeed, error: Exception) -> Exi
     exit_codes.print_fault(error)
     # Another run of the feed is under way, which says nothing of its export.
     if not isinstance(error, LockedError):
-        _announce_change(sync, feed, name_error_outcome(error), str(described["message"]))
+        _announce_change(sync, feed.name, name_error_outcome(error), str(described["message"]))
     return code
 
 
-def _announce_change(sync: NightlySync, feed: NightlyFeed, outcome: str, message: str | None) -> None:
-    """Announces a problem that the feed did not have last night, or the end of the one that it had."""
+def _announce_change(sync: NightlySync, name: str, outcome: str, message: str | None) -> None:
+    """Announces a problem that a feed did not have last night, or the end of the one that it had; a held run again if
+    its cause or its size is another, and after `REMIND_DAYS`. A channel that has not taken the announcement of a
+    problem, because it failed or was not set up, gets it now."""
     problem = outcome if OUTCOMES[outcome].is_announced else None
-    own = feeds.c.name == feed.name
+    words = message or OUTCOMES[outcome].meaning
+    channels = [channel for channel, _ in list_channels(sync.settings)]
+    own = feeds.c.name == name
     with sync.engine.begin() as connection:
         # Read now: a person may have discarded a held run while the sync was under way.
-        if problem == connection.scalar(sa.select(feeds.c.alerted).where(own)):
-            return
-        connection.execute(sa.update(feeds).where(own).values(alerted=problem))
+        before = connection.execute(sa.select(*_ALERT).where(own)).one()
         run = connection.scalar(sa.select(sa.func.max(sync_runs.c.id)).join(feeds).where(own))
+        again = _say_again(before, words, sync.settings.time_zone) if problem == before.alerted else words
+        if again is not None:
+            told: list[str] = []
+            values = {
+                "alerted": problem,
+                "alerted_message": words,
+                "alerted_at": sa.func.now(),
+                "alerted_channels": told,
+            }
+            connection.execute(sa.update(feeds).where(own).values(values))
+        else:
+            told = list(before.alerted_channels)
+    over = [channel for channel in channels if channel not in told]
+    if again is None and (problem is None or not over):
+        return
     page = None if run is None else sync.settings.name_run_page(run)
-    words = message or OUTCOMES[outcome].meaning
-    send(sync, Announcement(problem or AnnouncementKind.RECOVERED, feed.name, words, run, page=page))
+    kind = problem or AnnouncementKind.RECOVERED
+    failed = send(sync, Announcement(kind, name, again or words, run, page=page), over)
+    told += [channel for channel in over if channel not in failed]
+    with sync.engine.begin() as connection:
+        connection.execute(sa.update(feeds).where(own).values(alerted_channels=told))
 
 
-def send(sync: NightlySync, announcement: Announcement) -> None:
-    """Sends an announcement, and passes an event to `sync.notify` for each channel that failed."""
-    for failure in announce(sync.settings, announcement):
+def _say_again(before: sa.Row[Any], words: str, zone: tzinfo | None) -> str | None:
+    """What is announced of a problem that was announced before, and has the message `words` now; None if nothing is."""
+    if before.alerted is None or not OUTCOMES[before.alerted].is_repeated:
+        return None
+    day = describe_instant(before.alerted_at, zone)
+    if words != before.alerted_message:
+        return f"{words}. Before, as announced on {day}: {before.alerted_message}"
+    return f"{words}. It still waits, as announced on {day}" if before.is_old else None
+
+
+def _announce_waiting(sync: NightlySync, loaded: Collection[str]) -> None:
+    """Announces held runs of the feeds that no night loads, as `_announce_change` does, and the end of their waiting.
+    `loaded`: the feeds that this night has loaded, or tried to."""
+    waits = sa.and_(sync_runs.c.feed_id == feeds.c.id, sync_runs.c.outcome == HELD)
+    held = sa.select(feeds.c.name, sync_runs.c.id, sync_runs.c.message).outerjoin(sync_runs, waits)
+    others = sa.and_(feeds.c.state != FeedState.REMOVED, feeds.c.name.not_in(loaded))
+    concerned = sa.or_(sync_runs.c.id.is_not(None), feeds.c.alerted == HELD)
+    with sync.engine.connect() as connection:
+        rows = connection.execute(held.where(others, concerned).order_by(feeds.c.name)).all()
+    for row in rows:
+        _announce_change(sync, row.name, DONE if row.id is None else HELD, row.message)
+
+
+def send(sync: NightlySync, announcement: Announcement, over: Collection[str] | None = None) -> Collection[str]:
+    """Sends an announcement over every channel, or those named in `over`, and passes an event to `sync.notify` for each
+    that failed. Returns their names."""
+    failures = announce(sync.settings, announcement, over)
+    for failure in failures.values():
         event: dict[str, Any] = {"step": "announce", **announcement.subject_names, "message": failure}
         sync.notify({**event, "exit": ExitCode.LOADED})
+    return failures.keys()
 
 
 def announce_ends(sync: NightlySync, day: date) -> int:

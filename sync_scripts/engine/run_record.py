@@ -22,7 +22,7 @@ from roster_service.errors import CommandError, DatabaseUnavailableError, Roster
 from roster_service.feeds.feed_states import FeedState, find_feed, read_added_feed
 from roster_service.feeds.held_runs import APPROVED, HELD, close_held, drop_export, keep_export, read_outcome
 from roster_service.feeds.run_history import PURGED
-from roster_service.feeds.run_outcomes import DONE, FAILED, INCOMPLETE, MISSING, REFUSED
+from roster_service.feeds.run_outcomes import DONE, FAILED, INCOMPLETE, MISSING, REFUSED, REPLACED
 from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING
 from roster_service.feeds.undo import COPIES, FOLDER, find_undone_by, forget_copies
 from roster_service.roster.stamps import NOW, make_next_stamp
@@ -143,9 +143,9 @@ def record_purge(connection: sa.Connection, feed_id: int, purged: Mapping[str, i
 
 
 def supersede(connection: sa.Connection, feed_id: int, by: int) -> list[str]:
-    """Discards the held runs of a feed, because the newer run `by` supersedes them. Returns their kept exports."""
+    """Ends the held runs of a feed, because the newer run `by` replaces them. Returns their kept exports."""
     older = sa.and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
-    return close_held(connection, older, "discarded", f"superseded by run {by}", ends_alert=False)
+    return close_held(connection, older, REPLACED, f"replaced by run {by}", ends_alert=False)
 
 
 @dataclass(frozen=True)

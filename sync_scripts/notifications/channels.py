@@ -13,7 +13,7 @@ import smtplib
 import ssl
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from email.message import EmailMessage
 from urllib.parse import unquote, urlsplit
 
@@ -27,15 +27,17 @@ SIGNATURE = "X-Roster-Signature"
 PORTS = {"smtp": 587, "smtps": 465}
 
 
-def announce(settings: Settings, announcement: Announcement) -> list[str]:
-    """Sends an announcement to every channel. Returns a sentence for each that failed, without addresses and
-    passwords."""
-    failures = []
+def announce(settings: Settings, announcement: Announcement, over: Collection[str] | None = None) -> dict[str, str]:
+    """Sends an announcement to every channel, or to those named in `over`. Returns a sentence for each that failed, by
+    its name, without addresses and passwords."""
+    failures = {}
     for name, send in list_channels(settings):
+        if over is not None and name not in over:
+            continue
         try:
             send(settings, announcement)
         except Exception as error:  # noqa: BLE001  (whatever fails, the run goes on)
-            failures.append(f"the {name} about {announcement.name} was not sent ({name_fault(error)})")
+            failures[name] = f"the {name} about {announcement.name} was not sent ({name_fault(error)})"
     return failures
 
 

@@ -66,7 +66,7 @@ def add_feed(
     for number, (outcome, message, rejected, finishes) in enumerate(outcomes):
         begun = today - timedelta(days=len(outcomes) - 1 - number, minutes=30)
         users += random_.randint(-3, 4)
-        is_counted = outcome in ("done", "partial", "held", "discarded")
+        is_counted = outcome in ("done", "partial", "held", "discarded", "replaced")
         counts = {name: _count(users, outcome, random_) for name in TYPES} if is_counted else {}
         connection.execute(
             sa.insert(sync_runs).values(
@@ -91,7 +91,7 @@ def add_feed(
 
 
 def _count(users: int, outcome: str, random_: random.Random) -> dict[str, int]:
-    gone = users // 2 if outcome in ("held", "discarded") else random_.randint(0, 5)
+    gone = users // 2 if outcome in ("held", "discarded", "replaced") else random_.randint(0, 5)
     changed = random_.randint(0, 20)
     return {
         "added": random_.randint(0, 5),
@@ -110,7 +110,9 @@ def add_feeds(connection: sa.Connection, count: int, seed: int) -> None:
     for number in range(count):
         kind = random_.choice(list(LAST)) if random_.random() < 0.25 else "done"
         before = [
-            random_.choice(("done", "done", "done", "unchanged", "partial", "missing", "refused", "discarded"))
+            random_.choice(
+                ("done", "done", "done", "unchanged", "partial", "missing", "refused", "discarded", "replaced")
+            )
             for _ in range(random_.randint(0, 20) if LAST[kind].outcome else 0)
         ]
         add_feed(connection, f"{kind}-{number:03}", LAST[kind], before, random_.randint(300, 4000), random_)

@@ -270,6 +270,20 @@ def test_the_decision_is_shown_with_its_operator_and_reason(
         assert "/held/approve" not in page
 
 
+def test_a_run_that_the_next_one_replaces_was_not_discarded(console: Console, held: int) -> None:
+    with console.engine.connect() as connection:
+        kept = connection.scalar(sa.select(sync_runs.c.kept_export).where(sync_runs.c.id == held))
+    options = Options(Settings(home=console.home), allow_mass_delete=True)
+    by = load(console.engine, "springfield", Path(str(kept)), options=options).run
+    browser = console.log_in(OperatorRole.EDITOR)
+    for path in (f"/runs/{held}", f"/runs/{held}/held"):
+        page = browser.get(path).text
+        assert f"Replaced by run {by}</bdi>: nobody decided on this one, and the roster stayed as it was." in page
+        assert "iscarded" not in page
+        assert "/held/approve" not in page
+    assert f'href="/console/runs/{held}"' in browser.get("/runs?outcome=replaced").text
+
+
 def test_a_held_run_shows_where_records_would_vanish_and_change(console: Console, held: int) -> None:
     browser = console.log_in(OperatorRole.VIEWER)
     shown = read(browser, f"/runs/{held}/held")["shown"]

@@ -56,6 +56,8 @@ def connection(console: Console) -> Iterator[sa.Connection]:
         connection.rollback()
 
 
+# The outcomes after which nobody must act, whatever came later.
+FINE = ("done", "unchanged", "partial", "discarded", "replaced")
 # Half a day behind the prime meridian, at it and half a day before it.
 ZONES = ("Etc/GMT+12", "UTC", "Pacific/Auckland")
 
@@ -126,7 +128,7 @@ def test_the_page_says_what_sql_says(console: Console, connection: sa.Connection
         urgency = read_run(make_visit(connection, console, zone, run=run)).urgency
         assert (urgency == Urgency.NEEDS) == (run in needing), (run, outcome, urgency)
         # Whatever is no task any more says that it is over.
-        assert urgency != Urgency.FINE or outcome in ("done", "unchanged", "partial", "discarded"), (run, outcome)
+        assert urgency != Urgency.FINE or outcome in FINE, (run, outcome)
     rest = [row for row in rows if row.name not in needy] if count > MOST_FEEDS else []
     words = Counter("paused" if row.is_paused else row.outcome for row in rest)
     assert {it.word: it.feeds for it in page.rest} == words

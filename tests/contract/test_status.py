@@ -55,6 +55,7 @@ STATES: list[Any] = [
             "refused": "failed",
             "interrupted": "failed",
             "discarded": "failed",
+            "replaced": "failed",
         }.items()
     ),
     pytest.param(UNDER_WAY + RUN + OF_FEED.format("running"), "running", id="a run under way"),

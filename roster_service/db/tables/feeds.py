@@ -27,8 +27,12 @@ feeds = sa.Table(
     sa.Column("pause_from", sa.Date),
     sa.Column("pause_until", sa.Date),
     sa.Column("pause_reason", CText),
-    # The kind of the problem that was announced last; NULL after the recovery.
+    # The kind of the problem that was announced last; NULL after the recovery. Its message, when it was announced, and
+    # the channels that took it.
     sa.Column("alerted", CText),
+    sa.Column("alerted_message", CText),
+    sa.Column("alerted_at", Stamp),
+    sa.Column("alerted_channels", CTexts, nullable=False, server_default=sa.text("'{}'")),
     # Whether the sync refuses its exports for any deviation; if not, it accepts those of `tolerated.py`.
     sa.Column("strict", sa.Boolean, nullable=False, server_default=sa.text("false")),
     # The text of the file that maps words of the SIS to words of OneRoster; NULL: there is none.
@@ -90,7 +94,7 @@ sync_runs = sa.Table(
     sa.Column("approves", sa.BigInteger),
     sa.Column("undoes", sa.BigInteger),
     sa.CheckConstraint(
-        "outcome IN ('running', 'done', 'unchanged', 'partial', 'stale', 'held', 'approved', 'discarded', "
+        "outcome IN ('running', 'done', 'unchanged', 'partial', 'stale', 'held', 'approved', 'discarded', 'replaced', "
         "'refused', 'missing', 'incomplete', 'failed', 'interrupted')",
         name="outcome",
     ),

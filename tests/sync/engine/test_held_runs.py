@@ -499,7 +499,7 @@ def test_a_run_that_would_do_more_than_it_showed_is_held_again(
     assert done.exit_code == 1
     assert f"held: {words.format(held)}; `roster sync approve {held + 1}` applies it" in done.stderr
     assert state(engine) == roster_by_hand
-    assert (runs[held]["outcome"], runs[held]["message"]) == ("discarded", f"superseded by run {held + 1}")
+    assert (runs[held]["outcome"], runs[held]["message"]) == ("replaced", f"replaced by run {held + 1}")
     again = runs[held + 1]
     assert (again["outcome"], again["message"]) == ("held", words.format(held))
     assert again["kept_digest"] == before["kept_digest"]
@@ -526,12 +526,16 @@ def test_status_shows_what_waits(held: int, call: Call) -> None:
     assert "1 of 6 demographics would vanish, more than 10%" in call("sync", "status").stdout
 
 
-def test_a_newer_run_supersedes_a_held_one(engine: sa.Engine, held: int, springfield: Path, options: Options) -> None:
+def test_a_newer_run_replaces_a_held_one(
+    engine: sa.Engine, held: int, springfield: Path, options: Options, call: Call
+) -> None:
     kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
     second = load(engine, "springfield", springfield, options=options)
     runs = snapshot(engine, sync_runs)
-    assert (second.outcome, runs[held]["outcome"]) == ("held", "discarded")
-    assert runs[held]["message"] == f"superseded by run {second.run}"
+    assert (second.outcome, runs[held]["outcome"]) == ("held", "replaced")
+    assert runs[held]["message"] == f"replaced by run {second.run}"
+    refused = call("sync", "approve", held)
+    assert refused.stderr == f"roster: the run {held} is not held; it is replaced by run {second.run}\n"
     assert not kept.exists()
 
 

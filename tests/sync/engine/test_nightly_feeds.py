@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.nightly_feeds import ATTEMPTS, NightlySync, load_feeds
+from sync_scripts.engine.nightly_feeds import ATTEMPTS, REMIND_DAYS, NightlySync, load_feeds
 from sync_scripts.engine.run_record import Approval
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from sync_scripts.reading.completeness import IncompleteExportError
@@ -48,11 +48,14 @@ class Runs:
     when_asleep: Callable[[], None] = lambda: None
     today: date = TODAY
     settings: Settings = field(default_factory=Settings)
+    over: list[set[str]] = field(default_factory=list)
+    is_webhook_away: bool = False
 
     def run(self) -> list[ExitCode]:
         """One night; its exit codes, feed by feed."""
         self.events.clear()
         self.announced.clear()
+        self.over.clear()
 
         def sleep(seconds: float) -> None:
             if seconds:
@@ -94,9 +97,10 @@ def runs(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """Runs without feeds."""
     made = Runs(engine, settings=Settings(home=tmp_path / "home"))
 
-    def note(_settings: Settings, announcement: Announcement) -> list[str]:
+    def note(_settings: Settings, announcement: Announcement, over: Collection[str] | None) -> dict[str, str]:
         made.announced.append(announcement)
-        return ["the webhook was not sent (OSError)"]
+        made.over.append(set(over or ()))
+        return {"webhook": "the webhook was not sent (OSError)"} if made.is_webhook_away else {}
 
     monkeypatch.setattr(nightly_feeds, "announce", note)
     return made
@@ -224,7 +228,7 @@ def test_a_held_run_is_announced_with_its_number_and_page_and_again_after_a_disc
     (announced,) = runs.announced
     assert (announced.kind, announced.feed) == ("held", "springfield")
     assert "enrollments would vanish" in announced.message
-    assert announced.run == runs.events[-2]["run"]
+    assert announced.run == runs.events[-1]["run"]
     assert announced.page == f"https://roster.example/console/runs/{announced.run}"
     assert runs.run() == [ExitCode.HELD]
     assert runs.kinds == []
@@ -236,8 +240,116 @@ def test_a_held_run_is_announced_with_its_number_and_page_and_again_after_a_disc
 
 def test_an_announcement_that_fails_changes_nothing_but_the_output(runs: Runs, springfield: Path) -> None:
     add_feed(runs, "springfield", springfield.with_name("nowhere"))
+    runs.is_webhook_away = True
     assert runs.run() == [ExitCode.STALE]
     assert runs.events[-1]["message"] == "the webhook was not sent (OSError)"
+
+
+MAIL = {"smtp_url": "smtp://127.0.0.1:9", "mail_to": "data@b.example"}
+HOOK = {"webhook_url": "http://127.0.0.1:9"}
+
+
+def hold(runs: Runs, springfield: Path) -> None:
+    """A night that loads, and one whose run is held."""
+    runs.settings = dataclasses.replace(runs.settings, hold_least_records=1)
+    add_feed(runs, "springfield", springfield)
+    assert runs.run() == [ExitCode.LOADED]
+    shorten(springfield, 10)
+    assert runs.run() == [ExitCode.HELD]
+
+
+def shorten(springfield: Path, rows: int) -> None:
+    """Leaves so many rows in the enrollments of an export."""
+    lines = (springfield / "enrollments.csv").read_text().splitlines(keepends=True)
+    (springfield / "enrollments.csv").write_text("".join(lines[: rows + 1]))
+    set_age(springfield, LONG_AGO - 3600)
+
+
+def pass_days(runs: Runs, days: int) -> None:
+    """Lets the last announcement be so many days older."""
+    with runs.engine.begin() as connection:
+        older = feeds.c.alerted_at - timedelta(days=days)
+        connection.execute(sa.update(feeds).values(alerted_at=older))
+
+
+def test_a_held_run_that_gets_worse_is_announced_with_what_it_was_before(runs: Runs, springfield: Path) -> None:
+    hold(runs, springfield)
+    assert [it.message for it in runs.announced] == ["7 of 17 enrollments would vanish, more than 10%"]
+    assert (runs.run(), runs.kinds) == ([ExitCode.HELD], [])
+    shorten(springfield, 2)
+    assert runs.run() == [ExitCode.HELD]
+    [announced] = runs.announced
+    now, before = announced.message.split(". Before, as announced on ")
+    assert (announced.kind, now) == ("held", "15 of 17 enrollments would vanish, more than 10%")
+    assert before.endswith(": 7 of 17 enrollments would vanish, more than 10%")
+    assert announced.run == runs.last_run
+    assert (runs.run(), runs.kinds) == ([ExitCode.HELD], [])
+    assert [outcome for outcome, _ in runs.stored] == ["done", "replaced", "replaced", "replaced", "held"]
+
+
+def test_a_held_run_that_waits_is_announced_again_after_some_days(runs: Runs, springfield: Path) -> None:
+    hold(runs, springfield)
+    found = []
+    for _ in range(2 * REMIND_DAYS):
+        pass_days(runs, 1)
+        runs.run()
+        found.append(runs.kinds)
+    quiet: list[list[str]] = [[]] * (REMIND_DAYS - 1)
+    assert found == [*quiet, ["held"], *quiet, ["held"]]
+    assert (
+        "7 of 17 enrollments would vanish, more than 10%. It still waits, as announced on" in runs.announced[0].message
+    )
+
+
+@pytest.mark.parametrize("kind", ["held", "missing"])
+def test_a_problem_is_announced_over_channels_that_are_set_up_later(runs: Runs, springfield: Path, kind: str) -> None:
+    if kind == "held":
+        hold(runs, springfield)
+    else:
+        add_feed(runs, "springfield", springfield.with_name("nowhere"))
+        runs.run()
+    assert (runs.kinds, runs.over) == ([kind], [set()])
+    before = runs.settings
+    found = []
+    # A channel that fails gets it in another night; one that is set up anew is told nothing that is over.
+    for added, is_away in (
+        (MAIL, False),
+        (MAIL, False),
+        (MAIL | HOOK, True),
+        (MAIL | HOOK, False),
+        (MAIL | HOOK, False),
+    ):
+        runs.settings, runs.is_webhook_away = dataclasses.replace(before, **added), is_away  # type: ignore[arg-type]
+        runs.run()
+        assert runs.kinds == [kind] * len(runs.over)
+        found += runs.over or [set()]
+    assert found == [{"e-mail"}, set(), {"webhook"}, {"webhook"}, set()]
+
+
+@pytest.mark.parametrize("left_out", ["paused", "disabled", "without a path"])
+def test_a_held_run_of_a_feed_that_no_night_loads_is_announced(runs: Runs, springfield: Path, left_out: str) -> None:
+    hold(runs, springfield)
+    with runs.engine.begin() as connection:
+        # As after an upload that is held.
+        connection.execute(sa.update(feeds).values(alerted=None))
+        if left_out == "paused":
+            store_pause(connection, "springfield", Pause(TODAY - timedelta(days=9), TODAY + timedelta(days=9), "x"))
+        else:
+            connection.execute(sa.update(feeds).values({"disabled": {"enabled": False}}.get(left_out, {"path": None})))
+    found = []
+    for days in (0, 1, REMIND_DAYS):
+        pass_days(runs, days)
+        runs.run()
+        found.append(runs.kinds)
+    assert found == [["held"], [], ["held"]]
+    with runs.engine.begin() as connection:
+        store_pause(connection, "springfield", None)
+    options = Options(dataclasses.replace(runs.settings, home=runs.settings.home), allow_mass_delete=True)
+    load(runs.engine, "springfield", springfield, options=options)
+    with runs.engine.begin() as connection:
+        connection.execute(sa.update(feeds).values(path=None))
+    assert (runs.run(), runs.kinds) == ([], [AnnouncementKind.RECOVERED])
+    assert (runs.run(), runs.kinds) == ([], [])
 
 
 DAYS = {
@@ -306,7 +418,7 @@ def test_rejected_rows_hold_a_run(
     runs.run()
     assert runs.outcomes == {"springfield": outcome}
     if outcome == "held":
-        assert "rows of demographics.csv are rejected, more than 5%" in runs.events[-2]["message"]
+        assert "rows of demographics.csv are rejected, more than 5%" in runs.events[-1]["message"]
 
 
 def test_a_feed_of_an_unknown_format_stops_no_other(runs: Runs, springfield: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_mail_has_what_happened_and_what_to_do(mail_server: Received) -> None:
         mail_from="roster@district.example",
         mail_to="a@x.example, b@x.example",
     )
-    assert announce(settings, HELD) == []
+    assert announce(settings, HELD) == {}
     (sent,) = (message_from_bytes(body, policy=policy.default) for body in mail_server.mails)
     assert sent["Subject"] == "Roster Service: Äpfel is held: a person must decide"
     assert (sent["From"], sent["To"]) == ("roster@district.example", "a@x.example, b@x.example")
@@ -124,14 +124,14 @@ def test_a_mail_has_what_happened_and_what_to_do(mail_server: Received) -> None:
 
 def test_a_password_is_not_sent_without_tls(mail_server: Received) -> None:
     settings = Settings(smtp_url=f"smtp://user:s3cret@127.0.0.1:{mail_server.port}", mail_to="a@x.example")
-    assert announce(settings, HELD) == ["the e-mail about Äpfel was not sent (SMTPNotSupportedError)"]
+    assert announce(settings, HELD) == {"e-mail": "the e-mail about Äpfel was not sent (SMTPNotSupportedError)"}
     assert mail_server.mails == []
     assert not [line for line in mail_server.commands if line.upper().startswith("AUTH")]
 
 
 def test_a_webhook_gets_signed_json(hook: Received) -> None:
     settings = Settings(webhook_url=f"http://127.0.0.1:{hook.port}/x", webhook_secret=SECRET)
-    assert announce(settings, HELD) == []
+    assert announce(settings, HELD) == {}
     ((headers, body),) = hook.posts
     said = json.loads(body)
     assert said.pop("at").endswith("Z")
@@ -147,7 +147,7 @@ def test_the_end_of_a_credential_names_its_vendor(hook: Received, mail_server: R
         mail_to="a@x.example",
     )
     ends = Announcement(AnnouncementKind.CREDENTIAL, None, "the api key key-0 ends", vendor="reading@example.com")
-    assert announce(settings, ends) == []
+    assert announce(settings, ends) == {}
     said = json.loads(hook.posts[0][1])
     assert (said["kind"], said["vendor"], said["run"]) == ("credential", "reading@example.com", None)
     assert "feed" not in said
@@ -157,7 +157,7 @@ def test_the_end_of_a_credential_names_its_vendor(hook: Received, mail_server: R
 
 
 def test_a_webhook_without_a_secret_has_no_signature(hook: Received) -> None:
-    assert announce(Settings(webhook_url=f"http://127.0.0.1:{hook.port}"), HELD) == []
+    assert announce(Settings(webhook_url=f"http://127.0.0.1:{hook.port}"), HELD) == {}
     assert SIGNATURE not in hook.posts[0][0]
 
 
@@ -168,21 +168,24 @@ def test_a_refused_webhook_is_a_sentence_and_the_mail_is_sent(hook: Received, ma
         smtp_url=f"smtp://127.0.0.1:{mail_server.port}",
         mail_to="a@x.example",
     )
-    assert announce(settings, HELD) == ["the webhook about Äpfel was not sent (HTTPError)"]
+    assert announce(settings, HELD) == {"webhook": "the webhook about Äpfel was not sent (HTTPError)"}
     assert len(mail_server.mails) == 1
+    # Again over the one that failed alone.
+    assert announce(settings, HELD, ["webhook"]).keys() == {"webhook"}
+    assert (len(mail_server.mails), len(hook.posts)) == (1, 2)
 
 
 def test_channels_that_nobody_answers_are_sentences_without_addresses() -> None:
     settings = Settings(webhook_url="http://127.0.0.1:1/x", smtp_url="smtp://127.0.0.1:1", mail_to="a@x.example")
     failures = announce(settings, HELD)
-    assert [failure.partition(" (")[0] for failure in failures] == [
-        f"the {channel} about Äpfel was not sent" for channel in ("e-mail", "webhook")
-    ]
-    assert "127.0.0.1" not in "".join(failures)
+    assert {channel: failure.partition(" (")[0] for channel, failure in failures.items()} == {
+        channel: f"the {channel} about Äpfel was not sent" for channel in ("e-mail", "webhook")
+    }
+    assert "127.0.0.1" not in "".join(failures.values())
 
 
 def test_without_channels_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert announce(Settings(), HELD) == []
+    assert announce(Settings(), HELD) == {}
     for name in ("SMTP_URL", "WEBHOOK_URL"):
         monkeypatch.delenv(f"ROSTER_{name}", raising=False)
     done = CliRunner().invoke(main)

@@ -17,6 +17,9 @@ CREATE TABLE feeds (
     pause_until date,
     pause_reason text COLLATE "C",
     alerted text COLLATE "C",
+    alerted_message text COLLATE "C",
+    alerted_at timestamptz(3),
+    alerted_channels text[] NOT NULL COLLATE "C" DEFAULT '{}',
     state text NOT NULL COLLATE "C" DEFAULT 'added',
     strict boolean NOT NULL DEFAULT false,
     words text COLLATE "C",
@@ -55,8 +58,8 @@ CREATE TABLE sync_runs (
     written_at timestamptz(3),
     CONSTRAINT pk_sync_runs PRIMARY KEY (id),
     CONSTRAINT ck_sync_runs_outcome CHECK (outcome IN (
-        'running', 'done', 'unchanged', 'partial', 'stale', 'held', 'approved', 'discarded', 'refused',
-        'missing', 'incomplete', 'failed', 'interrupted'
+        'running', 'done', 'unchanged', 'partial', 'stale', 'held', 'approved', 'discarded', 'replaced',
+        'refused', 'missing', 'incomplete', 'failed', 'interrupted'
     )),
     CONSTRAINT fk_sync_runs_feed_id FOREIGN KEY (feed_id) REFERENCES feeds(id)
 );
