@@ -236,25 +236,25 @@ def _announce_change(sync: NightlySync, name: str, outcome: str, message: str | 
         run = connection.scalar(sa.select(sa.func.max(sync_runs.c.id)).join(feeds).where(own))
         again = _say_again(before, words, sync.settings.time_zone) if problem == before.alerted else words
         if again is not None:
-            told: list[str] = []
+            reached: list[str] = []
             values = {
                 "alerted": problem,
                 "alerted_message": words,
                 "alerted_at": sa.func.now(),
-                "alerted_channels": told,
+                "alerted_channels": reached,
             }
             connection.execute(sa.update(feeds).where(own).values(values))
         else:
-            told = list(before.alerted_channels)
-    over = [channel for channel in channels if channel not in told]
+            reached = list(before.alerted_channels)
+    over = [channel for channel in channels if channel not in reached]
     if again is None and (problem is None or not over):
         return
     page = None if run is None else sync.settings.name_run_page(run)
     kind = problem or AnnouncementKind.RECOVERED
     failed = send(sync, Announcement(kind, name, again or words, run, page=page), over)
-    told += [channel for channel in over if channel not in failed]
+    reached += [channel for channel in over if channel not in failed]
     with sync.engine.begin() as connection:
-        connection.execute(sa.update(feeds).where(own).values(alerted_channels=told))
+        connection.execute(sa.update(feeds).where(own).values(alerted_channels=reached))
 
 
 def _say_again(before: sa.Row[Any], words: str, zone: tzinfo | None) -> str | None:

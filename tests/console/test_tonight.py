@@ -165,7 +165,7 @@ def test_a_change_is_that_of_the_type_that_changed_most(console: Console, connec
     assert (row.growth.type, row.growth.before, row.growth.now, row.growth.percent) == ("enrollments", 500, 250, -50)
 
 
-def test_what_no_night_does_is_said_and_is_no_task(console: Console, connection: sa.Connection) -> None:
+def test_what_no_nightly_sync_does_is_said_and_is_no_task(console: Console, connection: sa.Connection) -> None:
     assert read(connection, console).notices == []
     for number, name in enumerate(("one", "two", "three", "four")):
         add_feed(connection, name, LAST["done"], ["done"], 100, random.Random(number))

@@ -184,7 +184,7 @@ def _list_notices(rows: Sequence[FeedRow], *, has_run: bool) -> Iterator[str]:
             "No nightly sync has ever run, so nothing is loaded by itself. Whoever runs the machine starts it from "
             "cron or a timer: the page “The nightly sync” of the documentation has the line."
         )
-    without = [row.feed.name for row in rows if any(it.word == NO_PATH for it in row.conditions)]
+    without = [row.feed.name for row in rows if any(said.word == NO_PATH for said in row.conditions)]
     if without:
         names = ", ".join(without[:NAMED]) + (", and others" if len(without) > NAMED else "")
         its = "has no path, so no nightly sync loads it" if len(without) == 1 else "have no path, so none loads them"

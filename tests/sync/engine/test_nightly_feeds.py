@@ -327,7 +327,9 @@ def test_a_problem_is_announced_over_channels_that_are_set_up_later(runs: Runs, 
 
 
 @pytest.mark.parametrize("left_out", ["paused", "disabled", "without a path"])
-def test_a_held_run_of_a_feed_that_no_night_loads_is_announced(runs: Runs, springfield: Path, left_out: str) -> None:
+def test_a_held_run_of_a_feed_that_no_nightly_sync_loads_is_announced(
+    runs: Runs, springfield: Path, left_out: str
+) -> None:
     hold(runs, springfield)
     with runs.engine.begin() as connection:
         # As after an upload that is held.
