@@ -56,9 +56,26 @@ class ScopePreset:
     words: str
     names: tuple[ScopeName, ...]
 
-    def list_scopes(self, version: str) -> tuple[Scope, ...]:
-        """Returns its scopes of a version, `v1p1` or `v1p2`."""
-        return tuple(Scope(version, name) for name in self.names)
+    def list_scopes(self, versions: str) -> tuple[Scope, ...]:
+        """Returns its scopes of these versions, a key of `PRESET_VERSIONS`."""
+        return tuple(Scope(version, name) for version in PRESET_VERSIONS[versions].prefixes for name in self.names)
+
+
+@dataclass(frozen=True)
+class PresetVersions:
+    """The versions of which a preset gives scopes. `words`: for people; `prefixes`: a token request without scopes gets
+    those of the first."""
+
+    words: str
+    prefixes: tuple[str, ...]
+
+
+# For the command line and the console; the first is the default.
+PRESET_VERSIONS: Mapping[str, PresetVersions] = {
+    "v1p2": PresetVersions("OneRoster 1.2", ("v1p2",)),
+    "v1p1": PresetVersions("OneRoster 1.1", ("v1p1",)),
+    "both": PresetVersions("OneRoster 1.2 and 1.1", ("v1p2", "v1p1")),
+}
 
 
 # What most products need, for the command line and the console.

@@ -12,12 +12,12 @@ import click
 from roster_service.accounts import clients
 from roster_service.accounts.clients import Client, Credentials
 from roster_service.accounts.credentials import list_credentials
-from roster_service.auth.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scope
+from roster_service.auth.scopes import EXPLANATIONS, PRESET_VERSIONS, PRESETS, Scope, ScopeName, read_scope
 from roster_service.cli import terminal
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.vendor_access import expires_option
 from roster_service.deliveries.accounts import Delivery, describe_ended_files, end_files
-from roster_service.schemas.versions import V1P2, VERSIONS
+from roster_service.schemas.versions import VERSIONS
 
 scope_option = click.option(
     "--scope",
@@ -41,10 +41,11 @@ preset_option = click.option(
 )
 version_option = click.option(
     "--version",
-    type=click.Choice([version.prefix for version in VERSIONS]),
-    default=V1P2.prefix,
+    "versions",
+    type=click.Choice(list(PRESET_VERSIONS)),
+    default=next(iter(PRESET_VERSIONS)),
     show_default=True,
-    help="The version of the scopes of a preset.",
+    help="The version of the scopes of a preset, or both.",
 )
 
 
@@ -63,10 +64,10 @@ def _show_ended(
     terminal.show({**shown, "deliveries": listed}, as_json, lambda _: "\n".join(lines))
 
 
-def read_scope_options(texts: tuple[str, ...], preset: str | None, version: str) -> tuple[Scope, ...]:
+def read_scope_options(texts: tuple[str, ...], preset: str | None, versions: str) -> tuple[Scope, ...]:
     """Returns the scopes that the options name. A name without a version stands for the scope of both versions. Raises
     UsageError if they name none, and BadParameter for an unknown scope."""
-    scopes: list[Scope] = [] if preset is None else list(PRESETS[preset].list_scopes(version))
+    scopes: list[Scope] = [] if preset is None else list(PRESETS[preset].list_scopes(versions))
     if not (texts or scopes):
         raise click.UsageError("give a --scope or a --preset")
     for text in texts:
@@ -101,13 +102,13 @@ def client_add(
     name: str,
     scopes: tuple[str, ...],
     preset: str | None,
-    version: str,
+    versions: str,
     oauth1: bool,
     expires_at: datetime | None,
     as_json: bool,
 ) -> None:
     """Add an OAuth client. Its secret is shown this once."""
-    registered = read_scope_options(scopes, preset, version)
+    registered = read_scope_options(scopes, preset, versions)
     with terminal.open_change() as (connection, actor):
         secret_key = terminal.require_key(connection) if oauth1 else None
         made = clients.add_client(
@@ -229,10 +230,10 @@ def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
 @version_option
 @terminal.confirmed_change_options
 def client_set_scopes(
-    client_id: str, scopes: tuple[str, ...], preset: str | None, version: str, yes: bool, dry_run: bool, as_json: bool
+    client_id: str, scopes: tuple[str, ...], preset: str | None, versions: str, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Replace the scopes of CLIENT_ID, and end its tokens."""
-    registered = read_scope_options(scopes, preset, version)
+    registered = read_scope_options(scopes, preset, versions)
     terminal.confirm(f"This replaces the scopes of {client_id}.", client_id, is_confirmed=yes or dry_run)
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         clients.change_scopes(connection, actor, client_id, registered)

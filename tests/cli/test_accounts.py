@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
+from roster_service.auth.scopes import ScopeName
 from roster_service.cli import main
 from roster_service.db.instants import describe_instant
 from roster_service.db.tables import orgs
@@ -139,6 +140,9 @@ def test_a_preset_stands_for_the_scopes_of_a_purpose(answer: Answer, roster: Ros
     assert answer(*adding, "--preset", "students-teachers")["scopes"] == ["v1p2/roster.readonly"]
     made = answer(*adding, "--preset", "demographics", "--version", "v1p1")
     assert made["scopes"] == ["v1p1/roster.readonly", "v1p1/roster-demographics.readonly"]
+    both = answer(*adding, "--preset", "everything", "--version", "both")["scopes"]
+    # The first scope says which version a token request without scopes gets.
+    assert both == [f"{version}/{name}" for version in ("v1p2", "v1p1") for name in ScopeName]
     refused = roster(*adding)
     assert (refused.exit_code, "give a --scope or a --preset" in refused.stderr) == (2, True)
 

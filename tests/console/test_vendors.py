@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from roster_service.accounts import clients, vendors
 from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.vendors import find_vendor
-from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.auth.scopes import PRESET_VERSIONS, Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_instant
 from roster_service.db.instants import format_instant
@@ -114,6 +114,20 @@ def test_a_preset_says_in_words_what_a_client_reads_and_the_card_what_to_send(
         assert f"{origin}{address}</code>" in shown
     assert ("ROSTER_PUBLIC_URL is not set" in shown) == (public_url is None)
     assert ("127.0.0.1" in shown) == (public_url is None)
+
+
+def test_the_forms_and_the_command_give_a_preset_for_the_same_versions(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "versions")
+    for page in ("/vendors/new", f"/vendors/{number}/credentials"):
+        text = owner.get(page).text
+        for name, versions in PRESET_VERSIONS.items():
+            assert re.search(f'<option value="{name}"[^>]*>{versions.words}</option>', text)
+    path = f"/vendors/{number}/credentials/client"
+    shown = owner.send(path, name="program", preset="demographics", version="both").text
+    names = ("roster.readonly", "roster-demographics.readonly")
+    assert ", ".join(f"{version}/{name}" for version in ("v1p2", "v1p1") for name in names) in shown
+    refused = owner.send(path, name="other program", preset="demographics", version="all")
+    assert (refused.status_code, "hoose a version of OneRoster" in refused.text) == (422, True)
 
 
 CHOICES = {

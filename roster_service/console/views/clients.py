@@ -13,7 +13,7 @@ from roster_service.accounts.clients import Client
 from roster_service.accounts.credentials import ListedCredential, list_credentials
 from roster_service.accounts.secret_links import SecretLink, list_links
 from roster_service.auth.access_log.reports import RefusedRow
-from roster_service.auth.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scopes
+from roster_service.auth.scopes import EXPLANATIONS, PRESET_VERSIONS, PRESETS, Scope, ScopeName, read_scopes
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
@@ -33,7 +33,8 @@ class CredentialsPage:
     API keys that have not ended; `files`: by client id, its deliveries that are not stopped; `sending`: the names of
     those that can send; `used`: the last request with any of them, None if there was none; `lasting`: how many secrets
     and keys, of those that were made, never expire, and `unused`: the names of those that nobody has used; `refused`:
-    requests of the last `refused_days`, by cause; `scopes`, `presets`: the words for each."""
+    requests of the last `refused_days`, by cause; `scopes`, `presets`,
+    `preset_versions`: the words for each."""
 
     head: VendorHead
     clients: Sequence[Client]
@@ -51,6 +52,7 @@ class CredentialsPage:
     refused_days: int
     scopes: Mapping[str, str]
     presets: Mapping[str, str]
+    preset_versions: Mapping[str, str]
     versions: Sequence[str]
 
 
@@ -88,6 +90,7 @@ def read_credentials(visit: Visit) -> CredentialsPage:
         refused_days=REFUSED_DAYS,
         scopes={name.value: words for name, words in EXPLANATIONS.items()},
         presets={name: preset.words for name, preset in PRESETS.items()},
+        preset_versions={name: versions.words for name, versions in PRESET_VERSIONS.items()},
         versions=[version.prefix for version in VERSIONS],
     )
 
@@ -183,10 +186,10 @@ def _read_scopes(sent: Submission) -> Sequence[Scope]:
     """The scopes of the preset that the form has, or those that it has checked, those of one version together."""
     preset = PRESETS.get(sent.form.get("preset", ""))
     if preset is not None:
-        version = sent.form.get("version", "")
-        if version not in {known.prefix for known in VERSIONS}:
+        versions = sent.form.get("version", "")
+        if versions not in PRESET_VERSIONS:
             raise CommandError("choose a version of OneRoster")
-        return preset.list_scopes(version)
+        return preset.list_scopes(versions)
     return sorted({*read_scopes(sent.lists("scope"))}, key=lambda it: (it.version, [*ScopeName].index(it.name)))
 
 

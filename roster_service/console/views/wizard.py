@@ -21,7 +21,7 @@ from roster_service.accounts.parts import PARTS
 from roster_service.accounts.secret_links import DAYS, LINK_PATH, make_link
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
 from roster_service.accounts.vendors import Grant, Vendor
-from roster_service.auth.scopes import PRESETS
+from roster_service.auth.scopes import PRESET_VERSIONS, PRESETS
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.rule_forms import RuleForm, Values, make_rule_form, read_preview, read_rules
@@ -36,7 +36,7 @@ from roster_service.feeds.sharing_previews import SharingPreview
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
 from roster_service.schemas.sharing_rules import Rules
-from roster_service.schemas.versions import VERSIONS, list_roots
+from roster_service.schemas.versions import list_roots
 
 # What the form sends for a product that speaks the vendor interface, beside the presets of OneRoster.
 STUDENTS = "students"
@@ -63,7 +63,7 @@ class Wizard:
     districts: Sequence[DistrictSchools]
     held: Sequence[tuple[str, int]]
     presets: Mapping[str, str]
-    versions: Sequence[str]
+    versions: Mapping[str, str]
     flags: Mapping[str, str]
     withholdable: Mapping[str, str]
     withheld: Sequence[str]
@@ -119,7 +119,7 @@ def read_wizard(visit: Visit) -> Wizard:
         ],
         held=list_held_first_loads(connection, visit.settings.time_zone),
         presets={name: preset.words for name, preset in PRESETS.items()},
-        versions=[version.prefix for version in reversed(VERSIONS)],
+        versions={name: versions.words for name, versions in PRESET_VERSIONS.items()},
         flags={flag.value: words for flag, words in FLAG_WORDS.items()},
         withholdable={part.name: part.words for part in PARTS.values() if part.fields},
         withheld=withheld,
@@ -152,7 +152,7 @@ def add_vendor(sent: Submission) -> Outcome:
     email, name, product = sent.get("email"), sent.get("name"), sent.get("product")
     if email is None or name is None:
         raise CommandError("a vendor needs a name and an e-mail")
-    if product != STUDENTS and (product not in PRESETS or sent.get("version") not in _list_prefixes()):
+    if product != STUDENTS and (product not in PRESETS or sent.get("version") not in PRESET_VERSIONS):
         raise CommandError("choose what the product of the vendor reads")
     with sent.change() as connection:
         login = vendors.add_vendor(connection, sent.actor, email, name)
@@ -231,10 +231,6 @@ def _name_withheld(withheld: Sequence[str]) -> list[str]:
     whole = [part for part in PARTS.values() if part.fields and set(withheld).issuperset(part.fields)]
     named = {field for part in whole for field in part.fields}
     return [*(part.words for part in whole), *(str(field) for field in withheld if field not in named)]
-
-
-def _list_prefixes() -> set[str]:
-    return {version.prefix for version in VERSIONS}
 
 
 def _read_withheld(sent: Submission) -> Sequence[WithheldField]:
