@@ -44,6 +44,10 @@ class ChildRows:
     order: tuple[sa.ColumnElement[Any], ...]
 
 
+# The pattern of a text that PostgreSQL can store.
+NO_NUL = r"^[^\u0000]*$"
+
+
 def describe(description: str, **more: Any) -> dict[str, Any]:
     """Returns the metadata from which apispec makes the documentation of a field."""
     return {"description": description, **more}

@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from roster_service.schemas.kinds import StrictSchema, describe
+from roster_service.schemas.kinds import NO_NUL, StrictSchema, describe
 from roster_service.schemas.students import INCLUDES, Student
 
 MAX_STUDENTS = 5000
@@ -19,10 +19,8 @@ MAX_NUMBER = 2**63 - 1
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-def require_storable(text: str) -> None:
-    """Raises ValidationError for a text that PostgreSQL cannot store: with a NUL or half a surrogate pair."""
-    if "\x00" in text:
-        raise ValidationError("Contains a NUL.")
+def require_text(text: str) -> None:
+    """Raises ValidationError for half a surrogate pair, which PostgreSQL cannot store and no schema can exclude."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -31,7 +29,10 @@ def require_storable(text: str) -> None:
 
 def make_text(**options: Any) -> fields.String:
     """Returns the field of a text in a request body: 1 to `MAX_TEXT_LENGTH` characters."""
-    return fields.String(validate=[validate.Length(1, MAX_TEXT_LENGTH), require_storable], **options)
+    return fields.String(
+        validate=[validate.Length(1, MAX_TEXT_LENGTH), validate.Regexp(NO_NUL, error="Contains a NUL."), require_text],
+        **options,
+    )
 
 
 class RequestInstant(fields.AwareDateTime):

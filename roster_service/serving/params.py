@@ -130,8 +130,8 @@ class Parameter:
     blank: Problem = Problem.PARAMETER
 
 
-# At least one character that is no space.
-_NOT_BLANK = "[^ ]"
+# At least one character that is no space, and no NUL.
+_NOT_BLANK = r"^[^\u0000]*[^ \u0000][^\u0000]*$"
 LIMIT = Parameter(
     "limit",
     _read_limit,
@@ -164,7 +164,7 @@ ORDER_BY = Parameter("orderBy", _read_order, {"type": "string", "enum": ["asc", 
 FIELDS = Parameter(
     "fields",
     _read_fields,
-    {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "[^, ]"}},
+    {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": r"^[^\u0000]*[^, \u0000][^\u0000]*$"}},
     f"The fields to return, comma-separated, at most {LONGEST_FIELDS} characters. The service ignores unknown and "
     "blank names, with a warning.",
     repeatable=True,

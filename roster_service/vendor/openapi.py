@@ -22,20 +22,13 @@ RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"typ
 REFUSALS = {
     400: "`bad-request`: the body is refused; the message names the key",
     401: "`unauthorized`, `invalid-token`: no permission token, a wrong login, or a token that is not valid any more",
-    403: "`Forbidden`: the API key is missing or not valid; `no-privilege`: what is asked for is not granted",
+    403: "`Forbidden`: the API key is missing or not valid; `no-privilege`: what is asked for is not granted, or "
+    "nothing is",
     405: "`method-not-allowed`: the path takes another method, as `Allow` says",
     410: "`pull-ended`: the page belongs to a pull that cannot go on; begin again with `offset` 0",
     429: "`rate-limited`: too many requests, or too many failed logins",
     500: "`internal`: a fault of the service",
     503: "`unavailable`: the database is busy or away; try again",
-}
-KEY_PARAMETER = {
-    "name": "x-api-key",
-    "in": "header",
-    "required": True,
-    "description": "The API key of the vendor",
-    "schema": {"type": "string"},
-    "example": "key-0123abcd-…",
 }
 # The statuses of refusals before the vendor is known: their responses have no `RateLimit` headers.
 KEYLESS = (403, 405)
@@ -106,9 +99,7 @@ def document(
         "summary": summary,
         "operationId": name,
         "tags": [TAG["name"]],
-        # Generators of clients require a token for an operation with any security, and the login gives the token.
-        "security": [{"apiKey": [], "permissionToken": []}] if permission_token else [],
-        **({} if permission_token else {"parameters": [KEY_PARAMETER]}),
+        "security": [{"apiKey": []} | ({"permissionToken": []} if permission_token else {})],
         **({"requestBody": {"required": True, "content": make_body(request)}} if request is not None else {}),
         "responses": responses,
     }

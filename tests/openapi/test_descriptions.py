@@ -103,6 +103,32 @@ def assert_valid(document: Mapping[str, Any], schema: Mapping[str, Any], value: 
         raise AssertionError(f"{error.message} at {error.json_path}")
 
 
+def list_sent_texts(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(name, schema) of each free text that a request of the rosters may have in its query or body."""
+    for path, item in inline(document)["paths"].items():
+        for operation in item.values() if path.startswith(tuple(DOCUMENTS.values())) else ():
+            query = {it["name"]: it["schema"] for it in operation.get("parameters", ()) if it["in"] == "query"}
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            body = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+            model = document["components"]["schemas"][body]["properties"] if body else {}
+            for name, schema in (query | model).items():
+                if schema["type"] == "string" or schema.get("items", {}).get("type") == "string":
+                    yield name, schema
+
+
+@each_document
+def test_no_text_that_is_sent_may_hold_a_nul(app: Flask, name: str) -> None:
+    """The service refuses it, so a request that the document makes has none."""
+    document, found = read_document(app, name), set()
+    for text, schema in list_sent_texts(document):
+        found.add(text)
+        validator = Draft202012Validator(schema, format_checker=FORMATS)
+        for value in ("a\0b", "\0"):
+            assert not validator.is_valid([value] if schema["type"] == "array" else value), text
+    expected = {"districtlea", "schools", "include", "email", "password", "modifiedSince"}
+    assert found == (expected if name == "v1" else {"filter", "sort", "orderBy", "fields"})
+
+
 @each_document
 def test_every_refusal_has_an_example(app: Flask, name: str) -> None:
     for path, item in inline(read_document(app, name))["paths"].items():
