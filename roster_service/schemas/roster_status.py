@@ -16,6 +16,7 @@ FEED_STATES = {
     "missing": "the last run found no export, or no run has begun for 30 hours",
     "incomplete": "the export was still being written",
     "paused": "the operator has paused the feed",
+    "removed": "the operator has removed the feed; its records are tombstones until the purge deletes them",
 }
 
 

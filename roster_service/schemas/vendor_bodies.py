@@ -7,6 +7,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
+from roster_service.roster.vocabulary import STATUS
 from roster_service.schemas.kinds import NO_NUL, StrictSchema, describe
 from roster_service.schemas.students import INCLUDES, Student
 
@@ -63,11 +64,20 @@ class LoginRequest(StrictSchema):
     )
 
 
+def make_status() -> fields.String:
+    """Returns the field that says whether an org is going."""
+    words = "`tobedeleted`: it left the SIS, and its students are tombstones; it is listed until the purge deletes it"
+    return fields.String(
+        required=True, validate=validate.OneOf(STATUS.words), metadata=describe(words, example="active")
+    )
+
+
 class GrantedSchool(StrictSchema):
     """A school that is granted to the vendor."""
 
     sourcedId = fields.String(required=True, metadata=describe("The id, for `schools`", example="5a1f0c9e"))
     name = fields.String(required=True, metadata=describe("The name", example="Lincoln Elementary"))
+    status = make_status()
 
 
 class GrantedDistrict(StrictSchema):
@@ -79,13 +89,14 @@ class GrantedDistrict(StrictSchema):
     )
     sourcedId = fields.String(required=True, metadata=describe("The id", example="0d9e21b4"))
     name = fields.String(required=True, metadata=describe("The name", example="Lincoln District"))
+    status = make_status()
     schools = fields.List(
         fields.Nested(GrantedSchool), required=True, metadata=describe("Its schools that are granted")
     )
 
 
 class LoginAnswer(StrictSchema):
-    """A permission token (PJWT), its lifetime, and the districts that it opens; `expiresIn` is in seconds."""
+    """A permission token (PJWT), its lifetime, and the flags and districts that it opens; `expiresIn` is in seconds."""
 
     token = fields.String(
         required=True,
@@ -98,8 +109,15 @@ class LoginAnswer(StrictSchema):
     expiresAt = fields.DateTime(
         required=True, metadata=describe("The instant at which it ends", example="2026-11-22T02:00:00.000Z")
     )
+    flags = fields.List(
+        fields.String(validate=validate.OneOf(INCLUDES)),
+        required=True,
+        metadata=describe("The permission flags, which are the words that `include` can have", example=["contacts"]),
+    )
     districts = fields.List(
-        fields.Nested(GrantedDistrict), required=True, metadata=describe("The districts that a request can name")
+        fields.Nested(GrantedDistrict),
+        required=True,
+        metadata=describe("The districts that a request can name. Two of them may have the same `districtlea`"),
     )
 
 

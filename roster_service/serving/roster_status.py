@@ -15,7 +15,7 @@ from roster_service.db.instants import find_today, format_instant
 from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import WHOLE, feeds, sync_runs, visible_feeds
-from roster_service.feeds.feed_states import make_pause
+from roster_service.feeds.feed_states import FeedState, make_pause
 from roster_service.feeds.roster_state import RosterState
 from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.feeds.sync_lock import INTERRUPTED, RUNNING, find_interrupted
@@ -44,7 +44,7 @@ class RosterStatusReader:
         last = (
             sa.select(run.c.id).where(run.c.feed_id == feeds.c.id).order_by(run.c.id.desc()).limit(1).scalar_subquery()
         )
-        columns = (feeds.c.id, feeds.c.name, feeds.c.enabled, feeds.c.pause_from, feeds.c.pause_until)
+        columns = (feeds.c.id, feeds.c.name, feeds.c.state, feeds.c.enabled, feeds.c.pause_from, feeds.c.pause_until)
         rows = (
             sa.select(*columns, sync_runs.c.id.label("run"), sync_runs.c.outcome, sync_runs.c.started_at)
             .outerjoin_from(feeds, sync_runs, sync_runs.c.id == last)
@@ -66,6 +66,8 @@ def _describe(row: Any, revision: int, today: date, seems_dead: bool) -> dict[st
 
 
 def _find_state(row: Any, outcome: str, today: date) -> str:
+    if row.state == FeedState.REMOVED:
+        return "removed"
     pause = make_pause(row.pause_from, row.pause_until, None)
     if not row.enabled or (pause is not None and pause.covers(today)):
         return "paused"

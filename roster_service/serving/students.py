@@ -60,7 +60,6 @@ _UNKNOWN_DISTRICT = (
     "the district of `districtlea` is not granted to you. A district is named by its identifier, or by its sourcedId "
     'if it has no identifier, for instance "{}"' + _WHERE_LISTED
 )
-_NO_DISTRICT = "no district is granted to you"
 _UNKNOWN_SCHOOL = (
     "item {} of `schools` is no school of this district that is granted to you. A school is named by its sourcedId, "
     "not by its identifier or name" + _WHERE_LISTED
@@ -80,7 +79,8 @@ def find_student(
 def authorize_students(engine: sa.Engine, holder: KeyHolder, params: StudentsParams) -> AuthorizedRequest:
     """Returns the authorized request of a students query. `engine`: of the serving role.
 
-    Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request.
+    Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request;
+    (NO_GRANT) where it has no grant.
     """
     _require_flags(holder, params)
     rights = ContentRights(
@@ -101,14 +101,15 @@ def authorize_students(engine: sa.Engine, holder: KeyHolder, params: StudentsPar
 def _find_districts(engine: sa.Engine, admission: Call, values: dict[str, Any]) -> list[str]:
     """Returns the ids of the requested districts that the vendor may see.
 
-    Raises RefusedRequestError (PRIVILEGE) where there is none, or where a requested school is not granted.
+    Raises RefusedRequestError (PRIVILEGE) where there is none, or where a requested school is not granted; (NO_GRANT)
+    where the vendor may see no district at all.
     """
     with engine.connect() as connection:
         fetch_rows(connection, admission.statement, admission.values)
         values["requested_districts"] = list(connection.scalars(_make_district_statement(), values))
         if not values["requested_districts"]:
             granted = connection.execute(_make_districts_statement(), values).first()
-            raise _refuse(_UNKNOWN_DISTRICT.format(granted.lea) if granted else _NO_DISTRICT)
+            raise _refuse(_UNKNOWN_DISTRICT.format(granted.lea)) if granted else _refuse_all()
         if values["requested_schools"] is not None:
             found = set(connection.scalars(_make_schools_statement(), values))
             number = next((at for at, given in enumerate(values["requested_schools"]) if given not in found), None)
@@ -119,20 +120,24 @@ def _find_districts(engine: sa.Engine, admission: Call, values: dict[str, Any]) 
 
 def list_districts(engine: sa.Engine, holder: KeyHolder) -> list[dict[str, Any]]:
     """Lists the districts that the vendor may ask for, each with the `districtlea` that names it and with its granted
-    schools."""
+    schools. Those that left the SIS come last, until the purge deletes them: a consumer that does not ask for them
+    keeps their students. Raises RefusedRequestError (NO_GRANT) where there is none."""
     admission = holder.admit(guardians=False)
     with engine.connect() as connection:
         fetch_rows(connection, admission.statement, admission.values)
         values = {"vendor_id": holder.vendor_id}
         districts = connection.execute(_make_districts_statement(), values).all()
         schools = connection.execute(_make_granted_schools_statement(), values).all()
+    if not districts:
+        raise _refuse_all()
     return [
         {
             "districtlea": district.lea,
             "sourcedId": district.sourced_id,
             "name": district.name,
+            "status": district.status,
             "schools": [
-                {"sourcedId": school.sourced_id, "name": school.name}
+                {"sourcedId": school.sourced_id, "name": school.name, "status": school.status}
                 for school in schools
                 if school.district_id == district.sourced_id
             ],
@@ -160,11 +165,16 @@ def _make_students_plan(params: StudentsParams, rights: ContentRights) -> Plan:
 def _require_flags(holder: KeyHolder, params: StudentsParams) -> None:
     missing = [word for word in dict.fromkeys(params.include) if word not in holder.flags]
     if missing:
-        raise _refuse(f"`include` needs the permission flag of the same name for: {', '.join(missing)}")
+        words = f"`include` needs the permission flag of the same name for: {', '.join(missing)}"
+        raise _refuse(f"{words}; the answer of the login lists your flags")
 
 
 def _refuse(description: str) -> RefusedRequestError:
     return RefusedRequestError(Problem.PRIVILEGE, description)
+
+
+def _refuse_all() -> RefusedRequestError:
+    return RefusedRequestError(Problem.NO_GRANT, "no district is granted to you")
 
 
 @functools.cache
@@ -184,26 +194,21 @@ def name_district(org: sa.FromClause) -> sa.ColumnElement[str]:
 
 
 @functools.cache
-def _make_districts_statement() -> sa.Select[str, str, str]:
-    """Selects the districts that the vendor may ask for, without tombstones."""
+def _make_districts_statement() -> sa.Select[str, str, str, str]:
+    """Selects the districts that the vendor may ask for; tombstones come last."""
     org = tables.orgs
-    columns = (org.c.sourced_id, org.c.name, name_district(org).label("lea"))
-    is_listed = (org.c.type == "district") & (org.c.status == "active")
+    columns = (org.c.sourced_id, org.c.name, org.c.status, name_district(org).label("lea"))
     is_visible = visibility.org_id_is_visible(org.c.sourced_id, Viewer.ONE_VENDOR)
-    return sa.select(*columns).where(is_listed, is_visible).order_by(org.c.sourced_id)
+    return sa.select(*columns).where(org.c.type == "district", is_visible).order_by(org.c.status, org.c.sourced_id)
 
 
 @functools.cache
-def _make_granted_schools_statement() -> sa.Select[str, str, str]:
-    """Selects the granted schools, without tombstones."""
+def _make_granted_schools_statement() -> sa.Select[str, str, str, str]:
+    """Selects the granted schools; tombstones come last."""
     org = tables.orgs
-    is_listed = (org.c.type == "school") & (org.c.status == "active")
-    columns = (org.c.sourced_id, org.c.name, org.c.district_id)
-    return (
-        sa.select(*columns)
-        .where(is_listed, visibility.org_id_is_shared(org.c.sourced_id, Viewer.ONE_VENDOR))
-        .order_by(org.c.sourced_id)
-    )
+    columns = (org.c.sourced_id, org.c.name, org.c.status, org.c.district_id)
+    is_granted = visibility.org_id_is_shared(org.c.sourced_id, Viewer.ONE_VENDOR)
+    return sa.select(*columns).where(org.c.type == "school", is_granted).order_by(org.c.status, org.c.sourced_id)
 
 
 @functools.cache

@@ -25,6 +25,7 @@ FAILURES: dict[Problem, tuple[int, str]] = {
     Problem.BAD_TOKEN: (401, "invalid-token"),
     Problem.ENDED_TOKEN: (401, "invalid-token"),
     Problem.PRIVILEGE: (403, "no-privilege"),
+    Problem.NO_GRANT: (403, "no-privilege"),
     Problem.CREDENTIALS: (401, "unauthorized"),
     Problem.PARAMETER: (400, "bad-request"),
     Problem.RATE: (429, "rate-limited"),

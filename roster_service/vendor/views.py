@@ -114,11 +114,12 @@ def _make_students_text(page: Page, params: StudentsParams) -> str:
 
 def plan_status(services: VendorServices, holder: KeyHolder) -> Planned:
     """Checks a request for the states of the feeds. Raises RefusedRequestError for the permission token, and for a
-    query parameter."""
+    query parameter. Its response refuses a vendor without any grant, as that of the other paths does."""
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     require_no_parameter()
 
     def respond() -> tuple[Response, None]:
+        list_districts(services.engine, holder)
         body = services.status.read(holder.admit(guardians=False), holder.vendor_id, holder.state)
         response = make_response(json.dumps(body, ensure_ascii=False))
         response.headers.update(make_state_headers(holder.state))
@@ -159,8 +160,8 @@ def _read_bearer() -> str:
 
 def plan_login(services: VendorServices, holder: KeyHolder) -> Planned:
     """Checks the body of a login. Its response has a permission token for the right e-mail and password of the key's
-    vendor. Raises RefusedRequestError for the body and the credentials, and ThrottledRequestError after too many
-    failures."""
+    vendor, and lists what the token opens. Raises RefusedRequestError for the body and the credentials, and where
+    nothing is granted; ThrottledRequestError after too many failures."""
     body = read_body(LOGIN_BODY)
     return Planned(lambda: (_log_in(services, holder, body["email"], body["password"]), None))
 
@@ -181,6 +182,7 @@ def _log_in(services: VendorServices, holder: KeyHolder, email: str, password: s
         "tokenType": "Bearer",
         "expiresIn": PERMISSION_TOKEN_SECONDS,
         "expiresAt": format_instant(ends),
+        "flags": sorted(holder.flags),
         "districts": list_districts(services.engine, holder),
     }
     return make_response(json.dumps(members, ensure_ascii=False))

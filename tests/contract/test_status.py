@@ -63,6 +63,7 @@ STATES: list[Any] = [
     pytest.param("UPDATE sync_runs SET started_at = now() - interval '29:59'", "done", id="a run tonight"),
     pytest.param(PAUSE, "paused", id="paused"),
     pytest.param("UPDATE feeds SET enabled = false", "paused", id="disabled"),
+    pytest.param("UPDATE feeds SET state = 'removed'", "removed", id="removed"),
 ]
 
 
@@ -92,7 +93,9 @@ def test_the_state_is_that_of_the_last_run(own: Served, change: str, state: str)
             connection.execute(sa.text("SELECT pg_advisory_unlock_all()"))
             connection.execute(sa.text("DELETE FROM sync_runs WHERE source = 'a'"))
             connection.execute(sa.text("UPDATE sync_runs SET started_at = now()"))
-            connection.execute(sa.text("UPDATE feeds SET enabled = true, pause_from = NULL, pause_until = NULL"))
+            connection.execute(
+                sa.text("UPDATE feeds SET enabled = true, pause_from = NULL, pause_until = NULL, state = 'added'")
+            )
             connection.commit()
     for body in bodies:
         assert [feed["state"] for feed in body["feeds"]] == [state]

@@ -278,6 +278,7 @@ BEGIN
     );
     WITH wanted AS (
         SELECT org.sourced_id AS org_id, org.feed_id, org.district_id,
+            CASE WHEN org.type = 'district' THEN org.identifier END AS district_identifier,
             org.sourced_id = ANY (plain_schools) OR coalesce(org.district_id = ANY (plain_districts), false) AS granted,
             org.sourced_id = ANY (plain_districts) AS whole_district,
             org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS shared,
@@ -291,34 +292,36 @@ BEGIN
         WHERE org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
             OR org.sourced_id IN (SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (schools))
     ), former AS (
-        SELECT known.org_id, known.feed_id, known.granted, known.district_id, known.shared, known.narrowed
+        SELECT known.org_id, known.feed_id, known.granted, known.district_id, known.district_identifier, known.shared,
+            known.narrowed
         FROM visible_orgs known WHERE known.vendor_id = vendor
     ), gone AS (
         DELETE FROM visible_orgs known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.org_id = known.org_id)
     ), kept AS (
         INSERT INTO visible_orgs AS known (
-            vendor_id, org_id, feed_id, granted, whole_district, district_id, shared, narrowed, key
+            vendor_id, org_id, feed_id, granted, whole_district, district_id, district_identifier, shared, narrowed, key
         )
         SELECT vendor, wanted.org_id, wanted.feed_id, wanted.granted, wanted.whole_district, wanted.district_id,
-            wanted.shared, wanted.narrowed, current_key
+            wanted.district_identifier, wanted.shared, wanted.narrowed, current_key
         FROM wanted
         ON CONFLICT (vendor_id, org_id) DO UPDATE
         SET feed_id = excluded.feed_id, granted = excluded.granted, whole_district = excluded.whole_district,
-            district_id = excluded.district_id, shared = excluded.shared, narrowed = excluded.narrowed,
-            key = excluded.key
+            district_id = excluded.district_id, district_identifier = excluded.district_identifier,
+            shared = excluded.shared, narrowed = excluded.narrowed, key = excluded.key
         WHERE (
-            known.feed_id, known.granted, known.whole_district, known.district_id, known.shared, known.narrowed,
-            known.key
+            known.feed_id, known.granted, known.whole_district, known.district_id, known.district_identifier,
+            known.shared, known.narrowed, known.key
         ) IS DISTINCT FROM (
-            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id, excluded.shared,
-            excluded.narrowed, excluded.key
+            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id,
+            excluded.district_identifier, excluded.shared, excluded.narrowed, excluded.key
         )
     ), other_orgs AS (
         -- A school that changes its district is open as before, and leaves the list of students of the former one.
         SELECT org_id FROM former FULL JOIN wanted USING (org_id)
-        WHERE (former.granted, former.district_id, former.shared, former.narrowed)
-            IS DISTINCT FROM (wanted.granted, wanted.district_id, wanted.shared, wanted.narrowed)
+        WHERE (former.granted, former.district_id, former.district_identifier, former.shared, former.narrowed)
+            IS DISTINCT FROM
+            (wanted.granted, wanted.district_id, wanted.district_identifier, wanted.shared, wanted.narrowed)
     ), other_feeds AS (
         SELECT feed_id FROM (SELECT DISTINCT feed_id, true AS was FROM former) before
         FULL JOIN (SELECT DISTINCT feed_id, true AS is_now FROM wanted) after USING (feed_id)
@@ -1344,6 +1347,7 @@ CREATE TABLE public.visible_orgs (
     whole_district boolean NOT NULL,
     key uuid NOT NULL,
     district_id text COLLATE pg_catalog."C",
+    district_identifier text COLLATE pg_catalog."C",
     shared boolean NOT NULL,
     narrowed boolean NOT NULL
 );

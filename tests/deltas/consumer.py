@@ -1,9 +1,10 @@
-"""A consumer that keeps copies by the recipe of docs/vendors.md ("Deltas"), written from that guide alone."""
+"""A consumer that keeps copies by the recipes of docs/vendors.md ("Deltas", "Keep a copy"), written from that guide
+alone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -19,7 +20,8 @@ Read = Callable[[str, str | None], Answer | None]
 
 @dataclass
 class Consumer:
-    """Keeps a copy of some collections: records by collection and id. `instant`: of the copy; empty without one."""
+    """Keeps a copy of some collections: records by collection and id. `collections`: listed anew for each pull and
+    delta; `instant`: of the copy; empty without one."""
 
     read: Read
     collections: Iterable[str]
@@ -33,7 +35,9 @@ class Consumer:
 
     def update(self) -> bool:
         """Brings the copy up to date; returns whether a delta was enough."""
-        answers = {path: self.read(path, self.instant) for path in self.collections} if self.instant else {}
+        # A collection that is new is read whole.
+        since = {path: self.instant if path in self.copy else None for path in self.collections} if self.instant else {}
+        answers = {path: self.read(path, instant) for path, instant in since.items()}
         floors = [answer[1]["X-Roster-Deletions-Since"] for answer in answers.values() if answer]
         if not floors or max(floors) > self.instant:
             self.pull()
@@ -42,6 +46,7 @@ class Consumer:
         return True
 
     def _take(self, answers: Mapping[str, Answer | None]) -> None:
+        self.copy = {path: records for path, records in self.copy.items() if path in answers}
         for path, answer in answers.items():
             records = self.copy.setdefault(path, {})
             for record in answer[0] if answer else ():
@@ -93,23 +98,24 @@ class Rostering:
 
 @dataclass
 class Students:
-    """Reads the students of a district by the vendor interface, with all that the vendor may include."""
+    """Lists the districts of a vendor, and reads the students of each by the vendor interface, with all that the vendor
+    may include."""
 
     http: Client
     api_key: str
     login: Mapping[str, str]
-    include: Callable[[], Iterable[str]]
     token: str = ""
+    flags: Iterable[str] = ()
 
     def read(self, district: str, since: str | None) -> Answer | None:
         """All students of a district, page by page as `nextOffset` says."""
-        body: dict[str, Any] = {"districtlea": district, "include": sorted(self.include()), "limit": 5000}
+        body: dict[str, Any] = {"districtlea": district, "limit": 5000}
         offset: int | None = 0
         students: list[Record] = []
         headers: Mapping[str, str] = {}
         while offset is not None:
             answer = self._post(body | {"offset": offset} | ({"modifiedSince": since} if since else {}))
-            if answer.status_code == 403:
+            if answer.status_code in (401, 403):
                 return None
             assert answer.status_code == 200, answer.data
             headers = headers or answer.headers
@@ -117,13 +123,26 @@ class Students:
             offset = answer.get_json().get("nextOffset")
         return students, headers
 
+    def __iter__(self) -> Iterator[str]:
+        """Each `districtlea` that a new login lists, once; none where nothing is granted."""
+        answer = self._log_in()
+        districts = answer.get_json()["districts"] if answer.status_code == 200 else ()
+        yield from dict.fromkeys(district["districtlea"] for district in districts)
+
+    def _log_in(self) -> TestResponse:
+        answer = self.http.post("/v1/login", json=self.login, headers={"x-api-key": self.api_key})
+        if answer.status_code == 200:
+            self.token = answer.get_json()["token"]
+            self.flags = answer.get_json()["flags"]
+        else:
+            assert (answer.status_code, answer.get_json()["code"]) == (403, "no-privilege")
+        return answer
+
     def _post(self, body: Mapping[str, Any]) -> TestResponse:
         """A request with a permission token. One that has ended is replaced."""
         for _ in range(2):
             headers = {"x-api-key": self.api_key, "Authorization": f"Bearer {self.token}"}
-            answer = self.http.post("/v1/students", json=body, headers=headers)
-            if answer.status_code != 401:
+            answer = self.http.post("/v1/students", json={**body, "include": self.flags}, headers=headers)
+            if answer.status_code != 401 or self._log_in().status_code == 403:
                 break
-            key = {"x-api-key": self.api_key}
-            self.token = self.http.post("/v1/login", json=self.login, headers=key).get_json()["token"]
         return answer

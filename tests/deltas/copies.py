@@ -10,7 +10,7 @@ from .world import VERSIONS, World
 WHOLE = ("/orgs", "/academicSessions", "/courses", "/classes", "/users", "/enrollments", "/demographics")
 ROLES = {"/students": "student", "/teachers": "teacher"}
 PATHS = (*WHOLE, *ROLES)
-# The districts that the vendor interface is asked for.
+# The districts of the vendor interface.
 LEAS = ("a-d", "a-e", "b-d", "c-d")
 INTERFACES = (*VERSIONS, "v1")
 
@@ -18,7 +18,8 @@ INTERFACES = (*VERSIONS, "v1")
 def make_consumer(world: World, vendor: str, interface: str) -> Consumer:
     """A consumer of all collections of an interface. It has read nothing yet."""
     if interface == "v1":
-        return Consumer(world.read_students(vendor).read, LEAS)
+        students = world.read_students(vendor)
+        return Consumer(students.read, students)
     return Consumer(world.read_rostering(vendor, interface).read, PATHS)
 
 
@@ -42,8 +43,9 @@ def find_wrong(copies: Mapping[str, Consumer]) -> list[str]:
 
 def list_differences(copy: Mapping[str, dict[str, Record]], truth: Mapping[str, dict[str, Record]]) -> Iterator[str]:
     """What a copy has wrong."""
+    yield from (f"{path} is kept" for path in copy if path not in truth)
     for path, records in truth.items():
-        mine = copy[path]
+        mine = copy.get(path, {})
         for key in sorted(mine.keys() | records.keys()):
             if key not in records:
                 # In 1.1 these lists have whoever shows the role; who shows another one comes in /users with it.

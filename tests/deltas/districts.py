@@ -374,3 +374,33 @@ def move_school(district: District) -> None:
     above = district.pick("orgs", lambda row: row["type"] == "district")
     if row is not None and above is not None:
         row["parentSourcedId"] = above["sourcedId"]
+
+
+def pick_district(district: District) -> Row:
+    """One of the districts."""
+    found = district.pick("orgs", lambda row: row["type"] == "district")
+    assert found is not None
+    return found
+
+
+def rename_district(district: District) -> None:
+    """A district gets another id, and at times another identifier; all that names it follows."""
+    row = pick_district(district)
+    former, renamed = row["sourcedId"], district.name("d")
+    cells = {name: cell for name, cell in row.items() if name != "sourcedId"}
+    if district.dice.random() < 0.5:
+        cells["identifier"] = renamed
+    district.remove(("orgs", former, row))
+    district.add("orgs", renamed, **cells)
+    for file, column in (("orgs", "parentSourcedId"), ("courses", "orgSourcedId"), ("users", "primaryOrgSourcedId")):
+        for named in district.find(file, **{column: former}):
+            named[column] = renamed
+
+
+def renumber_district(district: District) -> None:
+    """A district gets another identifier: a new one, or that of another district, which gets its own, or none."""
+    row, other = pick_district(district), pick_district(district)
+    if row is other:
+        row["identifier"] = district.dice.choice(["", district.name("i")])
+    else:
+        row["identifier"], other["identifier"] = other["identifier"], row["identifier"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from random import Random
 
@@ -28,6 +28,7 @@ class Observer:
 
     def __init__(self, world: World, vendor: str, interface: str) -> None:
         self.prompt, self.late = (make_consumer(world, vendor, interface) for _ in range(2))
+        self.world, self.interface = world, interface
         self.floor = self.as_of = ""
         self.whole_pulls = 0
         self.prompt.pull()
@@ -46,12 +47,16 @@ class Observer:
         if also_late:
             self.late.update()
             wrong += [f"{item} (late)" for item in list_differences(self.late.copy, truth.copy)]
+        if self.interface == "v1":
+            # What a consumer cannot know of, it cannot delete.
+            unlisted = self.world.list_leas() - answers.keys()
+            wrong += [f"{lea} can be asked for and is not listed" for lea in unlisted if self.prompt.read(lea, None)]
         return wrong
 
 
-def deal_steps(dice: Random, count: int) -> list[tuple[str, int]]:
+def deal_steps(dice: Random, count: int, kinds: Collection[str] = STEPS) -> list[tuple[str, int]]:
     """Steps, each kind before any comes again, and a number for the dice of each."""
-    decks = (dice.sample(sorted(STEPS), len(STEPS)) for _ in range(count // len(STEPS) + 1))
+    decks = (dice.sample(sorted(kinds), len(kinds)) for _ in range(count // len(kinds) + 1))
     return [(name, dice.randrange(10**6)) for deck in decks for name in deck][:count]
 
 

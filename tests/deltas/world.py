@@ -35,7 +35,7 @@ from tests.sync.conftest import empty_roster
 from tests.vendor.client import PLENTY
 
 from .consumer import Rostering, Students
-from .districts import CHANGES, FEEDS, District, move_school
+from .districts import CHANGES, FEEDS, District, move_school, rename_district, renumber_district
 
 SECRET_KEY = "a secret key of the tests, long enough to be one"
 VERSIONS = ("v1p1", "v1p2")
@@ -123,7 +123,13 @@ class World:
     def read_students(self, name: str) -> Students:
         """A reader of a vendor on the vendor interface."""
         vendor = self.vendors[name]
-        return Students(self.http, vendor.api_key, vendor.account, lambda: vendor.flags)
+        return Students(self.http, vendor.api_key, vendor.account)
+
+    def list_leas(self) -> set[str]:
+        """What names each district of the roster, also one that is going, on the vendor interface."""
+        with self.engine.connect() as connection:
+            found = sa.select(sa.func.coalesce(tables.orgs.c.identifier, tables.orgs.c.sourced_id))
+            return set(connection.scalars(found.where(tables.orgs.c.type == "district")))
 
     # --- vendors ---
 
@@ -304,11 +310,25 @@ def hold(world: World, dice: Random) -> None:
     world.load_held(district.feed)
 
 
-def move_schools(world: World, dice: Random) -> None:
-    if "a" in world.present:
-        world.districts["a"].dice = dice
-        move_school(world.districts["a"])
-        world.load("a")
+def change_districts(change: Callable[[District], None]) -> Step:
+    """A change of the feed that has two districts."""
+
+    def step(world: World, dice: Random) -> None:
+        if "a" in world.present:
+            world.districts["a"].dice = dice
+            change(world.districts["a"])
+            world.load("a")
+
+    return step
+
+
+def grant_anew(world: World, dice: Random) -> str:
+    """Districts of now, whatever their ids, are granted to a vendor."""
+    name = dice.choice(sorted(world.vendors))
+    for feed in dice.sample(FEEDS, 2):
+        for row in world.districts[feed].find("orgs", type="district"):
+            change_grant(world, name, row["sourcedId"], None)
+    return name
 
 
 def change_schools(world: World, dice: Random) -> str:
@@ -447,7 +467,7 @@ RIGHTS: dict[str, Step] = {
 }
 # What may make every vendor pull whole.
 RARE: dict[str, Step] = {
-    "a school changes its district": move_schools,
+    "a school changes its district": change_districts(move_school),
     "a feed is removed": remove(at_once=False),
     "a feed is removed at once": remove(at_once=True),
     "a feed returns": bring_back,
@@ -455,6 +475,12 @@ RARE: dict[str, Step] = {
     "a person is hidden": exclude(ExclusionKind.HIDDEN),
     "a person is shown": show,
     "the database is restored": lambda world, _dice: world.restore(),
+}
+# What changes the districts by which the vendor interface is asked.
+NAMES: dict[str, Step] = {
+    "a district has another id": change_districts(rename_district),
+    "a district has another identifier": change_districts(renumber_district),
+    "districts are granted anew": grant_anew,
 }
 DATA: dict[str, Step] = {
     **{name: change(name) for name in CHANGES},

@@ -20,7 +20,6 @@ OF_SHELBYVILLE = ("shv-", "Shelbyville", "North School", "O’Brien")
 
 # (grants, what a call for each district answers, what the answers may not hold)
 SHAPES: list[Any] = [
-    pytest.param({}, {SPRINGFIELD: None, SHELBYVILLE: None}, ("spr-", "shv-"), id="none"),
     pytest.param({"spr-district": ()}, {SPRINGFIELD: 6, SHELBYVILLE: None}, OF_SHELBYVILLE, id="one district"),
     pytest.param({"spr-district": (), "shv-district": ()}, {SPRINGFIELD: 6, SHELBYVILLE: 4}, (), id="two districts"),
     pytest.param(

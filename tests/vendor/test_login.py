@@ -10,12 +10,15 @@ import pytest
 import sqlalchemy as sa
 from joserfc import jws
 
-from roster_service.accounts import vendors
+from roster_service.accounts import vendor_rights, vendors
 from roster_service.auth.credentials.api_keys import rotate_key
+from roster_service.db import tables
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
+
+from .test_permission_tokens import make_claims, sign
 
 PATHS = ["/v1/login", "/v1/students"]
 
@@ -59,6 +62,44 @@ def ended_key(engine: sa.Engine, account: Account) -> str:
     with engine.begin() as connection:
         rotate_key(connection, account.id, timedelta())
     return account.api_key
+
+
+def test_the_answer_lists_the_permission_flags(served: Served, client: VendorClient, account: Account) -> None:
+    """They are the words that `include` can have, after each change of them."""
+    every = [flag.value for flag in PermissionFlag]
+    for flags in ((PermissionFlag.CONTACTS,), tuple(PermissionFlag), ()):
+        with served.engine.begin() as connection:
+            vendor_rights.set_flags(connection, TESTER, account.email, flags)
+        login = client.login(account).json
+        assert login["flags"] == sorted(flags)
+        for word in every:
+            body = {"districtlea": login["districts"][0]["districtlea"], "include": [word]}
+            answer = client.students(account, login["token"], body)
+            assert answer.status == (200 if word in login["flags"] else 403)
+            assert answer.status == 200 or "the answer of the login lists your flags" in answer.message
+
+
+def test_without_any_grant_each_path_has_the_same_words(served: Served, client: VendorClient, account: Account) -> None:
+    """An empty list would be read as an empty roster."""
+    token = client.token(account)
+    with served.engine.begin() as connection:
+        for district in ("spr-district", "shv-district"):
+            vendor_rights.revoke(connection, TESTER, account.email, district)
+    assert client.students(account, token, {"districtlea": "17-0042"}).outcome == (401, "invalid-token")
+    # A token can be made before its vendor's grants end, and be used after it.
+    with served.engine.connect() as connection:
+        found = sa.select(tables.vendors.c.grant_version).where(tables.vendors.c.id == account.id)
+        version = connection.execute(found).scalar_one()
+    token = sign(served, make_claims(account, version, districts=[]))
+    headers = {"x-api-key": account.api_key, "Authorization": f"Bearer {token}"}
+    answers = [
+        client.login(account),
+        client.students(account, token, {"districtlea": "17-0042"}),
+        client.send("/v1/status", raw=b"", method="GET", headers=headers),
+    ]
+    assert [answer.outcome for answer in answers] == [(403, "no-privilege")] * 3
+    assert {answer.message for answer in answers} == {"no district is granted to you"}
+    assert client.login(account, password="wrong").outcome == (401, "unauthorized")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -178,7 +219,7 @@ def test_repeated_failures_are_slowed_for_that_account_and_nobody_else(
     served: Served, client: VendorClient, account: Account
 ) -> None:
     """Five a minute for an account; also its right password waits then, and no other vendor does."""
-    other = served.add()
+    other, third = (served.add(grants={"spr-district": ()}) for _ in range(2))
     for _ in range(5):
         assert client.login(account, password="wrong").status == 401
     for password in ("wrong", account.password):
@@ -190,7 +231,7 @@ def test_repeated_failures_are_slowed_for_that_account_and_nobody_else(
         client.login(other, email=account.email, password="wrong")
     assert client.login(other, email=account.email, password="wrong").status == 429
     assert client.login(other).status == 200
-    assert client.login(served.add()).status == 200
+    assert client.login(third).status == 200
 
 
 def test_many_accounts_tried_with_one_key_are_slowed(served: Served, client: VendorClient, account: Account) -> None:

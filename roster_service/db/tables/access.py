@@ -171,6 +171,8 @@ visible_orgs = sa.Table(
     sa.Column("whole_district", sa.Boolean, nullable=False),
     # The district of the org.
     sa.Column("district_id", CText),
+    # The identifier of an org that is a district itself.
+    sa.Column("district_identifier", CText),
     # Whether a grant with or without rules opens the org; then it may be named as a school.
     sa.Column("shared", sa.Boolean, nullable=False),
     # Whether only grants with rules make the org visible: then it lists no courses.

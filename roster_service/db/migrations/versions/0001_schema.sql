@@ -557,6 +557,7 @@ CREATE TABLE visible_orgs (
     whole_district boolean NOT NULL,
     key uuid NOT NULL,
     district_id text COLLATE "C",
+    district_identifier text COLLATE "C",
     shared boolean NOT NULL,
     narrowed boolean NOT NULL,
     CONSTRAINT pk_visible_orgs PRIMARY KEY (vendor_id, org_id)

@@ -4,7 +4,8 @@
 -- for the lock of the vendor's row, which a change of grants already has: with another lock beside it, two transactions
 -- could take the two in different order, and deadlock.
 --
--- The vendor's floor moves if another set of known orgs, or of known feeds, is visible than before: no stamp tells of that.
+-- The vendor's floor moves if another set of known orgs, or of known feeds, is visible than before, or if a district has
+-- another identifier, by which the vendor interface asks for its students: no stamp tells of that.
 -- A person who is kept from the vendor moves none: such a change has stamps and departures for the vendor alone.
 -- `new_orgs`: the orgs that the transaction has added; their records have its stamp, so they move no floor, and neither
 -- does an org that the transaction has deleted.
@@ -64,6 +65,7 @@ BEGIN
     );
     WITH wanted AS (
         SELECT org.sourced_id AS org_id, org.feed_id, org.district_id,
+            CASE WHEN org.type = 'district' THEN org.identifier END AS district_identifier,
             org.sourced_id = ANY (plain_schools) OR coalesce(org.district_id = ANY (plain_districts), false) AS granted,
             org.sourced_id = ANY (plain_districts) AS whole_district,
             org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS shared,
@@ -77,34 +79,36 @@ BEGIN
         WHERE org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
             OR org.sourced_id IN (SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (schools))
     ), former AS (
-        SELECT known.org_id, known.feed_id, known.granted, known.district_id, known.shared, known.narrowed
+        SELECT known.org_id, known.feed_id, known.granted, known.district_id, known.district_identifier, known.shared,
+            known.narrowed
         FROM visible_orgs known WHERE known.vendor_id = vendor
     ), gone AS (
         DELETE FROM visible_orgs known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.org_id = known.org_id)
     ), kept AS (
         INSERT INTO visible_orgs AS known (
-            vendor_id, org_id, feed_id, granted, whole_district, district_id, shared, narrowed, key
+            vendor_id, org_id, feed_id, granted, whole_district, district_id, district_identifier, shared, narrowed, key
         )
         SELECT vendor, wanted.org_id, wanted.feed_id, wanted.granted, wanted.whole_district, wanted.district_id,
-            wanted.shared, wanted.narrowed, current_key
+            wanted.district_identifier, wanted.shared, wanted.narrowed, current_key
         FROM wanted
         ON CONFLICT (vendor_id, org_id) DO UPDATE
         SET feed_id = excluded.feed_id, granted = excluded.granted, whole_district = excluded.whole_district,
-            district_id = excluded.district_id, shared = excluded.shared, narrowed = excluded.narrowed,
-            key = excluded.key
+            district_id = excluded.district_id, district_identifier = excluded.district_identifier,
+            shared = excluded.shared, narrowed = excluded.narrowed, key = excluded.key
         WHERE (
-            known.feed_id, known.granted, known.whole_district, known.district_id, known.shared, known.narrowed,
-            known.key
+            known.feed_id, known.granted, known.whole_district, known.district_id, known.district_identifier,
+            known.shared, known.narrowed, known.key
         ) IS DISTINCT FROM (
-            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id, excluded.shared,
-            excluded.narrowed, excluded.key
+            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id,
+            excluded.district_identifier, excluded.shared, excluded.narrowed, excluded.key
         )
     ), other_orgs AS (
         -- A school that changes its district is open as before, and leaves the list of students of the former one.
         SELECT org_id FROM former FULL JOIN wanted USING (org_id)
-        WHERE (former.granted, former.district_id, former.shared, former.narrowed)
-            IS DISTINCT FROM (wanted.granted, wanted.district_id, wanted.shared, wanted.narrowed)
+        WHERE (former.granted, former.district_id, former.district_identifier, former.shared, former.narrowed)
+            IS DISTINCT FROM
+            (wanted.granted, wanted.district_id, wanted.district_identifier, wanted.shared, wanted.narrowed)
     ), other_feeds AS (
         SELECT feed_id FROM (SELECT DISTINCT feed_id, true AS was FROM former) before
         FULL JOIN (SELECT DISTINCT feed_id, true AS is_now FROM wanted) after USING (feed_id)
