@@ -107,7 +107,7 @@ def test_the_role_of_1_1_is_refused_in_1_2_with_the_name_that_it_has_there(clien
         ("v1p2", "orgs.sourcedId", "roles.org.sourcedId"),
     ],
 )
-def test_a_name_of_the_other_version_is_told_by_its_meaning(
+def test_a_name_of_the_other_version_is_suggested_by_its_meaning(
     client: RosterClient, version: str, name: str, meant: str
 ) -> None:
     """Not by its letters, which are those of another field."""
@@ -115,7 +115,7 @@ def test_a_name_of_the_other_version_is_told_by_its_meaning(
     assert f"; did you mean {meant}? (in " in description
 
 
-def test_a_selection_by_a_name_of_the_other_version_is_told_by_its_meaning(client: RosterClient) -> None:
+def test_a_selection_by_a_name_of_the_other_version_is_suggested_by_its_meaning(client: RosterClient) -> None:
     for version, name, meant in (("v1p1", "primaryOrg", "orgs"), ("v1p2", "orgs", "roles"), ("v1p2", "role", "roles")):
         description = client.call(version, "/users", {"fields": f"{name},status"}).description
         assert f"'{name}' (did you mean '{meant}'?)" in description

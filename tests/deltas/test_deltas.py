@@ -49,8 +49,8 @@ class Observer:
             wrong += [f"{item} (late)" for item in list_differences(self.late.copy, truth.copy)]
         if self.interface == "v1":
             # What a consumer cannot know of, it cannot delete.
-            unlisted = self.world.list_leas() - answers.keys()
-            wrong += [f"{lea} can be asked for and is not listed" for lea in unlisted if self.prompt.read(lea, None)]
+            absent = self.world.list_leas() - answers.keys()
+            wrong += [f"{lea} can be asked for and is not listed" for lea in absent if self.prompt.read(lea, None)]
         return wrong
 
 
