@@ -17,6 +17,22 @@ from roster_service.feeds.run_outcomes import OUTCOMES
 
 # What a run does with records, by the kind of change, the gravest first.
 EFFECTS = {"tombstoned": "delete", "changed": "change", "added": "add", "revived": "bring back"}
+# By pattern of a command: the screen that does the same. The first that fits counts.
+SCREENS_OF_COMMANDS = {
+    "`roster feed remove [^`]*`, or the page of the feed": "the page of the feed",
+    "`roster feed list`": "the page Feeds",
+    "`roster feed [^`]*`": "the page of the feed",
+    "`roster sync list`": "the page Runs",
+    # That of the held run asks for no new ids.
+    "`roster sync (show|approve|discard|undo) [0-9]*`": "the page of the run",
+    "`roster person list`": "the page Hidden",
+    "`roster delivery [^`]*`": "the page Files of the vendor",
+    "`roster client [^`]*`": "the page Clients and keys of the vendor",
+    "`roster vendor list`": "the page Vendors",
+    "`roster vendor [^`]*`": "the page of the vendor",
+    "`roster (district|school) list`": "the page Access",
+    "`roster operator list`": "the page Operators",
+}
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -51,9 +67,18 @@ def to_number(number: int | None) -> str:
     return "–" if number is None else f"{number:,}"
 
 
+def to_screens(text: str) -> str:
+    """Returns a text in which screens stand in place of the commands that do the same. The text is made below the
+    console, where the commands make it too. A command that no screen does stays."""
+    for command, screen in SCREENS_OF_COMMANDS.items():
+        text = re.sub(command, screen, text)
+    return text
+
+
 def to_sentence(text: str) -> str:
     """Returns a text with a capital letter at its beginning, unless it begins with an id, a path or another name that
     has more than letters."""
+    text = to_screens(text)
     first = text.partition(" ")[0].rstrip(",;:.")
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
@@ -175,6 +200,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "query": to_query,
     "segment": to_segment,
     "shape": to_shape,
+    "screens": to_screens,
     "sentence": to_sentence,
     "value": to_value,
     "words": to_words,

@@ -104,6 +104,28 @@ def preview_upload(
         return _start(connection, home, folder, made)
 
 
+def preview_again(
+    connection: sa.Connection, home: Path, preview: ExportPreview, feed: str, format_: str
+) -> ExportPreview:
+    """Starts a dry run of the export of a preview as one of another format, for a feed, and deletes the preview. Raises
+    CommandError as the others; then the preview stays."""
+    is_new = _require_feed(connection, feed, format_)
+    with _make_folder(home) as folder:
+        path = Path(preview.path)
+        if preview.is_upload:
+            path = folder / path.name
+            # Links: the files stay where they are if the dry run cannot begin.
+            if Path(preview.path).is_dir():
+                shutil.copytree(preview.path, path, copy_function=os.link)
+            else:
+                os.link(preview.path, path)
+            path = path.resolve()
+        made = replace(preview, id=folder.name, feed=feed, format=format_, is_new=is_new, path=str(path))
+        _start(connection, home, folder, made)
+    drop_preview(home, preview)
+    return made
+
+
 def find_preview(home: Path, preview_id: str) -> ExportPreview:
     """Returns a preview. Raises CommandError if there is none, or no more."""
     if preview_id.isascii() and preview_id.isalnum():

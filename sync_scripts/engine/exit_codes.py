@@ -25,6 +25,7 @@ from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import describe_cause
 from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError
+from sync_scripts.reading.registry import OtherFormatError
 from sync_scripts.reading.rejections import SHOWN, RefusedExportError
 
 
@@ -107,7 +108,9 @@ def describe_error(error: BaseException) -> dict[str, object]:
     described = {"outcome": name_error(error), "message": describe_cause(error)}
     if isinstance(error, RefusedExportError):
         rejections = [rejection.to_json() for rejection in error.findings.first[:SHOWN]]
-        return {**described, "total": error.findings.total, "rejections": rejections}
+        # The format that the export has in place of its own: the console offers to load it so.
+        other = {"other_format": error.format} if isinstance(error, OtherFormatError) else {}
+        return {**described, "total": error.findings.total, "rejections": rejections, **other}
     return dict(described)
 
 
@@ -140,6 +143,7 @@ def exit_on_error(*, as_json: bool) -> Iterator[None]:
 def _to_text(error: BaseException) -> str:
     if choose_error_code(error) == ExitCode.REFUSED and isinstance(error, RefusedExportError):
         total = error.findings.total
-        return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}"
+        hint = f"; {error.hint}" if isinstance(error, OtherFormatError) else ""
+        return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}{hint}"
     message = describe_cause(error)
     return message if choose_error_code(error) != ExitCode.FAILED else f"failed: {message}; nothing was changed"

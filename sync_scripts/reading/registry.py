@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 
 from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
@@ -18,7 +19,7 @@ from sync_scripts.reading.lines import LONGEST_LINE
 from sync_scripts.reading.manifest import FILE_NAME as MANIFEST
 from sync_scripts.reading.manifest import Contents, list_contents, list_without_manifest, read_manifest
 from sync_scripts.reading.package import UNREADABLE, ExportPackage, recognize_names
-from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
+from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,31 @@ class Family:
     def read(self, package: ExportPackage) -> tuple[Format, Contents]:
         """Returns the format and the contents of a package. Raises RefusedExportError, also for an export of another
         family."""
-        refuse_if(Findings.of(_find_other_families(package, self)))
+        other = _find_other_family(package, self)
+        if other is not None:
+            raise OtherFormatError(package.path, other)
         return self.parse(package)
 
 
-def _find_other_families(package: ExportPackage, own: Family) -> Iterator[Rejection]:
-    """The families whose files an export has, if they are not those of its own."""
+class OtherFormatError(RefusedExportError):
+    """The export is of another family of formats. `format`: its word; `hint`: how to load it with commands."""
+
+    def __init__(self, path: Path, family: Family) -> None:
+        super().__init__(Findings.of([Rejection(path.name, f"has the files of a {family.title}")]))
+        self.format = family.name
+        self.hint = (
+            f"load it with `python -m sync_scripts.load_{family.name}`, or add its feed with `--format {family.name}`"
+        )
+
+
+def _find_other_family(package: ExportPackage, own: Family) -> Family | None:
+    """The family whose files an export has, if they are not those of its own."""
     # OneRoster and School Data Sync have files of the same names.
-    is_oneroster = own is ONEROSTER and _has_files_of_oneroster(package)
-    if is_oneroster or (own is not ONEROSTER and _has_files(package, own)):
-        return
-    for family in FAMILIES.values():
-        if family is not own and _has_files(package, family):
-            yield Rejection(
-                package.path.name,
-                f"has the files of a {family.title}; load it with `python -m sync_scripts.load_{family.name}`, or add "
-                f"its feed with `--format {family.name}`",
-            )
+    is_oneroster = _has_files_of_oneroster(package)
+    if (own is ONEROSTER and is_oneroster) or (own is not ONEROSTER and _has_files(package, own)):
+        return None
+    likely = (CLEVER, ONEROSTER, SDS) if is_oneroster else (CLEVER, SDS, ONEROSTER)
+    return next((family for family in likely if family is not own and _has_files(package, family)), None)
 
 
 def _has_files(package: ExportPackage, family: Family) -> bool:

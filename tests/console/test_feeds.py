@@ -92,6 +92,43 @@ def read_outcomes(console: Console, feed: str) -> list[str]:
         return list(connection.scalars(own))
 
 
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_an_export_of_another_format_is_taken_as_what_it_is(
+    console: Console, browser: Browser, in_process: None, is_zip: bool
+) -> None:
+    name = f"another-{is_zip}".lower()
+    folder = EXPORTS / "shelbyville-clever"
+    files = (
+        [(zip_folder(folder), "export.zip")]
+        if is_zip
+        else [(io.BytesIO(it.read_bytes()), it.name) for it in sorted(folder.glob("*.csv"))]
+    )
+    first = upload(browser, files, name=name).headers["Location"].removeprefix("/console")
+    page = browser.get(first).text
+    assert "has the files of a Clever CSV export" in page
+    assert "python -m" not in page
+    sent = browser.send(f"{first}/format", feed=name, csrf_of=first)
+    second = sent.headers["Location"].removeprefix("/console")
+    assert browser.get(first).status_code == 404
+    shown = read(browser, second)
+    assert (shown["preview"]["format"], shown["preview"]["feed"], shown["other_format"]) == ("clever", name, None)
+    assert shown["report"]["counts"]["users"]["added"] > 0
+    # A preview whose format is right has no other one.
+    assert browser.send(f"{second}/format", feed=name, csrf_of=second).status_code == 422
+
+
+def test_an_export_of_another_format_needs_another_feed(console: Console, browser: Browser, in_process: None) -> None:
+    files = [(zip_folder(EXPORTS / "shelbyville-clever"), "export.zip")]
+    first = upload(browser, files, name="springfield").headers["Location"].removeprefix("/console")
+    assert "The feed <bdi>springfield</bdi> takes oneroster alone" in browser.get(first).text
+    refused = browser.send(f"{first}/format", feed="springfield", csrf_of=first)
+    assert (refused.status_code, "takes oneroster, not clever" in refused.text) == (422, True)
+    # The preview is there still.
+    sent = browser.send(f"{first}/format", feed="other-one", csrf_of=first)
+    shown = read(browser, sent.headers["Location"].removeprefix("/console"))
+    assert (shown["preview"]["is_new"], shown["report"]["feed"]) == (True, "other-one")
+
+
 def test_the_whole_way_of_an_export(
     console: Console, browser: Browser, export: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
