@@ -132,7 +132,9 @@ class Doubt:
     @staticmethod
     def preview(feed: str, checks: Iterable[Mapping[str, Any]]) -> Doubt:
         """Returns what a preview finds. `checks`: each a `PreviewedCheck`, as JSON."""
-        return Doubt(feed, {it["check"]: it["found"] for it in checks if it["is_doubtful"] and it["found"]})
+        return Doubt(
+            feed, {check["check"]: check["found"] for check in checks if check["is_doubtful"] and check["found"]}
+        )
 
     def describe(self) -> str:
         """Returns the findings in words."""

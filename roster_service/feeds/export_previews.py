@@ -105,12 +105,12 @@ def preview_upload(
 
 
 def preview_again(
-    connection: sa.Connection, home: Path, preview: ExportPreview, feed: str, format_: str
+    connection: sa.Connection, actor: Actor, home: Path, preview: ExportPreview, feed: str, format_: str
 ) -> ExportPreview:
     """Starts a dry run of the export of a preview as one of another format, for a feed, and deletes the preview. Raises
     CommandError as the others; then the preview stays."""
     is_new = _require_feed(connection, feed, format_)
-    with _make_folder(home) as folder:
+    with _make_folder(home, actor) as folder:
         path = Path(preview.path)
         if preview.is_upload:
             path = folder / path.name
@@ -120,7 +120,8 @@ def preview_again(
             else:
                 os.link(preview.path, path)
             path = path.resolve()
-        made = replace(preview, id=folder.name, feed=feed, format=format_, is_new=is_new, path=str(path))
+        made = replace(preview, id=folder.name, operator=actor.name, path=str(path))
+        made = replace(made, feed=feed, format=format_, is_new=is_new)
         _start(connection, home, folder, made)
     drop_preview(home, preview)
     return made

@@ -73,7 +73,9 @@ def make_loaded_roster(
     pieces = {table: _store_parts(connection, table, desired, records[RECORDS[table]]) for table in PART_TABLES}
     named = (record for rejection in findings.first for record in rejection.records if not record.own)
     classes = create_temporary(connection, "checked_rejected_classes", [sa.Column("sourced_id", CText)])
-    _insert_ids(connection, classes, {it.sourcedId for it in named if it.type == TYPES[tables.classes.name]})
+    _insert_ids(
+        connection, classes, {record.sourcedId for record in named if record.type == TYPES[tables.classes.name]}
+    )
     return LoadedRoster(feed_id, records, pieces, classes)
 
 

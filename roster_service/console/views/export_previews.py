@@ -74,7 +74,8 @@ def change_format(sent: Submission) -> Outcome:
     if format_ is None:
         raise CommandError("the export is not known to have another format")
     with sent.change() as connection:
-        made = preview_again(connection, sent.settings.home, preview, sent.get("feed") or "", format_)
+        feed = sent.get("feed") or ""
+        made = preview_again(connection, sent.actor, sent.settings.home, preview, feed, format_)
     return Moved(f"/previews/{made.id}", None)
 
 

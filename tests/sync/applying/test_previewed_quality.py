@@ -144,15 +144,15 @@ def test_a_preview_says_what_the_checks_found_before(engine: sa.Engine, springfi
 @pytest.mark.long
 @settings(max_examples=examples(3, 8, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    nights=st.lists(
+    loads=st.lists(
         st.sampled_from(FEEDS).flatmap(lambda feed: st.tuples(st.just(feed), exports(feed))), min_size=3, max_size=5
     )
 )
-def test_a_preview_finds_what_the_load_leaves(engine: sa.Engine, nights: list[tuple[str, Any]]) -> None:
+def test_a_preview_finds_what_the_load_leaves(engine: sa.Engine, loads: list[tuple[str, Any]]) -> None:
     empty_roster(engine)
     with tempfile.TemporaryDirectory() as home:
         options = Options(Settings(home=Path(home)), allow_mass_delete=True)
-        for number, (feed, export) in enumerate(nights):
+        for number, (feed, export) in enumerate(loads):
             note(f"{feed}: {export}")
             path = write_export(export, Path(home) / str(number))
             try:
