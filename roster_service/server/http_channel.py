@@ -199,11 +199,11 @@ def find_age(connection: socket.socket) -> float:
     # `tcpi_last_data_recv` of the structure `tcp_info`, in milliseconds.
     place = struct.Struct("52xI")
     try:
-        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, place.size)
+        facts = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, place.size)
     except OSError:
         # Not a connection of TCP.
         return 0
-    return float(place.unpack(told)[0]) / 1000
+    return float(place.unpack(facts)[0]) / 1000
 
 
 def count_unreceived(connection: socket.socket) -> int:

@@ -91,9 +91,9 @@ def find_free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The exports of two nights."""
-    return write_load_runs(tmp_path_factory.mktemp("nights"))
+def load_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The exports of two runs."""
+    return write_load_runs(tmp_path_factory.mktemp("load-runs"))
 
 
 @pytest.fixture(scope="module")
@@ -106,23 +106,23 @@ def installation() -> Iterator[Installation]:
 
 
 @pytest.fixture(scope="module")
-def rosters(installation: Installation, nights: tuple[Path, Path]) -> list[dict[str, Any]]:
+def rosters(installation: Installation, load_runs: tuple[Path, Path]) -> list[dict[str, Any]]:
     """The rosters of undisturbed loads, each after the other one: with its tombstones."""
     found = []
-    for night in (*nights, *nights):
-        installation.run((*LOAD, str(night)))
+    for load_run in (*load_runs, *load_runs):
+        installation.run((*LOAD, str(load_run)))
         found.append(installation.read_roster())
     return found[-2:]
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_the_next_command_works(
-    installation: Installation, nights: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
+    installation: Installation, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
 ) -> None:
     """A load, a command, and a start, in turn."""
     other = seed // 3 % 2
     commands = (
-        (*LOAD, str(nights[other])),
+        (*LOAD, str(load_runs[other])),
         (*ROSTER, "vendor", "add", f"vendor-{seed}@vendor.example", "--name", f"Vendor {seed}"),
         (*ROSTER, "run", "--port", str(find_free_port())),
     )
@@ -134,6 +134,6 @@ def test_the_next_command_works(
     process.communicate(timeout=4 * PATIENCE_SECONDS)
     assert isinstance(json.loads(installation.run((*ROSTER, "vendor", "list", "--json"))), list)
     assert installation.read_roster() in (before, rosters[other])
-    installation.run((*LOAD, str(nights[other])))
+    installation.run((*LOAD, str(load_runs[other])))
     assert installation.read_roster() == rosters[other]
     assert installation.list_backends() == [], "the last user stops the server"
