@@ -27,7 +27,7 @@ SECONDS = 100
 BATCH_ROWS = 25
 _DAY = timedelta(days=1)
 _read_key = attrgetter(*DAY_KEY)
-_KEPT = ("vendor_id", *DAY_KEY, "at", "last_at", "request_id", "last_request_id", "answers", "records")
+_KEPT = ("vendor_id", *DAY_KEY, "at", "last_at", "request_id", "last_request_id", "answers", "records", "parts")
 
 
 def fold_days(engine: sa.Engine, today: date | None = None, seconds: float = SECONDS) -> int:
@@ -97,6 +97,8 @@ def _join(rows: Iterable[sa.Row[Any]]) -> tuple[dict[str, Any], set[int], set[by
             continue
         joined["answers"] += row.answers
         joined["records"] += row.records
+        # A row from before the parts were kept says nothing of its own, so nothing is known of the whole.
+        joined["parts"] = None if None in (joined["parts"], row.parts) else joined["parts"] | row.parts
         if row.at < joined["at"]:
             joined.update(at=row.at, request_id=row.request_id)
         if row.last_at >= joined["last_at"]:

@@ -9,15 +9,17 @@ compare it with the answers of both interfaces and with files. The grants decide
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.accounts.ways import STUDENTS_PATH, Way, WayKind, list_ways
+from roster_service.auth.access_log.reports import AccessLogRow
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import visible_orgs
 from roster_service.errors import CommandError
+from roster_service.roster.person_parts import PART_OF, PersonPart
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.file_presets import Preset
@@ -39,7 +41,7 @@ class ShownPart:
     `fields`: it is withheld if all of them are; `student_fields`: the same on the vendor interface, where they differ;
     `versions`: of OneRoster that have it; `is_metadata`: whether it is free metadata."""
 
-    name: str
+    name: PersonPart
     words: str
     scopes: tuple[frozenset[ScopeName], ...]
     flag: str | None
@@ -49,66 +51,54 @@ class ShownPart:
     is_metadata: bool = False
 
 
+def _find_fields(part: PersonPart) -> frozenset[WithheldField]:
+    return frozenset(field for field, shown in PART_OF.items() if shown is part)
+
+
 def _of_people(
-    name: str, words: str, flag: str | None, *fields: WithheldField, versions: tuple[Version, ...] = VERSIONS
+    part: PersonPart, words: str, flag: str | None, *, versions: tuple[Version, ...] = VERSIONS
 ) -> ShownPart:
-    return ShownPart(name, words, (_PEOPLE,), flag, frozenset(fields), versions=versions)
+    return ShownPart(part, words, (_PEOPLE,), flag, _find_fields(part), versions=versions)
 
 
-def _of_demographics(name: str, words: str, *fields: WithheldField) -> ShownPart:
-    return ShownPart(name, words, (_DEMOGRAPHICS,), PermissionFlag.DEMOGRAPHICS, frozenset(fields))
+def _of_demographics(part: PersonPart, words: str) -> ShownPart:
+    return ShownPart(part, words, (_DEMOGRAPHICS,), PermissionFlag.DEMOGRAPHICS, _find_fields(part))
 
 
-def _metadata(name: str, words: str, *scopes: ScopeName) -> ShownPart:
+def _metadata(part: PersonPart, words: str, *scopes: ScopeName) -> ShownPart:
     paths = _DEMOGRAPHICS if ScopeName.DEMOGRAPHIC_METADATA in scopes else _PEOPLE
-    return ShownPart(name, words, (paths, *(frozenset({scope}) for scope in scopes)), None, is_metadata=True)
+    return ShownPart(part, words, (paths, *(frozenset({scope}) for scope in scopes)), None, is_metadata=True)
 
 
-_F, _NEWER = WithheldField, (V1P2,)
+_P, _NEWER = PersonPart, (V1P2,)
 PARTS: Mapping[str, ShownPart] = {
     part.name: part
     for part in (
-        _of_people("names", "names, usernames and grades", _PLAIN),
-        _of_people("email", "e-mail addresses", _PLAIN, _F.EMAIL),
-        _of_people("phone", "phone numbers", PermissionFlag.CONTACTS, _F.PHONE, _F.SMS),
-        _of_people("identifier", "numbers of the school or district", _PLAIN, _F.IDENTIFIER),
-        _of_people("userIds", "ids of other systems", None, _F.USER_IDS),
-        _of_people("middleName", "middle names", _PLAIN, _F.MIDDLE_NAME),
-        _of_people("preferredNames", "preferred names", _PLAIN, _F.PREFERRED_NAMES, versions=_NEWER),
-        _of_people("pronouns", "pronouns", None, _F.PRONOUNS, versions=_NEWER),
-        _of_people("classes", "classes and teachers", PermissionFlag.ENROLLMENTS),
+        _of_people(_P.NAMES, "names, usernames and grades", _PLAIN),
+        _of_people(_P.EMAIL, "e-mail addresses", _PLAIN),
+        _of_people(_P.PHONE, "phone numbers", PermissionFlag.CONTACTS),
+        _of_people(_P.IDENTIFIER, "numbers of the school or district", _PLAIN),
+        _of_people(_P.USER_IDS, "ids of other systems", None),
+        _of_people(_P.MIDDLE_NAME, "middle names", _PLAIN),
+        _of_people(_P.PREFERRED_NAMES, "preferred names", _PLAIN, versions=_NEWER),
+        _of_people(_P.PRONOUNS, "pronouns", None, versions=_NEWER),
+        _of_people(_P.CLASSES, "classes and teachers", PermissionFlag.ENROLLMENTS),
         ShownPart(
-            "guardians",
+            _P.GUARDIANS,
             "guardians",
             (_PEOPLE, frozenset({ScopeName.GUARDIANS})),
             PermissionFlag.CONTACTS,
             # On the rostering interface, a guardian is a user, whose record stays if `agents` is withheld.
-            student_fields=frozenset({_F.AGENTS}),
+            student_fields=_find_fields(_P.GUARDIANS),
         ),
-        _of_demographics("birthDate", "birth dates", _F.BIRTH_DATE),
-        _of_demographics("sex", "sex", _F.SEX),
-        _of_demographics(
-            "race",
-            "race and ethnicity",
-            _F.AMERICAN_INDIAN_OR_ALASKA_NATIVE,
-            _F.ASIAN,
-            _F.BLACK_OR_AFRICAN_AMERICAN,
-            _F.NATIVE_HAWAIIAN_OR_OTHER_PACIFIC_ISLANDER,
-            _F.WHITE,
-            _F.DEMOGRAPHIC_RACE_TWO_OR_MORE_RACES,
-            _F.HISPANIC_OR_LATINO_ETHNICITY,
-        ),
-        _of_demographics(
-            "birthPlace",
-            "places of birth",
-            _F.COUNTRY_OF_BIRTH_CODE,
-            _F.STATE_OF_BIRTH_ABBREVIATION,
-            _F.CITY_OF_BIRTH,
-        ),
-        _of_demographics("residence", "residence status", _F.PUBLIC_SCHOOL_RESIDENCE_STATUS),
-        _metadata("studentMetadata", "metadata of students", ScopeName.STUDENTS_METADATA),
-        _metadata("guardianMetadata", "metadata of guardians", ScopeName.GUARDIANS, ScopeName.GUARDIANS_METADATA),
-        _metadata("demographicMetadata", "metadata of demographics", ScopeName.DEMOGRAPHIC_METADATA),
+        _of_demographics(_P.BIRTH_DATE, "birth dates"),
+        _of_demographics(_P.SEX, "sex"),
+        _of_demographics(_P.RACE, "race and ethnicity"),
+        _of_demographics(_P.BIRTH_PLACE, "places of birth"),
+        _of_demographics(_P.RESIDENCE, "residence status"),
+        _metadata(_P.STUDENT_METADATA, "metadata of students", ScopeName.STUDENTS_METADATA),
+        _metadata(_P.GUARDIAN_METADATA, "metadata of guardians", ScopeName.GUARDIANS, ScopeName.GUARDIANS_METADATA),
+        _metadata(_P.DEMOGRAPHIC_METADATA, "metadata of demographics", ScopeName.DEMOGRAPHIC_METADATA),
     )
 }
 # By part that a vendor gets, the words of the ways by which it does.
@@ -127,7 +117,17 @@ def list_received(connection: sa.Connection) -> Mapping[str, Received]:
     }
 
 
-def list_shown_parts(path: str, scope: str | None) -> tuple[str, ...]:
+# What is said of records of people without any part.
+NO_PART = "no more than ids, roles and schools"
+
+
+def complete_parts(row: AccessLogRow) -> AccessLogRow:
+    """Returns a row of the access log with its parts. A row that is older than these has those that its scopes opened:
+    so at most, since it does not tell what was withheld, or is not in the roster."""
+    return row if row.parts is not None else replace(row, parts=list_opened(row.path, row.scope), at_most=True)
+
+
+def list_opened(path: str, scope: str | None) -> Sequence[str]:
     """Returns the parts of people that the scopes of an answer opened, with the fields that were withheld then. `path`,
     `scope`: as the access log has them."""
     words = frozenset((scope or "").split())
@@ -167,7 +167,7 @@ def require_part(name: str) -> ShownPart:
 
 def _find_received(vendor: Vendor, ways: Sequence[Way]) -> Received:
     withheld = frozenset(map(WithheldField, vendor.withheld))
-    found = {}
+    found: dict[str, tuple[str, ...]] = {}
     for part in PARTS.values():
         by = [way.words for way in ways if _opens(way, part, vendor.flags, withheld)]
         if by:

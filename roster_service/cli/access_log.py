@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import click
 import sqlalchemy as sa
 
-from roster_service.accounts.parts import list_shown_parts
+from roster_service.accounts.parts import complete_parts
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.access_log import reports
 from roster_service.auth.access_log.entries import PersonHasher
@@ -80,8 +80,8 @@ def audit(
     as_json: bool,
 ) -> None:
     """Show the access log: each response with records, its time, vendor, path, scope, districts, number of records, and
-    the parts of people that its scopes or flags open. Fields that were withheld from the vendor then were in no
-    response, even if a part names them: `roster changes` has the lists, and `roster vendor show` those of now.
+    the parts of people that were in it. Rows from before the log kept the parts have those that the scopes opened
+    (`at_most`).
 
     A row is here about a second after its response. Rows from before yesterday are of a day (`by`): so many responses
     (`answers`) have the rest of the row in common, and at least one had the person. Their individual instants and
@@ -107,7 +107,7 @@ def audit(
             person=None if known is None else hasher.hash_id(known.sourcedId),
         )
         found = reports.read_access_log(connection, wanted)
-    rows = [{**dataclasses.asdict(row), "parts": list(list_shown_parts(row.path, row.scope))} for row in found]
+    rows = [dataclasses.asdict(complete_parts(row)) for row in found]
     _show(rows, as_csv, as_json, f"no records{'' if known is None else f' of {known}'} were disclosed")
     if known is not None and found and not (as_csv or as_json):
         days = sum(row.by == "day" for row in found)

@@ -24,6 +24,7 @@ from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.deliveries.cells import METADATA, join_part, make_cell
 from roster_service.deliveries.files import FILES, OTHERS, Column, File
 from roster_service.errors import CommandError
+from roster_service.roster.person_parts import PersonPart
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas.file_presets import Preset
 from roster_service.schemas.versions import Version
@@ -38,6 +39,8 @@ _ACTIVE = "status='active'"
 _FLAT = str.maketrans({"\r": " ", "\n": " "})
 _DIGEST_CHARACTERS = 32
 _ENDPOINTS = {row.path: row for row in ENDPOINTS}
+# The place of a cell that tells a part of people, the part, and the words that tell it, none if all do.
+_PartSign = tuple[int, PersonPart, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Package:
     """What a zip has. `revision`: of the roster, as the client sees it; `digest`: SHA-256, in hexadecimal; `rows`: by
     file; `absent`: the files that it does not have; `left_out`: the number of rows by file and by the column that they
     lack; `schools`: the number of rows by file and school, of files that have one; `ids`: by file, of users
-    and of classes."""
+    and of classes; `parts`: the parts of people in it."""
 
     revision: int
     digest: str
@@ -67,6 +70,7 @@ class Package:
     left_out: Mapping[str, Mapping[str, int]]
     schools: Mapping[str, Mapping[str, int]]
     ids: Mapping[str, Collection[str]]
+    parts: Collection[PersonPart]
 
 
 def write_package(connection: sa.Connection, source: Source, out: io.BufferedRandom | io.BytesIO) -> Package:
@@ -91,6 +95,7 @@ def write_package(connection: sa.Connection, source: Source, out: io.BufferedRan
         left_out={name: counts for name, counts in writer.left_out.items() if counts},
         schools=writer.schools,
         ids={name: writer.written.get(name, ()) for name in ("users", "classes")},
+        parts=writer.parts,
     )
 
 
@@ -116,6 +121,7 @@ class _Writer:
         self.rows, self.schools = Counter[str](), defaultdict[str, Counter[str]](Counter)
         self.left_out = defaultdict[str, Counter[str]](Counter)
         self.written = dict[str, set[str]]()
+        self.parts = set[PersonPart]()
         self.present = list[File]()
         names = set[str]()
         for file in FILES[source.preset.version]:
@@ -159,6 +165,7 @@ class _Writer:
         self.left_out[file.name].clear()
         noted = self.written.get(file.name)
         others = [(name, ids) for name, ids in self.written.items() if self._preset.unique_ids and name != file.name]
+        signs: Sequence[_PartSign] = list(self._list_part_signs(file))
         school = next((at for at, column in enumerate(columns) if column.header == file.school), None)
         counted, number = Counter[str](), 0
         with _open_csv(packed, file.name) as rows:
@@ -173,11 +180,43 @@ class _Writer:
                         raise CommandError(
                             f"{file.name} and {name} have the same id for a record each; the receiver takes an id once"
                         )
+                if signs:
+                    signs = self._add_parts(cells, signs)
                 if school is not None:
                     counted[cells[school]] += 1
+        self.parts.update(self._find_metadata(file) if metadata else ())
         self.rows[file.name] = number
         for orgs, users in counted.items():
             self.schools[file.name].update(dict.fromkeys(orgs.split(","), users))
+
+    def _list_part_signs(self, file: File) -> Iterator[_PartSign]:
+        """Yields the places of the cells that may tell a part of people which no file has told yet."""
+        fields = self._plan(file).shape.view.fields
+        of_rows = None if file.part is None else fields[file.part].part
+        if of_rows is not None:
+            # Each row is an item of the part, and its first cell the user.
+            yield 0, of_rows, ()
+        if file.part is not None:
+            fields = fields[file.part].members
+        for at, column in enumerate(file.columns):
+            field = fields.get(column.field)
+            # The cells of a hidden one are empty.
+            if field is not None and field.part is not None and field.part not in self.parts:
+                yield at, field.part, field.part_words
+
+    def _add_parts(self, cells: Sequence[Any], signs: Sequence[_PartSign]) -> Sequence[_PartSign]:
+        """Adds the parts that a row tells. Returns the places that may tell one which no row has told yet."""
+        found = {part for at, part, words in signs if cells[at] and (not words or cells[at] in words)}
+        self.parts |= found
+        return [sign for sign in signs if sign[1] not in found] if found else signs
+
+    def _find_metadata(self, file: File) -> Iterator[PersonPart]:
+        """Yields the parts of people that the metadata of a file is: the cells do not tell whose they are."""
+        plan = self._plan(file)
+        for part, value in plan.shape.view.fields[METADATA].list_values(self._token.rights):
+            rows = select_records(self._connection, plan, self._token.vendor_id, value).where(value.is_not(None))
+            if self._connection.execute(rows.order_by(None).limit(1)).first() is not None:
+                yield part
 
     def _list_metadata(self, file: File) -> Sequence[str]:
         """Returns the names in the metadata of a file."""

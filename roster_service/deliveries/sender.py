@@ -37,6 +37,7 @@ from roster_service.deliveries.sftp import Connect, Receiver, ReceiverError, ope
 from roster_service.deliveries.sources import make_source, open_snapshots, require_preset
 from roster_service.errors import CommandError, RosterServiceError, describe_fault, name_fault
 from roster_service.feeds.exclusions import ExclusionKind
+from roster_service.roster.person_parts import encode_parts
 from roster_service.serving.record_stream import admit
 from roster_service.settings import Settings
 
@@ -165,6 +166,7 @@ class Sender:
             filter=None,
             records=sum(package.rows.values()),
             people=b"".join([hasher.check, *hashes]) if hashes else b"",
+            parts=encode_parts(package.parts),
             request_id=f"delivery-{run_id}",
         )
         with self.owner.begin() as connection:

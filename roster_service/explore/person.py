@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
 
 from roster_service.accounts.kept_people import list_kept
-from roster_service.accounts.parts import PARTS, Received, is_withheld, list_received, list_shown_parts
+from roster_service.accounts.parts import PARTS, Received, is_withheld, list_opened, list_received
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.accounts.ways import VENDOR_INTERFACE
 from roster_service.auth.access_log.reports import AccessLogFilter, sum_disclosures
@@ -51,6 +52,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 # The columns that show other records, which the grants open or not.
 FOLLOWING = ("Guardians", "Classes")
 ACTIVE = "active"
+# The parts that a vendor was shown on a day, and whether at most.
+_DayParts = tuple[frozenset[str], bool]
 
 
 class Seeing(StrEnum):
@@ -112,14 +115,14 @@ class GridRow:
 
 @dataclass(frozen=True)
 class ShownParts:
-    """What a vendor was shown, by the log. `parts`: the words for those that the scopes of the answers opened; `days`:
-    of such answers, in UTC, from `first` to `last`, ISO 8601."""
+    """What a vendor was shown on some days, by the log; each day of a vendor stands in one of them. `parts`: the words
+    for all that the answers of such a day had, none for records of people without a part; `at_most`: as in
+    `AccessLogRow`; `days`: in UTC, ISO 8601, in their order."""
 
     vendor: str
     parts: Sequence[str]
-    days: int
-    first: str
-    last: str
+    at_most: bool
+    days: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -243,21 +246,19 @@ def _find_absent(connection: sa.Connection, sourced_id: str) -> Mapping[str, str
 
 def list_shown(connection: sa.Connection, wanted: AccessLogFilter) -> list[ShownParts]:
     """Returns what the access log says of the wanted answers, by vendor and parts: one sentence each. A vendor that was
-    shown no part of people, such as the schools alone, is left out."""
-    days: dict[tuple[str, tuple[str, ...]], list[tuple[str, str, frozenset[str]]]] = {}
+    shown nothing of people, such as the schools alone, is left out."""
+    of_days: dict[tuple[str, str], _DayParts] = {}
     for row in sum_disclosures(connection, wanted):
-        parts = list_shown_parts(row.path, row.scope)
-        if parts:
-            days.setdefault((row.vendor, parts), []).append((row.first, row.last, row.days))
+        parts = list_opened(row.path or "", row.scope) if row.parts is None else row.parts
+        if parts or (row.has_people and row.parts is not None):
+            known, at_most = of_days.get((row.vendor, row.day), (frozenset(), False))
+            of_days[row.vendor, row.day] = known.union(parts), at_most or row.parts is None
+    days: dict[tuple[str, _DayParts], list[str]] = {}
+    for (vendor, day), of_day in sorted(of_days.items(), key=itemgetter(0)):
+        days.setdefault((vendor, of_day), []).append(day)
     return [
-        ShownParts(
-            vendor,
-            [PARTS[part].words for part in parts],
-            len(frozenset().union(*(of_days for _, _, of_days in found))),
-            min(first for first, _, _ in found),
-            max(last for _, last, _ in found),
-        )
-        for (vendor, parts), found in sorted(days.items())
+        ShownParts(vendor, [part.words for part in PARTS.values() if part.name in names], at_most, found)
+        for (vendor, (names, at_most)), found in days.items()
     ]
 
 

@@ -265,7 +265,7 @@ class _Look:
             planned = self.plan(token, version, endpoint, path, "", {"sourcedId": sourced_id})
             with self.open_reader() as reader:
                 record = reader.read_record(planned.authorized_request)
-            return json.loads(show_record(planned, record.text, record.person).body), None
+            return json.loads(show_record(planned, record.text, record.person, record.parts).body), None
         except RefusedRequestError as error:
             hidden, guardians = error.problem is Problem.UNKNOWN_RECORD, token.rights.guardians
             return None, self._explain(vendor, table, sourced_id, guardians=guardians) if hidden else str(error)

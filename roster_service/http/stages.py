@@ -45,13 +45,14 @@ class DisclosureRecorder:
         *,
         records: int,
         people: Iterable[str],
+        parts: int,
         scope: str,
         grant_version: int,
         masked_filter: str | None,
     ) -> None:
         """Records that the response discloses so many records. `people`: the ids of those whose records these are;
-        `scope`, `masked_filter`: as in `Disclosure`; `grant_version`: of the vendor's grants with which the records
-        were read.
+        `parts`, `scope`, `masked_filter`: as in `Disclosure`; `grant_version`: of the vendor's grants with which the
+        records were read.
 
         Raises RefusedRequestError (BUSY) if the disclosure cannot be recorded, and SQLAlchemyError if the database
         fails.
@@ -70,6 +71,7 @@ class DisclosureRecorder:
                 filter=masked_filter,
                 records=records,
                 people=self._hasher.hash_people(people),
+                parts=parts,
                 request_id=facts.id,
             )
         )
@@ -93,10 +95,11 @@ class VendorCaller(Protocol):
 @dataclass(frozen=True)
 class Disclosed:
     """The records that a response discloses: their number, and the ids of the people whose records they are.
-    `masked_filter`: as in `Disclosure`."""
+    `parts`: the number of the parts of people in them; `masked_filter`: as in `Disclosure`."""
 
     records: int
     people: Iterable[str]
+    parts: int
     masked_filter: str | None
 
 
@@ -135,6 +138,7 @@ def answer(
             vendor,
             records=disclosed.records,
             people=disclosed.people,
+            parts=disclosed.parts,
             scope=caller.short_scopes,
             grant_version=caller.grant_version,
             masked_filter=disclosed.masked_filter,

@@ -170,13 +170,14 @@ class PlannedRequest:
 
 @dataclass(frozen=True)
 class AnswerBody:
-    """The body of a response, the number of its records, the ids of the people whose records these are, and the headers
-    that depend on them."""
+    """The body of a response, the number of its records, the ids of the people whose records these are, the number of
+    the parts of people in them, and the headers that depend on them."""
 
     body: bytes
     total: int
     number: int
     people: Sequence[str]
+    parts: int
     headers: Mapping[str, str]
 
 
@@ -246,11 +247,13 @@ def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
     notices = [notice for notice in planned.plan.notices if notice.problem is not Problem.FILTER_WORD or not page.total]
     head = f'{{"{planned.operation.endpoint.resource.plural}":['
     body = page.encode(head, "]" + _make_end(planned, notices), planned.base_url)
-    return AnswerBody(body, page.total, page.records, page.people, _make_warning_headers(planned, notices))
+    headers = _make_warning_headers(planned, notices)
+    return AnswerBody(body, page.total, page.records, page.people, page.parts, headers)
 
 
-def show_record(planned: PlannedRequest, text: str | None, person: str | None) -> AnswerBody:
-    """Returns the body and headers for a single record. `person`: whose record it is, None for a record of no person.
+def show_record(planned: PlannedRequest, text: str | None, person: str | None, parts: int) -> AnswerBody:
+    """Returns the body and headers for a single record. `person`: whose record it is, None for a record of no person;
+    `parts`: as in `Page`.
 
     Raises RefusedRequestError (UNKNOWN_RECORD) where `text` is None.
     """
@@ -263,7 +266,7 @@ def show_record(planned: PlannedRequest, text: str | None, person: str | None) -
         )
     body = f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned, planned.plan.notices)}'
     people = () if person is None else (person,)
-    return AnswerBody(body.encode(), 1, 1, people, _make_warning_headers(planned, planned.plan.notices))
+    return AnswerBody(body.encode(), 1, 1, people, parts, _make_warning_headers(planned, planned.plan.notices))
 
 
 def _make_end(planned: PlannedRequest, notices: Sequence[Notice]) -> str:

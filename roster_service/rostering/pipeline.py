@@ -149,7 +149,7 @@ def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Dis
     if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
         return Response(status=304, headers=headers), None
     made = Response(records.body, headers={"Content-Type": "application/json", **records.headers, **headers})
-    return made, Disclosed(records.number, records.people, mask_filter(planned.filter))
+    return made, Disclosed(records.number, records.people, records.parts, mask_filter(planned.filter))
 
 
 def _read_state(services: Services, planned: PlannedRequest) -> RosterState | None:
@@ -167,7 +167,7 @@ def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, Ans
         page = services.reader.read_page(planned.authorized_request)
         return page.state, operations.show_page(planned, page.page)
     record = services.reader.read_record(planned.authorized_request)
-    return record.state, operations.show_record(planned, record.text, record.person)
+    return record.state, operations.show_record(planned, record.text, record.person, record.parts)
 
 
 def _respond_status(services: Services, token: AccessToken) -> Response:

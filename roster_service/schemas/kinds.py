@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +25,8 @@ from oneroster_filter.typing import TypedClause
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.roster import json_text
-from roster_service.roster.visibility import ContentRights
+from roster_service.roster.person_parts import PART_OF, PersonPart
+from roster_service.roster.visibility import ContentRights, MetadataOf
 from roster_service.roster.vocabulary import Narrowing, Vocabulary
 from roster_service.roster.withheld import WithheldField
 
@@ -63,10 +64,21 @@ class RosterField(fields.Field[Any]):
     # The words that values have as a rule; None for a field of any text.
     vocabulary: Vocabulary | None = None
 
-    def __init__(self, *given: Any, withheld_as: WithheldField | None = None, **options: Any) -> None:
-        """`withheld_as`: the word that withholds the field from a vendor; None for a field that every vendor sees."""
+    def __init__(
+        self,
+        *given: Any,
+        withheld_as: WithheldField | None = None,
+        part: PersonPart | None = None,
+        part_words: tuple[str, ...] = (),
+        **options: Any,
+    ) -> None:
+        """`withheld_as`: the word that withholds the field from a vendor; None for a field that every vendor sees.
+        `part`: of people that a value tells, beside what `withheld_as` says; `part_words`: the values that do, if not
+        all do."""
         super().__init__(*given, **options)
         self.withheld_as = withheld_as
+        self.part = PART_OF.get(withheld_as, part) if withheld_as is not None else part
+        self.part_words = part_words
 
     def is_hidden(self, rights: ContentRights) -> bool:
         """Whether these content rights hide the field of all records; a view then has no such field."""
@@ -75,6 +87,14 @@ class RosterField(fields.Field[Any]):
     def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         """Returns the expression of the value's JSON text, NULL where the value is absent."""
         raise NotImplementedError
+
+    # Of a field inside the record or of a list: the beginning of its JSON text, by which the text tells the part.
+    json_start = "["
+
+    def list_values(self, _rights: ContentRights) -> Iterator[tuple[PersonPart, sa.ColumnElement[Any]]]:
+        """Yields the parts of people that a column tells, each with an expression that is NULL where the record has no
+        value; none for a field that only its JSON text tells of."""
+        return iter(())
 
     # The fixed JSON value of a required field in a departure, which tells nothing of the record.
     blank: Any = ""
@@ -97,6 +117,7 @@ class _Plain(RosterField):
     """A kind with one value: `to_json` makes its JSON text, and `kind` is its type in filters."""
 
     kind: Kind
+    json_start = '"'
     to_json: Callable[[sa.ColumnElement[Any]], sa.ColumnElement[str]]
 
     def __init__(self, value: Value, description: str, **options: Any) -> None:
@@ -113,6 +134,10 @@ class _Plain(RosterField):
 
     def source(self, path: str, rights: ContentRights) -> Source:
         return self.expression(rights)
+
+    def list_values(self, rights: ContentRights) -> Iterator[tuple[PersonPart, sa.ColumnElement[Any]]]:
+        if self.part is not None and not self.part_words:
+            yield self.part, self.expression(rights)
 
 
 class Text(_Plain, fields.String):
@@ -168,6 +193,7 @@ class TextArray(_Plain, fields.List[Any]):
     """A list of texts, stored as an array. An empty list is stored as NULL, and the record omits it."""
 
     kind = Kind.TEXTS
+    json_start = "["
     blank = ()
     to_json = staticmethod(json_text.stored_json)
 
@@ -214,11 +240,15 @@ class Metadata(fields.Dict, RosterField):
         column: sa.ColumnElement[Any],
         visible: Callable[[ContentRights], sa.ColumnElement[bool] | None],
         description: str,
+        *,
+        parts: Mapping[MetadataOf, PersonPart] = MappingProxyType({}),
         **options: Any,
     ) -> None:
+        """`parts`: of people that the metadata is, by the scope that shows it."""
         super().__init__(keys=fields.String(), metadata=describe(description), **options)
         self.column = column
         self.visible = visible
+        self.parts = parts
         self.filter_types = {"*": FieldType(Kind.TEXT)}
 
     def is_hidden(self, rights: ContentRights) -> bool:
@@ -234,6 +264,11 @@ class Metadata(fields.Dict, RosterField):
 
     def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         return self._shown(rights, sa.cast(self.column, sa.Text))
+
+    def list_values(self, rights: ContentRights) -> Iterator[tuple[PersonPart, sa.ColumnElement[Any]]]:
+        for kind, part in self.parts.items():
+            if kind in rights.metadata:
+                yield part, self._shown(replace(rights, metadata=frozenset({kind})), self.column)
 
     def source(self, path: str, rights: ContentRights) -> Source:
         return self._shown(rights, sa.collate(self.column.op("->>", return_type=sa.Text())(path), "C"))
@@ -314,6 +349,10 @@ class Ref(fields.Nested, RosterField):
 
     def source(self, path: str, rights: ContentRights) -> Source:
         return self._shown(rights, self.identifier)
+
+    def list_values(self, rights: ContentRights) -> Iterator[tuple[PersonPart, sa.ColumnElement[Any]]]:
+        if self.part is not None:
+            yield self.part, self._shown(rights, self.identifier)
 
 
 class _Many(RosterField):

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.roster import visibility
 from roster_service.roster.json_text import entries, member
+from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.visibility import ContentRights, MetadataOf
 from roster_service.roster.vocabulary import GRADES, STATUS
 from roster_service.roster.withheld import WithheldField
@@ -165,14 +166,21 @@ class ClassRecord(Record):
     table = tables.classes
 
     sourcedId, status, dateLastModified = make_base_fields(tables.classes)
-    title = kinds.Text(_classes.title, "The name of the class", required=True)
-    classCode = kinds.Text(_classes.class_code, "The code by which people know the class")
-    location = kinds.Text(_classes.location, "The place of the lessons, such as a room")
-    grades = kinds.TextArray(_classes.grades, "The grades of the class, as codes of CEDS", vocabulary=GRADES)
-    subjects = kinds.TextArray(_classes.subjects, "The names of the subjects")
+    title = kinds.Text(_classes.title, "The name of the class", required=True, part=PersonPart.CLASSES)
+    classCode = kinds.Text(_classes.class_code, "The code by which people know the class", part=PersonPart.CLASSES)
+    location = kinds.Text(_classes.location, "The place of the lessons, such as a room", part=PersonPart.CLASSES)
+    grades = kinds.TextArray(
+        _classes.grades, "The grades of the class, as codes of CEDS", vocabulary=GRADES, part=PersonPart.CLASSES
+    )
+    subjects = kinds.TextArray(_classes.subjects, "The names of the subjects", part=PersonPart.CLASSES)
     # A class is visible through its school, and its course through the class.
     course = kinds.Ref(
-        kinds.COURSE, _classes.course_id, "The course that the class teaches", visible=None, required=True
+        kinds.COURSE,
+        _classes.course_id,
+        "The course that the class teaches",
+        visible=None,
+        required=True,
+        part=PersonPart.CLASSES,
     )
     school = kinds.Ref(kinds.ORG, _classes.school_id, "The school of the class", visible=None, required=True)
     terms = kinds.RefList(
@@ -189,7 +197,9 @@ class ClassRecord(Record):
         required=True,
     )
     subjectCodes = kinds.TextArray(_classes.subject_codes, "The codes of the subjects, in the order of `subjects`")
-    periods = kinds.TextArray(_classes.periods, "The periods of the day at which the class meets")
+    periods = kinds.TextArray(
+        _classes.periods, "The periods of the day at which the class meets", part=PersonPart.CLASSES
+    )
     resources = kinds.Unserved(kinds.RESOURCE)
 
 
@@ -220,6 +230,10 @@ class UserRecord(Record):
         visibility.user_metadata_is_visible,
         "Further columns of the export; only of students with the scope `students-metadata.readonly`, and of guardians "
         "with `guardians-metadata.readonly`",
+        parts={
+            MetadataOf.STUDENTS: PersonPart.STUDENT_METADATA,
+            MetadataOf.GUARDIANS: PersonPart.GUARDIAN_METADATA,
+        },
     )
     userIds = kinds.ObjectList(
         UserId,
@@ -228,8 +242,8 @@ class UserRecord(Record):
         withheld_as=WithheldField.USER_IDS,
     )
     enabledUser = kinds.Flag(_users.enabled_user, "Whether the user may use the systems of the school", required=True)
-    givenName = kinds.Text(_users.given_name, "The given name", required=True)
-    familyName = kinds.Text(_users.family_name, "The family name", required=True)
+    givenName = kinds.Text(_users.given_name, "The given name", required=True, part=PersonPart.NAMES)
+    familyName = kinds.Text(_users.family_name, "The family name", required=True, part=PersonPart.NAMES)
     middleName = kinds.Text(
         _users.middle_name, "The middle names, separated by spaces", withheld_as=WithheldField.MIDDLE_NAME
     )
@@ -254,7 +268,9 @@ class UserRecord(Record):
         "`guardians.readonly`",
         withheld_as=WithheldField.AGENTS,
     )
-    grades = kinds.TextArray(_users.grades, "The grades of a student, as codes of CEDS", vocabulary=GRADES)
+    grades = kinds.TextArray(
+        _users.grades, "The grades of a student, as codes of CEDS", vocabulary=GRADES, part=PersonPart.NAMES
+    )
 
 
 # --- enrollments and demographics --------------------------------------------------------------------------------
@@ -270,8 +286,23 @@ class EnrollmentRecord(Record):
 
     sourcedId, status, dateLastModified = make_base_fields(tables.enrollments)
     # An enrollment is visible only where its user, class and school are.
-    user = kinds.Ref(kinds.USER, _enrollments.user_id, "The user who is enrolled", visible=None, required=True)
-    class_ = kinds.Ref(kinds.CLASS, _enrollments.class_id, "The class", visible=None, required=True, data_key="class")
+    user = kinds.Ref(
+        kinds.USER,
+        _enrollments.user_id,
+        "The user who is enrolled",
+        visible=None,
+        required=True,
+        part=PersonPart.CLASSES,
+    )
+    class_ = kinds.Ref(
+        kinds.CLASS,
+        _enrollments.class_id,
+        "The class",
+        visible=None,
+        required=True,
+        data_key="class",
+        part=PersonPart.CLASSES,
+    )
     school = kinds.Ref(kinds.ORG, _enrollments.school_id, "The school of the class", visible=None, required=True)
     primary = kinds.Flag(_enrollments.primary, "Whether a teacher is the first teacher of the class; only of teachers")
     beginDate = kinds.Day(_enrollments.begin_date, "The first day of the enrollment")
@@ -292,6 +323,7 @@ class DemographicsRecord(Record):
         _demographics.metadata,
         show_with_scope(MetadataOf.DEMOGRAPHICS),
         "Further columns of the export; only with the scope `demographic-metadata.readonly`",
+        parts={MetadataOf.DEMOGRAPHICS: PersonPart.DEMOGRAPHIC_METADATA},
     )
     birthDate = kinds.Day(_demographics.birth_date, "The day of birth", withheld_as=WithheldField.BIRTH_DATE)
     americanIndianOrAlaskaNative = kinds.Flag(

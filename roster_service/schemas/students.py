@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from marshmallow import Schema, fields
 
 from roster_service.db import tables
+from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.visibility import ContentRights, has_row, role_is_visible, row_is_visible
 from roster_service.roster.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
 from roster_service.roster.withheld import WithheldField
@@ -295,12 +296,12 @@ class Student(Record):
     identifier = kinds.Text(
         _users.identifier, "The number of the student at the school or district", withheld_as=WithheldField.IDENTIFIER
     )
-    username = kinds.Text(_users.username, "The name with which the student logs in")
-    givenName = kinds.Text(_users.given_name, "The given name", required=True)
+    username = kinds.Text(_users.username, "The name with which the student logs in", part=PersonPart.NAMES)
+    givenName = kinds.Text(_users.given_name, "The given name", required=True, part=PersonPart.NAMES)
     middleName = kinds.Text(
         _users.middle_name, "The middle names, separated by spaces", withheld_as=WithheldField.MIDDLE_NAME
     )
-    familyName = kinds.Text(_users.family_name, "The family name", required=True)
+    familyName = kinds.Text(_users.family_name, "The family name", required=True, part=PersonPart.NAMES)
     preferredFirstName = kinds.Text(
         _users.preferred_first_name,
         "The first name that the student prefers",
@@ -310,7 +311,7 @@ class Student(Record):
         _users.preferred_last_name, "The last name that the student prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )
     email = kinds.Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
-    grades = kinds.TextArray(_users.grades, "The grades of the student, as codes of CEDS")
+    grades = kinds.TextArray(_users.grades, "The grades of the student, as codes of CEDS", part=PersonPart.NAMES)
     districtlea = kinds.Text(
         sa.cast(bind_requested_lea(), sa.Text), "The identifier of the district, as in the request", required=True
     )
@@ -334,6 +335,7 @@ class Student(Record):
         StudentEnrollment,
         kinds.ChildRows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)),
         "The classes that the student attends; only with `enrollments` in `include`",
+        part=PersonPart.CLASSES,
     )
 
 

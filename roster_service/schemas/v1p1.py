@@ -9,6 +9,7 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from roster_service.db import tables
 from roster_service.roster import vocabulary
+from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.visibility import ContentRights, has_row, of_each_row, role_is_visible
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, records
@@ -113,9 +114,16 @@ class User(records.UserRecord):
     """A user of 1.1."""
 
     wording = WORDING
-    username = kinds.Text(tables.users.c.username, "The name with which the user logs in", required=True)
+    username = kinds.Text(
+        tables.users.c.username, "The name with which the user logs in", required=True, part=PersonPart.NAMES
+    )
     role = kinds.Token(
-        _select_single_role, vocabulary.NARROW_USER_ROLE.vocabulary, "The role of the user", required=True
+        _select_single_role,
+        vocabulary.NARROW_USER_ROLE.vocabulary,
+        "The role of the user",
+        required=True,
+        part=PersonPart.GUARDIANS,
+        part_words=vocabulary.GUARDIAN_ROLES,
     )
     orgs = kinds.RefList(
         kinds.ORG,

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.roster import vocabulary
 from roster_service.roster.json_text import entries, member
+from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.visibility import ContentRights, is_in_group, org_id_is_granted, role_is_visible
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, records
@@ -57,7 +58,14 @@ class Role(StrictSchema):
     roleType = kinds.Token(
         _role.role_type, vocabulary.ROLE_TYPES, "Whether this is the main role at the org", required=True
     )
-    role = kinds.Token(_role.role, vocabulary.USER_ROLES, "The role", required=True)
+    role = kinds.Token(
+        _role.role,
+        vocabulary.USER_ROLES,
+        "The role",
+        required=True,
+        part=PersonPart.GUARDIANS,
+        part_words=vocabulary.GUARDIAN_ROLES,
+    )
     # `_is_visible_role` selects only roles at orgs that the caller may see.
     org = kinds.Ref(kinds.ORG, _role.org_id, "The org at which the user has the role", visible=None, required=True)
     userProfile = kinds.Address(
@@ -111,7 +119,7 @@ class User(records.UserRecord):
         "The identifier of the person in all systems of the district",
         withheld_as=WithheldField.IDENTIFIER,
     )
-    username = kinds.Text(_users.username, "The name with which the user logs in")
+    username = kinds.Text(_users.username, "The name with which the user logs in", part=PersonPart.NAMES)
     preferredFirstName = kinds.Text(
         _users.preferred_first_name, "The first name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )

@@ -15,11 +15,13 @@ class Page:
 
     `pieces`: each has one record, or several joined by commas; `HREF_ROOT` stands for the root of the hrefs. `records`:
     the number of records in `pieces`. `people`: the ids of the people whose records these are, with repetitions.
-    `total`: the number of records on all pages."""
+    `parts`: the number of the parts of people in them (`roster/person_parts.py`). `total`: the number of records on all
+    pages."""
 
     pieces: Sequence[str]
     records: int
     people: Sequence[str]
+    parts: int
     total: int
 
     def encode(self, head: str, tail: str, base_url: str) -> bytes:

@@ -41,6 +41,7 @@ from roster_service.serving.ordering_statements import LIMIT, join_orderings, se
 from roster_service.serving.path_filters import ListFilter, PathFilter, everything, no_condition
 from roster_service.serving.plan import QueryShape, ResourceView
 from roster_service.serving.pulls import list_pull_columns, make_pull_cte, select_asked_parts
+from roster_service.serving.shown_parts import count_values, find_values, name_parts
 from roster_service.serving.statements import RECORD, STATEMENT_CACHE_SIZE, Driver
 
 
@@ -122,34 +123,42 @@ def make_found_page_statement(shape: QueryShape, found: sa.CTE) -> sa.Select[*tu
 
 
 def _put_beside(
-    head: tuple[sa.ColumnElement[Any], ...], source: sa.FromClause, texts: sa.Select[str, int, Sequence[str], int]
+    head: tuple[sa.ColumnElement[Any], ...], source: sa.FromClause, texts: sa.Select[str, int, Sequence[str], int, int]
 ) -> sa.Select[*tuple[Any, ...]]:
     """Returns rows of `head` and one text each, in order; one row with NULL as text where there are no texts."""
     shown = texts.subquery("shown")
-    rows = sa.select(*head, shown.c.body, shown.c.records, shown.c.people).select_from(
-        source.outerjoin(shown, sa.true())
-    )
+    columns = (shown.c.body, shown.c.records, shown.c.people, shown.c.parts)
+    rows = sa.select(*head, *columns).select_from(source.outerjoin(shown, sa.true()))
     return rows.order_by(shown.c.number)
 
 
 def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`.
 
-    It gives one row: the state, `body` (the JSON text or NULL), and `person` (whose record it is, or NULL).
+    It gives one row: the state, `body` (the JSON text or NULL), `person` (whose record it is, or NULL), and `parts`, as
+    in `select_texts`.
     """
     state = _make_state_cte()
     table = shape.view.record.table
-    record = sa.select(statements.make_record_json(shape).label("body"), get_person(shape.view).label("person"))
-    record = record.select_from(table).where(
-        statements.get_key_column(shape) == RECORD, statements.make_collection_condition(shape, Driver.FILTER)
+    named = (statements.make_record_json(shape).label("body"), get_person(shape.view).label("person"))
+    own = find_values(shape)
+    record = (
+        sa.select(*named, *own)
+        .select_from(table)
+        .where(statements.get_key_column(shape) == RECORD, statements.make_collection_condition(shape, Driver.FILTER))
     )
     if has_departures(shape):
         departed = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("departed")
-        left = sa.select(make_departure_json(shape, departed).label("body"), departed.c.person_id.label("person"))
+        blank = [sa.false().label(column.name) for column in own]
+        left = sa.select(
+            make_departure_json(shape, departed).label("body"), departed.c.person_id.label("person"), *blank
+        )
         # In 1.1, the list may have a record of which a role has ended.
         record = sa.select(*sa.union_all(left, record).subquery("either").c).limit(1)
-    found = record.subquery("record")
-    return sa.select(*state.c, found.c.body, found.c.person).select_from(state.outerjoin(found, sa.true()))
+    # The text has one place, since PostgreSQL makes it anew at each.
+    found = record.offset(0).subquery("record")
+    columns = (found.c.body, found.c.person, name_parts(shape, found).label("parts"))
+    return sa.select(*state.c, *columns).select_from(state.outerjoin(found, sa.true()))
 
 
 def _keep_prepared(make: Callable[..., Statement]) -> Callable[..., PreparedStatement]:
@@ -168,13 +177,13 @@ BATCH_SIZE = 100
 
 def select_texts(
     shape: QueryShape, ids: sa.ColumnElement[Any], *, backwards: bool
-) -> sa.Select[str, int, Sequence[str], int]:
-    """Returns the SELECT of (JSON texts joined by commas, number of texts, people, number of the row).
+) -> sa.Select[str, int, Sequence[str], int, int]:
+    """Returns the SELECT of (JSON texts joined by commas, number of texts, people, parts, number of the row).
 
     Each row has up to `BATCH_SIZE` records. People: the ids of the people whose records these are, NULL for records of
-    no person. `ids`: the array of the records' ids, which the path has selected.
-    `backwards`: whether the texts are in the reverse order of `ids`. The statement checks visibility again, and leaves
-    out records that are not visible.
+    no person; parts: the number of the parts of people in the texts. `ids`: the array of the records' ids, which the
+    path has selected. `backwards`: whether the texts are in the reverse order of `ids`. The statement checks visibility
+    again, and leaves out records that are not visible.
     """
     # OFFSET 0 makes PostgreSQL evaluate the array once. It is no CTE, so that it can be beside the source of the ids.
     listed = sa.select(sa.type_coerce(ids, CTexts).label("ids")).offset(0).subquery("listed")
@@ -197,6 +206,7 @@ def select_texts(
     person = get_person(shape.view)
     shown: sa.FromClause = page.join(found, is_found)
     is_shown: sa.ColumnElement[bool] = sa.true()
+    has_record = None
     if has_departures(shape):
         # Of a record that is seen, PostgreSQL then looks for no departure.
         may_have_left = sa.true() if may_show_departure_of_visible(shape) else found.c.sourced_id.is_(None)
@@ -205,6 +215,7 @@ def select_texts(
         has_left = departed.c.sourced_id.is_not(None)
         body = sa.case((has_left, make_departure_json(shape, departed)), else_=body)
         person = sa.case((has_left, departed.c.person_id), else_=person)
+        has_record = ~has_left
         shown = page.outerjoin(found, is_found).outerjoin(departed, sa.true())
         is_shown = has_left | found.c.sourced_id.is_not(None)
     position = page.c.position.desc() if backwards else page.c.position.asc()
@@ -213,7 +224,10 @@ def select_texts(
     # The text has one place, since PostgreSQL makes it anew at each.
     batch = (
         sa.select(
-            joined.label("body"), sa.func.count().label("records"), sa.type_coerce(people, CTexts).label("people")
+            joined.label("body"),
+            sa.func.count().label("records"),
+            sa.type_coerce(people, CTexts).label("people"),
+            *count_values(shape, has_record),
         )
         .select_from(shown)
         .where(is_shown)
@@ -221,7 +235,8 @@ def select_texts(
         .lateral("batch")
     )
     number = -start if backwards else start
-    texts = sa.select(batch.c.body, batch.c.records, batch.c.people, number.label("number"))
+    parts = name_parts(shape, batch).label("parts")
+    texts = sa.select(batch.c.body, batch.c.records, batch.c.people, parts, number.label("number"))
     return texts.select_from(listed.join(starts, sa.true()).join(batch, sa.true())).where(batch.c.records > 0)
 
 

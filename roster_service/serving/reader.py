@@ -6,6 +6,8 @@ stored. A first page that shows a whole narrow collection needs none; nor does a
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,11 +59,12 @@ class ReadPage:
 @dataclass(frozen=True)
 class ReadRecord:
     """The JSON text of a record (None where no visible record has the id), and the state of the roster. `person`: whose
-    record it is, None for a record of no person; `visible_set`: as in `Admitted`."""
+    record it is, None for a record of no person; `parts`: as in `Page`; `visible_set`: as in `Admitted`."""
 
     state: RosterState
     text: str | None
     person: str | None
+    parts: int
     visible_set: str
 
 
@@ -111,7 +114,7 @@ class Reader:
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """Reads the record that the path of the request names. Raises as `admit`."""
         (row,) = self._fetch(request, Call(prepare_record(request.plan.shape), request.values))
-        return ReadRecord(read_state(row), row.body, row.person, row.visible_set)
+        return ReadRecord(read_state(row), row.body, row.person, row.parts or 0, row.visible_set)
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
         """Admits the caller and returns the state of the roster from which the page would be read. Raises as
@@ -251,7 +254,8 @@ def _join(rows: Sequence[Any]) -> Page:
     """Returns the page of rows with a JSON text or NULL each."""
     shown = [row for row in rows if row.body is not None]
     people = [person for row in shown for person in row.people or ()]
-    return Page([row.body for row in shown], sum(row.records for row in shown), people, rows[0].total)
+    parts = functools.reduce(operator.or_, (row.parts for row in shown), 0)
+    return Page([row.body for row in shown], sum(row.records for row in shown), people, parts, rows[0].total)
 
 
 def _read_collection_state(request: AuthorizedRequest, row: Any) -> CollectionState:

@@ -99,7 +99,8 @@ def plan_students(services: VendorServices, holder: KeyHolder) -> Planned:
         read = services.reader.read_page(authorize_students(services.engine, holder, params))
         response = make_response(_make_students_text(read.page, params))
         response.headers.update(make_state_headers(read.state))
-        return response, Disclosed(read.page.records, _list_people(read.page, params.include), _mask_body(body))
+        people = _list_people(read.page, params.include)
+        return response, Disclosed(read.page.records, people, read.page.parts, _mask_body(body))
 
     return Planned(respond, partial(_mask_body, body))
 

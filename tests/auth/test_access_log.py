@@ -51,6 +51,7 @@ def make_disclosure(request_id: str = "r", at: datetime | None = None) -> Disclo
         filter="familyName='*'",
         records=1,
         people=bytes(12),
+        parts=3,
         request_id=request_id,
     )
 

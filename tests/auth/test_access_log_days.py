@@ -25,6 +25,7 @@ from roster_service.auth.access_log.reports import (
 )
 from roster_service.auth.access_log.writer import write_rows
 from roster_service.db.tables import DAY_KEY, audit, audit_days, audit_people
+from roster_service.roster.person_parts import list_parts
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.retention import delete_expired
@@ -59,6 +60,7 @@ def make_shown(dice: random.Random, number: int, *, days: int = 4) -> Shown:
         filter=dice.choice((None, "status='*'")),
         records=dice.randint(1, 9),
         people=HASHER.hash_people(people),
+        parts=dice.choice((0, 1, 2, 6, 1 << 17)),
         request_id=f"request-{number}",
     )  # fmt: skip
     return made, people
@@ -138,6 +140,8 @@ def check_sums(rows: Sequence[AccessLogRow], shown: Sequence[Shown]) -> None:
         # The responses without people have a row of their own.
         assert sum(row.answers for row in found[key]) == len(disclosures)
         assert sum(row.records for row in found[key]) == sum(it.records for it in disclosures)
+        parts = {part for it in disclosures for part in list_parts(it.parts)}
+        assert {part for row in found[key] for part in row.parts or ()} == parts
         assert min(row.at for row in found[key]) == disclosures[0].at.isoformat(timespec="milliseconds")
         assert max(row.last_at for row in found[key]) == disclosures[-1].at.isoformat(timespec="milliseconds")
         assert disclosures[0].request_id in {row.request_id for row in found[key]}

@@ -52,6 +52,7 @@ def requests(answer: Answer, engine: sa.Engine, tmp_path: Path) -> None:
                     filter="givenName='*'",
                     records=records,
                     people=HASHER.hash_people([f"{NASTY}-{day}", NASTY]),
+                    parts=6,
                     request_id="r",
                 )
                 write_rows(connection, [shown.make_line()])
@@ -118,7 +119,8 @@ def test_a_row_says_what_there_is_to_know(answer: Answer) -> None:
             "answers": 1,
             "last_at": "2026-11-02T23:59:00.000+00:00",
             "last_request_id": "r",
-            "parts": [],
+            "parts": ["email", "phone"],
+            "at_most": False,
         }
     ]
 

@@ -553,7 +553,8 @@ CREATE TABLE public.audit (
     scope text COLLATE pg_catalog."C",
     districts text[] COLLATE pg_catalog."C",
     entry_id uuid,
-    people bytea
+    people bytea,
+    parts integer
 );
 ALTER TABLE ONLY public.audit ALTER COLUMN people SET STORAGE MAIN;
 
@@ -576,7 +577,8 @@ CREATE TABLE public.audit_days (
     records bigint NOT NULL,
     entries bytea NOT NULL,
     people integer[],
-    people_bits bytea
+    people_bits bytea,
+    parts integer
 );
 ALTER TABLE ONLY public.audit_days ALTER COLUMN entries SET STORAGE EXTERNAL;
 ALTER TABLE ONLY public.audit_days ALTER COLUMN people_bits SET STORAGE EXTERNAL;
@@ -799,6 +801,7 @@ CREATE VIEW public.disclosures AS
     uuid_send(audit.entry_id) AS entries,
     NULL::integer[] AS people,
     NULL::bytea AS people_bits,
+    audit.parts,
     audit.people AS hashes
    FROM public.audit
 UNION ALL
@@ -822,6 +825,7 @@ UNION ALL
     audit_days.entries,
     audit_days.people,
     audit_days.people_bits,
+    audit_days.parts,
     NULL::bytea AS hashes
    FROM public.audit_days;
 

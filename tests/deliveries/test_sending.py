@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import re
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -35,6 +38,7 @@ from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError, SettingError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import exclude_person
+from roster_service.roster.withheld import WithheldField
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY, add_vendor
@@ -184,6 +188,30 @@ def test_the_access_log_has_the_file_and_its_people_before_a_byte_leaves(world: 
         "sftp.example.org",
     )
     assert row.districts == ["spr-district"]
+
+
+@pytest.mark.parametrize("withheld", [(), (WithheldField.EMAIL, WithheldField.BIRTH_DATE, WithheldField.AGENTS)])
+def test_the_access_log_has_the_parts_that_are_in_the_file(world: World, withheld: Sequence[WithheldField]) -> None:
+    world.run("UPDATE users SET middle_name = NULL, phone = NULL, sms = NULL")
+    world.run("UPDATE demographics SET sex = NULL")
+    with world.engine.begin() as connection:
+        vendor_rights.change_withheld(connection, TESTER, EMAIL, withheld)
+    world.deliver()
+    world.approve()
+    with zipfile.ZipFile(io.BytesIO(next(iter(world.box.files.values())))) as packed:
+        users = list(csv.DictReader(io.TextIOWrapper(packed.open("users.csv"), encoding="utf-8")))
+        demographics = list(csv.DictReader(io.TextIOWrapper(packed.open("demographics.csv"), encoding="utf-8")))
+    headers = {header for row in (*users, *demographics) for header, cell in row.items() if cell}
+    of_headers = {"email": "email", "phone": "phone", "sms": "phone", "identifier": "identifier", "userIds": "userIds"}
+    of_headers |= {"middleName": "middleName", "birthDate": "birthDate", "sex": "sex", "cityOfBirth": "birthPlace"}
+    of_headers |= {"white": "race", "asian": "race", "publicSchoolResidenceStatus": "residence", "grades": "names"}
+    guardians = {"guardians"} if {row["role"] for row in users} & {"guardian", "parent", "relative"} else set()
+    with world.engine.connect() as connection:
+        (row,) = read_access_log(connection, AccessLogFilter(method="SFTP"))
+    metadata = {"studentMetadata", "guardianMetadata", "demographicMetadata"}
+    expected = {"classes"} | guardians | {of_headers[header] for header in headers if header in of_headers}
+    assert set(row.parts or ()) - metadata == expected
+    assert ("birthDate" in expected, "sex" in expected, "phone" in expected) == (not withheld, False, False)
 
 
 def test_the_secret_is_sealed_and_in_no_log(world: World) -> None:

@@ -53,7 +53,8 @@ class Disclosure:
     """A response with records. `caller`, `address`, `path`: as of an entry. `scope`: the scopes of the token, or the
     permission flags of the vendor, separated by spaces. `districts`: the sourcedIds of those that the vendor's grants
     opened, None if they changed during the request. `filter`: the filter or the keys of the body, with every value
-    masked. `people`: the hashes of the people whose records these are (`PersonHasher.hash_people`)."""
+    masked. `people`: the hashes of the people whose records these are (`PersonHasher.hash_people`). `parts`: the
+    number of the parts of people that the response had (`roster/person_parts.py`)."""
 
     at: datetime
     vendor_id: int
@@ -66,6 +67,7 @@ class Disclosure:
     filter: str | None
     records: int
     people: bytes
+    parts: int
     request_id: str
 
     def make_line(self) -> bytes:

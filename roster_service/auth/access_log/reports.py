@@ -19,7 +19,6 @@ from roster_service.db.tables import (
     HASH_BYTES,
     NOBODY,
     UNKNOWN,
-    CTexts,
     Stamp,
     audit_people,
     disclosures,
@@ -27,6 +26,7 @@ from roster_service.db.tables import (
     usage,
     vendors,
 )
+from roster_service.roster.person_parts import list_parts
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ class AccessLogRow:
     """A response that disclosed records, or the responses of a day in UTC that have the other texts of the row in
     common. `by`: `page` or `day`; a person of a day was in at least one of its responses. `vendor`: its e-mail; `at`,
     `last_at`: ISO 8601, of the first and the last response; `address`, `scope`, `districts`: as in `Disclosure`, None
-    where the row does not have them; `records`: of all the responses; `answers`: how many they are."""
+    where the row does not have them; `records`: of all the responses; `answers`: how many they are; `parts`: the names
+    of the parts of people that were in them, None where the row is older than these; `at_most`: whether they may have
+    had fewer (`complete_parts` in `accounts/parts.py`)."""
 
     at: str
     vendor: str
@@ -102,6 +104,8 @@ class AccessLogRow:
     answers: int
     last_at: str
     last_request_id: str
+    parts: Sequence[str] | None
+    at_most: bool
 
 
 def read_usage(connection: sa.Connection, vendor_id: int | None, since: date | None) -> list[UsageRow]:
@@ -307,6 +311,8 @@ def read_access_log(
             answers=row.answers,
             last_at=row.last_at.isoformat(timespec="milliseconds"),
             last_request_id=row.last_request_id,
+            parts=None if row.parts is None else list_parts(row.parts),
+            at_most=False,
         )
         for row in connection.execute(order_rows(rows, disclosures, latest))
     ]
@@ -314,38 +320,41 @@ def read_access_log(
 
 @dataclass(frozen=True)
 class DisclosureSum:
-    """The responses to a vendor that have the path and the scope in common. `days`: in UTC, ISO 8601; `first`, `last`:
-    instants."""
+    """The responses to a vendor on a day (in UTC, ISO 8601) that had the same `parts`, as in `AccessLogRow`; `path`,
+    `scope`: where `parts` is None, which they then bound; `has_people`: whether a response had records of people, None
+    where that is not known."""
 
     vendor: str
-    path: str
+    day: str
+    parts: Sequence[str] | None
+    path: str | None
     scope: str | None
-    days: frozenset[str]
-    first: str
-    last: str
+    has_people: bool | None
 
 
 def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[DisclosureSum]:
-    """Sums the access log up by vendor, path and scope. A row of a day has each of its people in at least one of its
+    """Sums the access log up by vendor, day and parts. A row of a day has each of its people in at least one of its
     responses, so the days are exact for a person, and a number of responses would not be."""
-    email = sa.func.coalesce(vendors.c.email, sa.cast(disclosures.c.vendor_id, sa.Text)).label("vendor")
-    key = (email, disclosures.c.path, disclosures.c.scope)
-    day = sa.func.to_char(sa.func.timezone("UTC", disclosures.c.at), "YYYY-MM-DD", type_=sa.Text)
-    sums = (
-        sa.func.array_agg(day.distinct(), type_=CTexts).label("days"),
-        sa.func.min(disclosures.c.at).label("first"),
-        sa.func.max(disclosures.c.last_at).label("last"),
+    log = disclosures.c
+    is_older = log.parts.is_(None)
+    key = (
+        sa.func.coalesce(vendors.c.email, sa.cast(log.vendor_id, sa.Text)).label("vendor"),
+        sa.func.to_char(sa.func.timezone("UTC", log.at), "YYYY-MM-DD", type_=sa.Text).label("day"),
+        log.parts,
+        sa.case((is_older, log.path)).label("path"),
+        sa.case((is_older, log.scope)).label("scope"),
     )
-    rows = sa.select(*key, *sums).join_from(disclosures, vendors, vendors.c.id == disclosures.c.vendor_id, isouter=True)
+    has_people = sa.func.bool_or(log.hash_check != b"").label("has_people")
+    rows = sa.select(*key, has_people).join_from(disclosures, vendors, vendors.c.id == log.vendor_id, isouter=True)
     rows = rows.where(*_list_conditions(wanted)).group_by(*key).order_by(*key)
     return [
         DisclosureSum(
             vendor=row.vendor,
+            day=row.day,
+            parts=None if row.parts is None else list_parts(row.parts),
             path=row.path,
             scope=row.scope,
-            days=frozenset(row.days),
-            first=row.first.isoformat(timespec="seconds"),
-            last=row.last.isoformat(timespec="seconds"),
+            has_people=row.has_people,
         )
         for row in connection.execute(rows)
     ]

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import list_named_districts
-from roster_service.accounts.parts import PARTS, list_received, list_shown_parts
+from roster_service.accounts.parts import PARTS, complete_parts, list_received
 from roster_service.accounts.vendor_rights import read_withheld_default
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.access_log.entries import PersonHasher
@@ -48,7 +48,7 @@ PRIVACY_DAYS = 30
 class Disclosures:
     """The access log, newest row first. `seeing`: how many vendors were shown records of people in the last `days`
     days, None for a search; `vendors`: the names by e-mail, `clients`: by client id, `districts`: the words by id, to
-    choose from; `parts`: by request id, the words of the parts of people that the answer could have; `names`: of the
+    choose from; `words`: for the parts of people, by name; `names`: of the
     districts in the roster, by id; `person`: whose records the answers had; `found`: the people to choose one of;
     `problem`: why nobody was found; `unsearchable`: with a person, the rows that do not tell whether they have the
     person; `missing`: why rows of ended workers may be missing, None if none are."""
@@ -59,7 +59,7 @@ class Disclosures:
     clients: Mapping[str, str]
     districts: Mapping[str, str]
     rows: Paged
-    parts: Mapping[str, Sequence[str]]
+    words: Mapping[str, str]
     names: Mapping[str, str]
     person: KnownPerson | None
     found: Sequence[KnownPerson]
@@ -194,7 +194,11 @@ def read_disclosures(visit: Visit) -> Disclosures:
         request=visit.get("request"),
         person=None if one is None else hasher.hash_id(one.sourcedId),
     )
-    rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
+    rows = (
+        []
+        if person is not None and one is None
+        else list(map(complete_parts, read_access_log(connection, wanted, find_window(visit))))
+    )
     days = _count_days(visit)
     return Disclosures(
         seeing=None if visit.query else len({shown.vendor for shown in list_shown(connection, _select_recent(days))}),
@@ -203,7 +207,7 @@ def read_disclosures(visit: Visit) -> Disclosures:
         clients={client.client_id: client.name for client in list_clients(connection)},
         districts={district.sourcedId: district.words for district in list_named_districts(connection)},
         rows=make_paged(visit, rows),
-        parts={row.request_id: [PARTS[name].words for name in list_shown_parts(row.path, row.scope)] for row in rows},
+        words={part.name: part.words for part in PARTS.values()},
         names=read_labels(connection, orgs, (district for row in rows for district in row.districts or ())),
         person=one,
         found=() if one else found,

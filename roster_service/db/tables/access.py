@@ -138,7 +138,7 @@ audit = sa.Table(
     sa.Column("filter", CText),
     sa.Column("records", sa.Integer, nullable=False),
     sa.Column("request_id", CText, nullable=False),
-    # NULL in the next five: the row is older than the column.
+    # NULL in the next six: the row is older than the column.
     # The network address that the request came from; NULL also if it has none.
     sa.Column("address", CText),
     # The scopes of the token, or the permission flags of the vendor.
@@ -148,6 +148,8 @@ audit = sa.Table(
     sa.Column("districts", CTexts),
     # The hashes of the people whose records these are, one after the other (`auth/access_log/entries.py`).
     sa.Column("people", sa.LargeBinary),
+    # The parts of people that the response had (`roster/person_parts.py`).
+    sa.Column("parts", sa.Integer),
     # A worker may write a row twice, if it crashes.
     sa.Column("entry_id", UUID, unique=True),
     sa.Index(None, "vendor_id", "at"),
@@ -313,6 +315,8 @@ audit_days = sa.Table(
     # How many responses, and the sum of their records.
     sa.Column("answers", sa.Integer, nullable=False),
     sa.Column("records", sa.BigInteger, nullable=False),
+    # The parts of people that the responses had together; NULL: one is older than the column.
+    sa.Column("parts", sa.Integer),
     # The `entry_id` of each response, one after the other: one that is moved to `audit` again is left out.
     sa.Column("entries", sa.LargeBinary, nullable=False),
     # The people, in the shorter of two forms; the other one is NULL. `people`: their numbers. `people_bits`: the bit of

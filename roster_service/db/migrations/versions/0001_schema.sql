@@ -539,6 +539,7 @@ CREATE TABLE audit (
     districts text[] COLLATE "C",
     entry_id uuid,
     people bytea,
+    parts integer,
     CONSTRAINT pk_audit PRIMARY KEY (id),
     CONSTRAINT uq_audit_entry_id UNIQUE (entry_id)
 );
@@ -650,6 +651,7 @@ CREATE TABLE audit_days (
     entries bytea NOT NULL,
     people integer[],
     people_bits bytea,
+    parts integer,
     CONSTRAINT pk_audit_days PRIMARY KEY (id)
 );
 
@@ -817,9 +819,9 @@ CREATE VIEW disclosures AS
 SELECT 'page' AS by, id, vendor_id, caller, method, path, filter, address, scope, districts,
     substring(people, 1, 6) AS hash_check, at, at AS last_at, request_id, request_id AS last_request_id,
     1 AS answers, CAST(records AS bigint) AS records, uuid_send(entry_id) AS entries,
-    CAST(NULL AS integer[]) AS people, CAST(NULL AS bytea) AS people_bits, people AS hashes
+    CAST(NULL AS integer[]) AS people, CAST(NULL AS bytea) AS people_bits, parts, people AS hashes
 FROM audit
 UNION ALL
 SELECT 'day', -id, vendor_id, caller, method, path, filter, address, scope, districts,
-    hash_check, at, last_at, request_id, last_request_id, answers, records, entries, people, people_bits, NULL
+    hash_check, at, last_at, request_id, last_request_id, answers, records, entries, people, people_bits, parts, NULL
 FROM audit_days;
