@@ -152,14 +152,14 @@ def test_an_approval_that_deletes_many_records_takes_a_second_step(
 
 
 # The rows of enrollments that are gone, whether all other files lost half of their rows, and what is said.
-LOST = {
+SHRUNK = {
     "a fifth": (4, False, r"enrollments.csv has 13 rows, and had 17 in run \d+\."),
     "more than a half": (9, False, r"enrollments.csv has 8 rows, and had 17 in run \d+: the export looks cut off\."),
     "as much as all": (9, True, r"enrollments.csv has 8 rows, and had 17 in run \d+\."),
 }
 
 
-@pytest.mark.parametrize(("gone", "is_of_all", "words"), LOST.values(), ids=LOST)
+@pytest.mark.parametrize(("gone", "is_of_all", "words"), SHRUNK.values(), ids=SHRUNK)
 def test_a_file_that_lost_a_fifth_of_its_rows_is_named(gone: int, is_of_all: bool, words: str) -> None:
     rows = {"orgs.csv": 4, "users.csv": 20, "enrollments.csv": 17}
     before = FinishedRun(7, "done", "", {}, 0, True, rows)
