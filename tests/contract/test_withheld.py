@@ -266,11 +266,11 @@ def test_a_token_and_a_tag_of_before_the_change_show_nothing_afterwards(planted:
     )
 
 
-def test_a_pull_that_goes_on_shows_no_withheld_value(planted: Planted) -> None:
-    """The order of its pages is remembered; their records are not."""
+def test_a_pull_ends_as_soon_as_a_field_is_withheld(planted: Planted) -> None:
+    """Its consumer could not know that its first pages have what the later ones lack."""
     first = planted.make_client().call("v1p2", "/users", {"limit": "2", "sort": "familyName"})
     client = planted.withhold(["email"])
     page = client.follow("v1p2", first.links["next"])
-    assert page.status == 200
     assert b"planted email" in first.body
+    assert page.status == 410
     assert b"planted email" not in page.body
