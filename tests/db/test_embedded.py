@@ -344,7 +344,8 @@ def test_a_server_that_does_not_stop_is_stopped_at_once(
             wait_for(lambda: (cluster / "postmaster.pid").read_text().split()[-1] == "stopping")
     with open_embedded(home) as url, contextlib.closing(psycopg2.connect(url)) as connection:
         assert connection.info.backend_pid
-        assert not postmaster.is_running()
+        # It may wait for its parent to read its end.
+        assert not postmaster.is_running() or postmaster.status() == psutil.STATUS_ZOMBIE
     assert "It is stopped at once" in capsys.readouterr().err
 
 
