@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.accounts import clients, vendors
+from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.access_log.causes import CAUSES
 from roster_service.auth.access_log.entries import Entry
 from roster_service.auth.access_log.reports import LATEST_HOURS, RefusedRow, read_refused
@@ -74,7 +74,9 @@ class Caller:
         return str(self.served.app.test_client().post("/oauth/token", data=form).json["access_token"])
 
     def make_permission_token(self) -> str:
-        """A token of the vendor interface."""
+        """A token of the vendor interface, for a grant."""
+        with self.served.engine.begin() as connection:
+            vendor_rights.grant(connection, TESTER, self.email, "spr-district", ())
         http, body = self.served.app.test_client(), {"email": self.email, "password": self.password}
         return str(http.post("/v1/login", json=body, headers={"x-api-key": self.key}).json["token"])
 
@@ -214,6 +216,12 @@ CASES: Mapping[str, tuple[Callable[[Caller], int], str, int, Problem]] = {
         "client",
         403,
         Problem.SCOPE,
+    ),
+    "a vendor without a grant, at the login": (
+        lambda it: it.log_in(it.key, it.password),
+        "key",
+        403,
+        Problem.NO_GRANT,
     ),
     "a vendor without a grant": (
         lambda it: it.ask("/orgs", f"Bearer {it.make_token()}"),

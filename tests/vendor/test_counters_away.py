@@ -46,7 +46,7 @@ def away(request: pytest.FixtureRequest, served: Served, frozen: SilentRedis) ->
 def test_requests_pass_and_guesses_are_still_slowed(
     served: Served, away: Flask, caplog: pytest.LogCaptureFixture
 ) -> None:
-    account, http = served.add(allowance=FEW), away.test_client()
+    account, http = served.add(allowance=FEW, grants={"spr-district": ()}), away.test_client()
 
     def log_in(password: str) -> TestResponse:
         body = {"email": account.email, "password": password}
