@@ -45,6 +45,8 @@ PHRASES = (
     "{default_limit:,} by default, at most {max_limit:,}",
     "limit={page_size}",
     "&quot;limit&quot;: {page_size}",
+    # In a text of the shell.
+    "limit\\&quot;: {page_size}",
     "A token lasts {token_seconds:,} seconds",
     "{token_client_per_minute:,} tokens a minute of a client",
     "{token_address_per_minute:,} requests a minute of an address",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -26,9 +26,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Announcement]:
     """What is sent to a webhook that fails."""
     sent: list[Announcement] = []
 
-    def announce(_settings: Settings, announcement: Announcement) -> list[str]:
+    def announce(_settings: Settings, announcement: Announcement, _over: Any) -> Mapping[str, str]:
         sent.append(announcement)
-        return ["the webhook failed"]
+        return {"webhook": "the webhook failed"}
 
     monkeypatch.setattr(nightly_feeds, "announce", announce)
     return sent
