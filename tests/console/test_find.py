@@ -59,7 +59,14 @@ def find(browser: Browser, text: str) -> dict[str, list[str]]:
         pytest.param("shelby", {"Districts": ["Shelbyville School District"], "Feeds": ["shelbyville"]}, id="a feed"),
         pytest.param(
             "duplicates",
-            {"Checks": ["People with the same e-mail", "People with the same identifier"]},
+            {
+                "Checks": [
+                    "Birth dates that too many people have",
+                    "Columns with one value for all",
+                    "People with the same e-mail",
+                    "People with the same identifier",
+                ]
+            },
             id="checks by what they find",
         ),
         pytest.param("run 2", {"Runs": ["Run 2"]}, id="a run"),
