@@ -222,9 +222,9 @@ def feed_runs(
     )
     made = FeedRuns(console, settings, export, name)
 
-    def note(_settings: Settings, announcement: Announcement) -> list[str]:
+    def note(_settings: Settings, announcement: Announcement, _over: Any) -> Mapping[str, str]:
         made.announced.append(announcement)
-        return []
+        return {}
 
     monkeypatch.setattr(nightly_feeds, "announce", note)
     return made

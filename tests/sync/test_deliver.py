@@ -89,7 +89,7 @@ def test_only_what_failed_is_tried_again_after_growing_pauses(monkeypatch: pytes
     }
     monkeypatch.setattr(deliver, "list_deliveries", lambda _connection: [make(name=name) for name in ends])
     mailed: list[Announcement] = []
-    monkeypatch.setattr(deliver, "announce", lambda _settings, it: mailed.append(it) or [])
+    monkeypatch.setattr(deliver, "announce", lambda _settings, it: mailed.append(it) or {})
     sender, pauses, events = Sender(ends), list[float](), list[dict[str, Any]]()
     code = send_due(sender, events.append, after_sync=True, sleep=pauses.append)  # type: ignore[arg-type]
     assert code is ExitCode.FAILED
