@@ -198,9 +198,9 @@ def _find_one_value(roster: CheckedRoster) -> sa.Select[Any]:
         for name in names:
             own = roster.own(table)
             detail = sa.literal(f"{name}: ", CText) + own.c[name]
-            own_rows = _select(table, own, own.c[_SCHOOLS[table].name], detail).where(own.c[name] != "")
+            of_feed = _select(table, own, own.c[_SCHOOLS[table].name], detail).where(own.c[name] != "")
             # As a subquery, so that a column of many values costs no look at its records.
-            found.append(own_rows.where(sa.select(every.c[name]).scalar_subquery()))
+            found.append(of_feed.where(sa.select(every.c[name]).scalar_subquery()))
     return sa.select(sa.union_all(*found).subquery("found"))
 
 
