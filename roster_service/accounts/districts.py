@@ -249,6 +249,17 @@ def find_org(connection: sa.Connection, name: str, kind: str, district_id: str |
     return ids[0]
 
 
+def require_org(connection: sa.Connection, sourced_id: str, kind: str, district_id: str | None) -> str:
+    """Returns the sourcedId of an org of type `kind`, which may be the identifier of another. `district_id`: the
+    district that it must lie in, or None. Raises CommandError if there is no such org."""
+    own = [orgs.c.type == kind, *([] if district_id is None else [orgs.c.district_id == district_id])]
+    if not _find_ids(connection, *own, orgs.c.sourced_id == sourced_id):
+        place = "" if district_id is None else f" in district {district_id}"
+        hint = f"`roster {kind} list` shows all"
+        raise CommandError(f"there is no {kind} with the sourcedId {sourced_id!r}{place}; {hint}")
+    return sourced_id
+
+
 def _find_ids(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Sequence[str]:
     return connection.scalars(sa.select(orgs.c.sourced_id).where(*conditions)).all()
 

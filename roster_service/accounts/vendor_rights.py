@@ -12,7 +12,7 @@ from dataclasses import asdict
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org
+from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org, require_org
 from roster_service.accounts.vendors import (
     Grant,
     Vendor,
@@ -179,12 +179,12 @@ def set_district_grant(
         known = {item.district_id for item in vendor.grants}
         # The roster may no longer have a district whose grant is taken back.
         if schools or district_id not in known:
-            find_org(connection, district_id, DISTRICT, None)
+            require_org(connection, district_id, DISTRICT, None)
         own = (vendor_grants.c.vendor_id == vendor.id, vendor_grants.c.district_id == district_id)
         end_vendor_grants(connection, *own)
         wanted: list[str | None] = [None] if schools is None else [*dict.fromkeys(schools)]
         for school in wanted:
-            school_id = None if school is None else find_org(connection, school, SCHOOL, district_id)
+            school_id = None if school is None else require_org(connection, school, SCHOOL, district_id)
             _add_grant(connection, vendor, Grant(district_id, school_id, rules=rules), even_nothing=even_nothing)
         invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)

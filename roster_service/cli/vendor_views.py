@@ -31,7 +31,11 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Access))
 @click.option("--school", metavar="ID", help="Only this school: its sourcedId, identifier or unique name.")
 @click.option("--person", metavar="SOURCEDID|NAME", help="The roles by which vendors see this person.")
 @click.option("--vendor", metavar="EMAIL", help="Only this vendor.")
-@click.option("--part", type=click.Choice(list(PARTS)), help="Only vendors that get this part of people, and by what.")
+@click.option(
+    "--part",
+    type=click.Choice([str(part) for part in PARTS]),
+    help="Only vendors that get this part of people, and by what.",
+)
 @terminal.csv_option
 @terminal.as_json
 def access(

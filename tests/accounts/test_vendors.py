@@ -126,6 +126,19 @@ def test_a_grant_of_what_is_not_there_changes_nothing(
     assert vendors.find_vendor(connection, EMAIL) == before
 
 
+def test_a_sourced_id_that_is_the_identifier_of_another_org_is_granted_by_the_console(
+    connection: sa.Connection,
+) -> None:
+    """A command, where a person writes what may be either, refuses it."""
+    orgs = tables.orgs
+    renamed = sa.update(orgs).where(orgs.c.sourced_id == "shv-district").values(identifier="spr-district")
+    connection.execute(renamed)
+    granted = vendor_rights.set_district_grant(connection, TESTER, EMAIL, "spr-district", None)
+    assert [it.district_id for it in granted.grants] == ["spr-district"]
+    with pytest.raises(CommandError, match="more than one district"):
+        vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", ())
+
+
 def test_revoking_a_district_takes_its_schools_too(connection: sa.Connection) -> None:
     vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", [])
     vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", ["spr-high"])

@@ -57,7 +57,8 @@ def test_a_vendor_is_added_and_its_credentials_work_once_shown(console: Console,
     assert password is not None
     login = {"email": "new@console.example", "password": html.unescape(password[1])}
     answered = console.vendors.test_client().post("/v1/login", json=login, headers={"x-api-key": key[0]})
-    assert answered.status_code == 200
+    # Key, e-mail and password are right; nothing is granted yet.
+    assert (answered.status_code, answered.json["code"]) == (403, "no-privilege")
     assert key[0] not in owner.get("/vendors").text
     with console.engine.connect() as connection:
         of_vendor = sa.select(changes).where(changes.c.vendor == "new@console.example").order_by(changes.c.id)

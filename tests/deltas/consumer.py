@@ -142,7 +142,7 @@ class Students:
         """A request with a permission token. One that has ended is replaced."""
         for _ in range(2):
             headers = {"x-api-key": self.api_key, "Authorization": f"Bearer {self.token}"}
-            answer = self.http.post("/v1/students", json={**body, "include": self.flags}, headers=headers)
+            answer = self.http.post("/v1/students", json={"include": self.flags, **body}, headers=headers)
             if answer.status_code != 401 or self._log_in().status_code == 403:
                 break
         return answer

@@ -35,6 +35,7 @@ class Running(StrEnum):
     GOES_ON = "goes on"
     ENDS = "410"
     ENDS_THERE = "410 if it has one of them"
+    IS_REFUSED = "410; `/v1` with that `include`: 403"
 
 
 Take = Callable[[World, str], None]
@@ -166,8 +167,13 @@ EVENTS: dict[str, Event] = {
     "a field is withheld, or no longer": Event(
         set_withheld(frozenset({WithheldField.EMAIL}), frozenset()), Copy.WHOLE, Running.ENDS
     ),
-    "you get or lose a permission flag": Event(
-        set_flags(ALL_FLAGS - {PermissionFlag.CONTACTS}, ALL_FLAGS), Copy.WHOLE, Running.ENDS
+    "you lose a permission flag": Event(
+        set_flags(ALL_FLAGS - {PermissionFlag.CONTACTS}), Copy.WHOLE, Running.IS_REFUSED
+    ),
+    "you get a permission flag": Event(
+        set_flags(ALL_FLAGS),
+        *(Copy.WHOLE, Running.ENDS),
+        before=lambda world, name: world.set_flags(name, ALL_FLAGS - {PermissionFlag.CONTACTS}),
     ),
     "your tokens end, and your rights stay": Event((end_tokens,), Copy.DELTA, Running.GOES_ON),
     "a pupil or a guardian is kept from you, or no longer": Event(

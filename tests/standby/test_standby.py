@@ -124,7 +124,8 @@ def test_a_right_ends_at_once_however_far_the_standby_lags(served: Served) -> No
         (ADDRESS, "limit=0"),
     ):
         assert client.call("v1p2", path, query).status == 401
-    assert students.students(served.account, students.token(served.account), body).status == 403
+    assert students.students(served.account, permission, body).status == 401
+    assert students.login(served.account).status == 403
     # A new token has the narrower right, which the standby does not know yet.
     fresh = type(client)(served.app, client._credentials, client.documents)
     found: list[Answer] = []

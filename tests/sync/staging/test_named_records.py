@@ -126,12 +126,11 @@ def test_a_row_of_another_format_names_records_by_their_ids_in_the_roster(
     engine: sa.Engine, copy_export: Callable[[str], Path]
 ) -> None:
     clever = copy_export("shelbyville-clever")
-    cell("sections", 4, "Teacher_id", "nobody")(clever)
+    cell("sections", 4, "School_id", "nowhere")(clever)
     named = read_named(engine, clever, CLEVER)
     assert named["sections.csv", "102"] == (
         own("classes", "feed:section:102"),
-        other("orgs", "feed:school:20"),
-        other("users", "feed:teacher:nobody"),
+        other("orgs", "feed:school:nowhere"),
         other("users", "feed:teacher:2"),
     )
     [consequence] = (records for (file, _), records in named.items() if file == "enrollments.csv")
