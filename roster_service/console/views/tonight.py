@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 from urllib.parse import urlencode
 
+from roster_service.accounts.districts import count_people
 from roster_service.auth.access_log.reports import count_refused, read_usage
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
@@ -30,7 +31,7 @@ from roster_service.feeds.sharing_groups import EmptyRule, list_empty_rules
 DAYS = 14
 # With more feeds than this, only those in need have rows, and no more of them than the second number.
 MOST_FEEDS, MOST_IN_NEED = 12, 20
-# The types of records that districts count in. The first is that of the column of numbers.
+# The types of records that districts count in.
 COUNTED = ("users", "classes", "enrollments")
 # The feeds in need that the sentence names.
 NAMED = 3
@@ -68,8 +69,8 @@ class Growth:
 class FeedRow:
     """A feed with its last nights. `conditions`: what is said of it, the gravest first; `task`: the page where a person
     acts, None if nobody must; `is_loaded`: whether its latest run made the roster that of its export; `days`: the
-    outcome of each of the last nights, the oldest first, None where no run was; `good`: the last good run, and `people`
-    after it; `growth`: that of the type that changed most in it."""
+    outcome of each of the last nights, the oldest first, None where no run was; `good`: the last good run; `people`: in
+    the roster now, None where none was; `growth`: that of the type that changed most in it."""
 
     feed: Feed
     conditions: Sequence[Condition]
@@ -140,7 +141,7 @@ def read_tonight(visit: Visit) -> Tonight:
     today = find_today(zone)
     first = today - timedelta(days=DAYS - 1)
     last, good = list_latest_runs(connection, 1), list_latest_runs(connection, 2, is_good=True)
-    outcomes = list_day_outcomes(connection, first, zone)
+    outcomes, people = list_day_outcomes(connection, first, zone), count_people(connection)
     rows = [
         _make_row(
             feed,
@@ -148,6 +149,7 @@ def read_tonight(visit: Visit) -> Tonight:
             next(iter(last.get(feed.name, ())), None),
             good.get(feed.name, ()),
             [outcomes.get(feed.name, {}).get(first + timedelta(days=number)) for number in range(DAYS)],
+            people.get(feed.name, 0),
         )
         for feed in list_feeds(connection, zone)
         if feed.state != FeedState.REMOVED
@@ -223,6 +225,7 @@ def _make_row(
     last: FinishedRun | None,
     good: Sequence[FinishedRun],
     days: Sequence[str | None],
+    people: int,
 ) -> FeedRow:
     growths = []
     if len(good) > 1:
@@ -237,7 +240,7 @@ def _make_row(
         last=last,
         days=days,
         good=good[-1].run if good else None,
-        people=good[-1].records.get(COUNTED[0], 0) if good else None,
+        people=people if good else None,
         growth=max(growths, key=lambda growth: abs(growth.percent), default=None),
     )
 
