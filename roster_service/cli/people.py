@@ -36,9 +36,14 @@ def person() -> None:
 @terminal.confirmed_change_options
 def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Erase the person SOURCEDID for good, as a court orders: from the roster, the texts and orderings made of it, the
-    history of runs, and held exports, which are discarded. Later exports do not bring the person back. The files of the
-    SIS, and backups, stay as they are."""
-    _ask("this erases the person for good.", sourced_id, is_confirmed=yes or dry_run, even_unknown=even_unknown)
+    history of runs, and held exports, which are discarded. Later exports do not bring the person back, unless `roster
+    person lift` lets them. The files of the SIS, and backups, stay as they are."""
+    _ask(
+        "this deletes what the roster has of the person for good, and keeps the person out of later exports.",
+        sourced_id,
+        is_confirmed=yes or dry_run,
+        even_unknown=even_unknown,
+    )
     _exclude(ExclusionKind.ERASED, sourced_id, even_unknown=even_unknown, dry_run=dry_run, as_json=as_json)
 
 
@@ -107,8 +112,10 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, even_unknown: bool, dry_ru
 @click.argument("named", metavar="SOURCEDID|REFERENCE")
 @terminal.confirmed_change_options
 def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Lift an erasure: the next load of the feed brings the person back, if the export still has the person."""
-    terminal.confirm("This lets the next load of the feed bring the person back.", named, is_confirmed=yes or dry_run)
+    """Lift an erasure: it brings none of the deleted data back, and lets the next load of the feed bring the person
+    anew, if the export still has the person."""
+    effect = "What was deleted stays deleted; this lets the next load of the feed bring the person anew."
+    terminal.confirm(effect, named, is_confirmed=yes or dry_run)
     _end(ExclusionKind.ERASED, named, dry_run=dry_run, as_json=as_json)
 
 
@@ -132,9 +139,9 @@ def _end(kind: ExclusionKind, named: str, *, dry_run: bool, as_json: bool) -> No
         terminal.require_key(connection)
         ended = end_exclusion(connection, actor, kind, named, terminal.read_settings())
     words = (
-        f"{ended.reference} {'would be' if dry_run else 'is'} no longer {kind}; "
-        "the next load of the feed brings the person back"
+        f"{ended.reference} {'would be' if dry_run else 'is'} no longer {kind}; the next load of the feed brings the "
     )
+    words += "person anew: what was deleted stays deleted" if kind is ExclusionKind.ERASED else "person back"
     terminal.show(_to_json(ended) | {"dry_run": dry_run}, as_json, lambda _: words)
 
 

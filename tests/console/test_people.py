@@ -79,7 +79,10 @@ def test_a_pupil_is_kept_from_one_vendor_and_comes_back(console: Console, browse
 
 def test_an_erased_pupil_is_listed_by_a_hash_and_lifted(console: Console, browser: Browser) -> None:
     step = f"/records/{OTHER}/erasure"
-    assert "No held run has the person" in read(browser.get(step).text)
+    said = read(browser.get(step).text)
+    assert "No held run has the person" in said
+    assert "a lift of the erasure brings none of it back" in said
+    assert "cannot be taken back" not in said
     refused = browser.send(f"{step}/erase", person=OTHER, typed="spr-student-l")
     assert (refused.status_code, is_served(console, OTHER)) == (422, True)
     assert browser.send(f"{step}/erase", person=OTHER, typed=OTHER).status_code == 303
