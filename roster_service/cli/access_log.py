@@ -23,6 +23,7 @@ from roster_service.change_log.changes import Change, list_changes
 from roster_service.cli import terminal
 from roster_service.db.instants import begin_day
 from roster_service.explore.known_people import choose_person
+from roster_service.explore.refusals import list_refused
 from roster_service.feeds.private_files import write_private_csv
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
@@ -47,10 +48,10 @@ print_csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV
 @print_csv_option
 @terminal.as_json
 def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool, as_json: bool) -> None:
-    """Show requests, records and bytes by vendor, day, endpoint and class of status; or the refused requests, and why
-    they were refused."""
+    """Show requests, records and bytes by vendor, day, endpoint and class of status; or the refused requests, why they
+    were refused and what to do, and the filters that found nothing."""
     with terminal.open_connection() as connection:
-        read: Callable[..., Sequence[Any]] = reports.read_refused if refused else reports.read_usage
+        read: Callable[..., Sequence[Any]] = list_refused if refused else reports.read_usage
         found = read(connection, _find_vendor_id(connection, email), None if since is None else since.date())
     nothing = "no request was refused" if refused else "there were no requests"
     _show([dataclasses.asdict(row) for row in found], as_csv, as_json, nothing)

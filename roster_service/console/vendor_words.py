@@ -11,12 +11,14 @@ import sqlalchemy as sa
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.districts import DistrictName, list_named_districts
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
-from roster_service.auth.access_log.reports import RefusedRow, read_refused
+from roster_service.auth.access_log.causes import NOTHING_FOUND
+from roster_service.auth.access_log.reports import RefusedRow
 from roster_service.console.filters import to_counted
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import REFUSED_DAYS, oauth_clients
 from roster_service.deliveries.accounts import FAILED, WAITING, Delivery, list_deliveries
+from roster_service.explore.refusals import list_refused
 
 # The most names in a sentence.
 MOST_NAMES = 3
@@ -67,7 +69,16 @@ def list_own_clients(visit: Visit, vendor: Vendor) -> Sequence[Client]:
 
 def read_own_refused(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
     """Returns the requests of a vendor that were refused in the last days, by cause, the latest first."""
-    return read_refused(visit.connection, vendor.id, find_today(UTC) - timedelta(days=REFUSED_DAYS - 1))
+    return [row for row in _list_own(visit, vendor) if row.cause != NOTHING_FOUND]
+
+
+def read_own_empty(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
+    """Returns the requests of a vendor in the last days whose filter found nothing, the latest first."""
+    return [row for row in _list_own(visit, vendor) if row.cause == NOTHING_FOUND]
+
+
+def _list_own(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
+    return list_refused(visit.connection, vendor.id, find_today(UTC) - timedelta(days=REFUSED_DAYS - 1))
 
 
 def describe_files(deliveries: Iterable[Delivery]) -> str:

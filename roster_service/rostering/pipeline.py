@@ -15,7 +15,7 @@ from roster_service.auth.signed_requests import SentRequest, SignedRequests
 from roster_service.auth.throttling.throttles import RosteringThrottle
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.feeds.roster_state import RosterState, make_state_headers
-from roster_service.http.request_facts import find_root_url
+from roster_service.http.request_facts import find_root_url, get_request_facts
 from roster_service.http.stages import Disclosed, DisclosureRecorder, Planned, answer, make_json
 from roster_service.rostering import operations
 from roster_service.rostering.operations import AnswerBody, Operation, PlannedRequest, RequestAddress
@@ -145,6 +145,7 @@ def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Dis
             return Response(status=304, headers=known), None
     state, records = _read(services, planned)
     headers = planned.make_headers(state, records.total)
+    get_request_facts().finds_nothing = records.total == 0 and planned.filter is not None
     # `*` matches any record.
     if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
         return Response(status=304, headers=headers), None

@@ -2,7 +2,7 @@
 
 A line names the documented path, never the path or the query string as they were sent. The line of a slow request has
 the shape of what it asked for. The usage counters have each response to an authenticated vendor, of any interface, and
-each refused request.
+each refused request; with the cause, also an answer whose filter found nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 from flask import Flask, Response, has_request_context, request
 from werkzeug.datastructures import Headers, MultiDict
 
+from roster_service.auth.access_log.causes import NOTHING_FOUND
 from roster_service.auth.access_log.entries import Entry
 from roster_service.auth.access_log.writer import AccessLog
 from roster_service.http.request_facts import REQUEST_ID, WATCHED_PATHS, RequestFacts, get_request_facts
@@ -34,6 +35,8 @@ _QUOTED, _OPERATOR, _SEPARATOR = re.compile("'[^']*'?"), re.compile("[=!<>~]+"),
 _FIELD_NAMES = frozenset(
     name for version in VERSIONS for record in version.records.values() for name in record().fields
 )
+# What the filter of a delta names: it fits nothing in most nights.
+_OF_DELTAS = frozenset({"dateLastModified", "status"})
 _CLIENT_CLAIM = re.compile(r'"client_id"\s*:\s*"([^"]*)"')
 # Any client may send any method; a label has only those that the service knows.
 METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})
@@ -52,6 +55,16 @@ def add_entry(access_log: AccessLog, facts: RequestFacts, status: int, size: int
     """Adds a response to an authenticated vendor or a refusal to the usage counters. `size`: of the body, in bytes."""
     vendor = facts.vendor
     refusal = facts.refusal if 400 <= status < 500 else None
+    cause: str | None = None if refusal is None else refusal.value
+    fields: Sequence[str] = ()
+    # Without valid credentials nothing of what was sent is kept.
+    if vendor is not None and (refusal is not None or facts.finds_nothing):
+        given = _read_query(request.query_string)
+        if refusal is None:
+            given = MultiDict({FILTER.name: given.get(FILTER.name, "")})
+        fields = find_named_fields(given)
+        if refusal is None and not _OF_DELTAS.issuperset(fields):
+            cause = NOTHING_FOUND
     if vendor is not None or refusal is not None:
         named = None if vendor is not None else find_named_caller(request.headers, facts.named_caller)
         access_log.add(
@@ -65,12 +78,9 @@ def add_entry(access_log: AccessLog, facts: RequestFacts, status: int, size: int
                 status=status,
                 bytes=size,
                 records=(facts.records or 0) if status == 200 else 0,
-                refused_for=refusal,
+                cause=cause,
                 request_id=facts.id,
-                # Without valid credentials nothing of what was sent is kept.
-                fields=()
-                if vendor is None or refusal is None
-                else find_named_fields(_read_query(request.query_string)),
+                fields=fields,
             )
         )
 

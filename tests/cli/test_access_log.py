@@ -153,7 +153,7 @@ def refusals(answer: Answer, engine: sa.Engine) -> None:
     with engine.begin() as connection:
         for day, vendor, caller, status, problem in calls:
             at, address = datetime(2026, 11, day, 12, tzinfo=UTC), f"192.0.2.{day}"
-            write_entries(connection, [Entry(at, vendor, caller, address, "GET", "/x", status, 10, 0, problem)])
+            write_entries(connection, [Entry(at, vendor, caller, address, "GET", "/x", status, 10, 0, problem.value)])
 
 
 @pytest.mark.usefixtures("refusals")

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.auth.access_log.causes import CAUSES
+from roster_service.auth.access_log.causes import CAUSES, NOTHING_FOUND
 from roster_service.auth.access_log.entries import Entry
 from roster_service.auth.access_log.reports import LATEST_HOURS, RefusedRow, read_refused
 from roster_service.auth.access_log.writer import KEPT_ADDRESSES, write_entries
@@ -293,7 +293,7 @@ def test_a_row_has_the_first_and_the_last_of_its_requests(make_served: Callable[
         entries = [
             replace(
                 Entry(start + timedelta(minutes=minutes + place), 7, "c", f"192.0.2.{minutes}", "GET", "/x", 403, 1, 0),
-                refused_for=Problem.NO_GRANT,
+                cause=Problem.NO_GRANT.value,
                 request_id=f"request-{letter}",
                 fields=[f"field-{letter}", "status"],
             )
@@ -339,7 +339,7 @@ def test_hours_are_summed_up(make_served: Callable[..., Served]) -> None:
             403,
             1,
             0,
-            Problem.NO_GRANT,
+            Problem.NO_GRANT.value,
             f"{hour}",
         )
         for hour in range(30)
@@ -399,7 +399,7 @@ def test_names_of_fields_are_kept_and_nothing_else_of_a_query(caller: Caller) ->
 
 def test_each_cause_has_words_and_a_remedy() -> None:
     never_counted = {Problem.FILTER_WORD, Problem.SORT_FIELD, Problem.SELECTION_FIELD, Problem.BUSY, Problem.INTERNAL}
-    assert set(CAUSES) == {problem.value for problem in set(Problem) - never_counted}
+    assert set(CAUSES) == {NOTHING_FOUND, *(problem.value for problem in set(Problem) - never_counted)}
 
 
 def test_neither_an_answer_nor_a_page_nor_an_outage_is_counted(

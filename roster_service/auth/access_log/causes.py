@@ -1,4 +1,4 @@
-"""What a cause of refused requests says to operators, and what to do about it."""
+"""What a cause of refused requests, and of answers without a record, says to operators, and what to do about it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ class RefusalCause:
     remedy: str
 
 
+# The cause of an answer without a record, whose filter is not the one of a delta.
+NOTHING_FOUND = "nothing found"
 _NOT_UNDERSTOOD = RefusalCause(
     "a request of {caller} was not valid",
     "the vendor must correct the request; the answer said what is wrong",
@@ -72,6 +74,11 @@ CAUSES: Mapping[str, RefusalCause] = {
             _NOT_UNDERSTOOD,
         ),
     }.items()
+} | {
+    NOTHING_FOUND: RefusalCause(
+        "the filter of {caller} fits no record that the vendor sees",
+        "compare the values that the product asks for with those of the roster",
+    )
 }
 
 

@@ -19,7 +19,6 @@ import sqlalchemy as sa
 from oneroster_filter import fold_tree, parse
 
 from roster_service.db.tables import HASH_BYTES, CTexts, vendor_grants, vendors
-from roster_service.errors import Problem
 
 # The ids whose hashes a worker keeps: 90 MB with ids of 36 characters.
 KEPT_HASHES = 500_000
@@ -31,8 +30,8 @@ class Entry:
     """A request, for the usage counters. `vendor_id`: None for a refused request without valid credentials;
     `caller`: an OAuth client id, or the prefix of an API key, without valid credentials the one that the request names;
     `address`: the network address that it came from; `path`: as it is documented, without ids; `bytes`: of the response
-    body; `records`: in the response; `refused_for`: why it is refused (4xx), None if it is not. Of a refused request,
-    also its `request_id`, and the `fields` that its filter, sort and selection name."""
+    body; `records`: in the response; `cause`: why it is refused (4xx), the text of a `Problem`, or NOTHING_FOUND; None
+    otherwise. With a cause, also its `request_id`, and the `fields` that its filter, sort and selection name."""
 
     at: datetime
     vendor_id: int | None
@@ -43,7 +42,7 @@ class Entry:
     status: int
     bytes: int
     records: int
-    refused_for: Problem | None = None
+    cause: str | None = None
     request_id: str = ""
     fields: Sequence[str] = ()
 

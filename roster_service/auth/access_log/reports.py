@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
-from roster_service.auth.access_log.causes import find_cause
+from roster_service.auth.access_log.causes import NOTHING_FOUND, find_cause
 from roster_service.auth.access_log.writer import KEPT_ADDRESSES
 from roster_service.change_log.changes import order_rows
 from roster_service.db.instants import begin_day
@@ -55,7 +55,8 @@ class UsageSum:
 
 @dataclass(frozen=True)
 class RefusedRow:
-    """The refused requests of a caller to an endpoint with one status, for one cause (the text of a `Problem`).
+    """The refused requests of a caller to an endpoint with one status, for one cause (the text of a `Problem`), or the
+    answers without a record (NOTHING_FOUND, with the status 200).
     `vendor`: its e-mail, and `vendor_id`; `caller`: an OAuth client id, or the prefix of an API key; the names are
     UNKNOWN where the requests named no caller that the service knows. `endpoint`: method and documented path; `fields`:
     that filters, sorts and selections named; `addresses`: the latest network addresses, that of the last request first;
@@ -150,7 +151,8 @@ LATEST_HOURS = 24
 def count_refused(connection: sa.Connection, vendor_id: int | None, since: date) -> int:
     """Returns the number of refused requests. `vendor_id`, `since`: as for `read_refused`."""
     counters = refused_requests.c
-    counted = sa.select(sa.func.sum(counters.requests)).where(counters.hour >= begin_day(since, UTC))
+    of_days = (counters.hour >= begin_day(since, UTC), counters.cause != NOTHING_FOUND)
+    counted = sa.select(sa.func.sum(counters.requests)).where(*of_days)
     if vendor_id is not None:
         counted = counted.where(counters.vendor_id == vendor_id)
     return int(connection.scalar(counted) or 0)
@@ -159,8 +161,8 @@ def count_refused(connection: sa.Connection, vendor_id: int | None, since: date)
 def read_refused(
     connection: sa.Connection, vendor_id: int | None, since: date | None, request_id: str | None = None
 ) -> list[RefusedRow]:
-    """Sums the counters of refused requests up over the hours, by vendor, caller, status, cause and endpoint,
-    the latest first.
+    """Sums the counters of refused requests, and of answers without a record, up over the hours, by vendor, caller,
+    status, cause and endpoint, the latest first.
     `vendor_id`, `since`: as for `read_usage`; `request_id`: only the hours whose first or last request has this id."""
     counters = refused_requests.c
     key = (

@@ -231,15 +231,15 @@ def move_rows_of_ended_workers(engine: sa.Engine, folder: Path) -> str | None:
 
 
 def write_entries(connection: sa.Connection, entries: Sequence[Entry]) -> None:
-    """Adds the entries to the usage counters of their day, those of refused requests also by cause, and stores the last
-    use of each caller."""
+    """Adds the entries to the usage counters of their day, those with a cause also by that, and stores the last use of
+    each caller."""
     admitted = [entry for entry in entries if entry.vendor_id is not None]
     if admitted:
         _count_usage(connection, admitted)
         _store_last_uses(connection, admitted)
-    refused = [entry for entry in entries if entry.refused_for is not None]
-    if refused:
-        _count_refused(connection, refused)
+    with_cause = [entry for entry in entries if entry.cause is not None]
+    if with_cause:
+        _count_causes(connection, with_cause)
 
 
 def _count_usage(connection: sa.Connection, entries: Sequence[Entry]) -> None:
@@ -257,18 +257,17 @@ def _count_usage(connection: sa.Connection, entries: Sequence[Entry]) -> None:
     connection.execute(adding.on_conflict_do_update(index_elements=names[:4], set_=sums_of))
 
 
-def _count_refused(connection: sa.Connection, entries: Sequence[Entry]) -> None:
+def _count_causes(connection: sa.Connection, entries: Sequence[Entry]) -> None:
     named = {entry.caller for entry in entries if entry.vendor_id is None and entry.caller is not None}
     vendor_of = _find_vendors(connection, sorted(named)) if named else {}
     counted: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.at):
         vendor_id = vendor_of.get(entry.caller) if entry.vendor_id is None else entry.vendor_id
         caller = (NOBODY, UNKNOWN) if vendor_id is None else (vendor_id, entry.caller)
-        cause = None if entry.refused_for is None else entry.refused_for.value
         hour = entry.at.replace(minute=0, second=0, microsecond=0)
         # A caller may send any word as the method.
         endpoint = f"{entry.method if entry.method in _METHODS else '(other)'} {entry.path}"
-        counted.setdefault((caller[0], hour, caller[1], entry.status, cause, endpoint), []).append(entry)
+        counted.setdefault((caller[0], hour, caller[1], entry.status, entry.cause, endpoint), []).append(entry)
     keys = ("vendor_id", "hour", "caller", "status", "cause", "endpoint")
     rows = [dict(zip(keys, key, strict=True)) | _sum_refused(counted[key]) for key in sorted(counted)]
     adding = upsert(refused_requests).values(rows)

@@ -12,6 +12,7 @@ from roster_service.accounts.districts import list_named_districts
 from roster_service.accounts.parts import PARTS, complete_parts, list_received
 from roster_service.accounts.vendor_rights import read_withheld_default
 from roster_service.accounts.vendors import Vendor, list_vendors
+from roster_service.auth.access_log.causes import NOTHING_FOUND
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import (
     AccessLogFilter,
@@ -21,7 +22,6 @@ from roster_service.auth.access_log.reports import (
     UsageSum,
     count_unsearchable,
     read_access_log,
-    read_refused,
     read_usage,
     sum_usage,
 )
@@ -38,6 +38,7 @@ from roster_service.errors import UnknownPersonError
 from roster_service.explore.known_people import KnownPerson, find_people
 from roster_service.explore.person import ShownParts, list_shown
 from roster_service.explore.references import read_labels
+from roster_service.explore.refusals import list_refused
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
 
 # The days of the overview.
@@ -234,7 +235,11 @@ def make_usage(visit: Visit, last: date) -> Usage:
         vendor,
         make_chart(days, last, ((day_sum.day, day_sum.status, day_sum.requests) for day_sum in chosen), is_sum=True),
         [_sum_vendor(days, last, name, [day_sum for day_sum in sums if day_sum.vendor == name]) for name in names],
-        [refused for refused in read_refused(visit.connection, None, first) if vendor in (None, refused.vendor)],
+        [
+            row
+            for row in list_refused(visit.connection, None, first)
+            if vendor in (None, row.vendor) and row.cause != NOTHING_FOUND
+        ],
         read_usage(visit.connection, None, first) if visit.whole else (),
     )
 

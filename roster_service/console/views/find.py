@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.vendors import list_vendors
+from roster_service.auth.access_log.causes import NOTHING_FOUND
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log, read_refused
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
@@ -151,7 +152,8 @@ def _find_request(visit: Visit, text: str) -> Iterator[Result]:
             detail = f"{row.vendor}, {at}, {to_counted(row.records, 'record')}"
             yield Result(f"{row.method} {row.path}", detail, f"/disclosures?{urlencode({'request': text})}")
         for refused in read_refused(visit.connection, None, None, text):
-            detail = f"{refused.vendor}, refused: {refused.status} {refused.cause}"
+            outcome = "answered" if refused.cause == NOTHING_FOUND else "refused"
+            detail = f"{refused.vendor}, {outcome}: {refused.status} {refused.cause}"
             own = f"/vendors/{refused.vendor_id}/requests"
             page = "/disclosures/usage#refused" if refused.vendor_id == NOBODY else own
             yield Result(refused.endpoint, detail, page)

@@ -23,6 +23,7 @@ from roster_service.console.vendor_words import (
     list_district_access,
     list_own_clients,
     read_head,
+    read_own_empty,
     read_own_refused,
 )
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
@@ -70,13 +71,15 @@ class VendorPage:
 @dataclass(frozen=True)
 class RequestsPage:
     """The requests of a vendor. `today`: those of today in UTC with valid credentials, by class of status;
-    `refused_today`: all of today that were refused; `refused`: those of the last `refused_days`, by cause; `names`: of
-    its clients, by id; `asks_secret`: whether a new secret mends the last refusal."""
+    `refused_today`: all of today that were refused; `refused`: those of the last `refused_days`, by cause; `empty`:
+    those in these days whose filter found nothing; `names`: of its clients, by id; `asks_secret`: whether a new secret
+    mends the last refusal."""
 
     head: VendorHead
     today: Mapping[str, int]
     refused_today: int
     refused: Sequence[RefusedRow]
+    empty: Sequence[RefusedRow]
     refused_days: int
     names: Mapping[str, str]
     asks_secret: bool
@@ -122,6 +125,7 @@ def read_requests(visit: Visit) -> RequestsPage:
         today=answered,
         refused_today=count_refused(visit.connection, head.vendor.id, today),
         refused=refused,
+        empty=read_own_empty(visit, head.vendor),
         refused_days=REFUSED_DAYS,
         asks_secret=bool(refused) and refused[0].cause in (Problem.CREDENTIALS.value, Problem.DISABLED.value),
         names={item.client_id: item.name for item in list_own_clients(visit, head.vendor)},

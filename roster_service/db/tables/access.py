@@ -77,8 +77,9 @@ usage = sa.Table(
     sa.Column("bytes", sa.BigInteger, nullable=False),
 )
 
-# Counters of refused requests (4xx), by hour and cause. They have no foreign key, as `usage`. What bounds their number
-# is what the service knows: its callers, causes and paths; the two lists are bounded by the writer.
+# Counters of refused requests (4xx), and of answers whose filter found nothing (200), by hour and cause. They have no
+# foreign key, as `usage`. What bounds their number is what the service knows: its callers, causes and paths; the two
+# lists are bounded by the writer.
 refused_requests = sa.Table(
     "refused_requests",
     metadata,
@@ -89,7 +90,7 @@ refused_requests = sa.Table(
     # An OAuth client's id, or the prefix of an API key; UNKNOWN with NOBODY.
     sa.Column("caller", CText, primary_key=True),
     sa.Column("status", sa.Integer, primary_key=True),
-    # The text of a `Problem`.
+    # The text of a `Problem`, or NOTHING_FOUND.
     sa.Column("cause", CText, primary_key=True),
     # The method, and the path as the documentation writes it, without ids.
     sa.Column("endpoint", CText, primary_key=True),

@@ -1,0 +1,100 @@
+"""Refused requests, and answers without a record, with what mends them by the rights and the roster as they are now: a
+client may have a scope that its product did not ask for, a field that a filter names may be unknown because it is
+withheld, and a filter may ask for a word that the roster does not have.
+
+The log has no value of a filter, because that may name a person: what the roster has is said instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+
+import sqlalchemy as sa
+
+from roster_service.accounts.clients import Client, list_clients
+from roster_service.accounts.vendors import Vendor, list_vendors
+from roster_service.auth.access_log.causes import NOTHING_FOUND
+from roster_service.auth.access_log.reports import RefusedRow, read_refused
+from roster_service.auth.scopes import Scope, read_scopes
+from roster_service.db.tables import users
+from roster_service.errors import Problem
+from roster_service.roster.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, USER_ROLES
+from roster_service.rostering.endpoints import ENDPOINTS
+from roster_service.schemas.kinds import list_roster_fields
+from roster_service.schemas.versions import VERSIONS
+
+# The scopes of which a path needs one, by the documented path.
+_NEEDED: Mapping[str, Sequence[Scope]] = {
+    version.root + endpoint.path: [Scope(version.prefix, name) for name in sorted(endpoint.access.value)]
+    for version in VERSIONS
+    for endpoint in ENDPOINTS
+}
+# The words that withhold a field, by its name: it is unknown where all of them are withheld.
+_WITHHELD_AS: Mapping[str, set[str]] = {
+    name: {
+        own.withheld_as.value
+        for version in VERSIONS
+        for record in version.records.values()
+        for other, own in list_roster_fields(record).items()
+        if other == name and own.withheld_as is not None
+    }
+    for version in VERSIONS
+    for record in version.records.values()
+    for name in list_roster_fields(record)
+}
+# The words of a field, which name nobody.
+_WORDS: Mapping[str, Sequence[str]] = {
+    "role": sorted({*USER_ROLES.words, *ENROLLMENT_ROLES.words}),
+    "roles": sorted(USER_ROLES.words),
+    "type": sorted({*ORG_TYPES.words, *SESSION_TYPES.words}),
+}
+
+
+def list_refused(
+    connection: sa.Connection, vendor_id: int | None, since: date | None, request_id: str | None = None
+) -> list[RefusedRow]:
+    """Returns refused requests, and answers without a record, as `read_refused` does, with the remedy of now."""
+    rows = read_refused(connection, vendor_id, since, request_id)
+    clients = {client.client_id: client for client in list_clients(connection)}
+    vendors = {vendor.id: vendor for vendor in list_vendors(connection)}
+    words = dict(_WORDS)
+    if any(row.cause == NOTHING_FOUND and "grades" in row.fields for row in rows):
+        grades = sa.select(sa.func.unnest(users.c.grades).label("grade")).distinct().order_by("grade")
+        words["grades"] = connection.scalars(grades).all()
+    return [
+        replace(row, remedy=_find_remedy(row, clients.get(row.caller), vendors.get(row.vendor_id), words))
+        for row in rows
+    ]
+
+
+def _find_remedy(
+    row: RefusedRow, client: Client | None, vendor: Vendor | None, words: Mapping[str, Sequence[str]]
+) -> str:
+    if row.cause == Problem.SCOPE.value and client is not None:
+        needed = _NEEDED.get(row.endpoint.partition(" ")[2], ())
+        held = [scope.short for scope in needed if scope in read_scopes(client.scopes)]
+        if held:
+            return (
+                f"the client has {' and '.join(held)}, and the token was without: the product must name it in `scope` "
+                "when it asks for a token"
+            )
+        if needed:
+            return f"give the client {' or '.join(scope.short for scope in needed)}, or let the product do without"
+    if row.cause in (Problem.FILTER.value, Problem.PARAMETER.value) and vendor is not None:
+        hidden = [name for name in row.fields if _WITHHELD_AS[name] and _WITHHELD_AS[name] <= set(vendor.withheld)]
+        if hidden:
+            return (
+                f"{_join(hidden)} {'is' if len(hidden) == 1 else 'are'} withheld from the vendor, so a request cannot "
+                "name it: show it to the vendor, or let the product do without"
+            )
+    if row.cause == NOTHING_FOUND:
+        known = [f"`{name}` is {' or '.join(words[name])}" for name in row.fields if words.get(name)]
+        if known:
+            return f"{row.remedy}: there, {', and '.join(known)}"
+    return row.remedy
+
+
+def _join(names: Sequence[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)

@@ -1,0 +1,104 @@
+"""What operators read of a refused request, and of an answer without a record: the remedy that fits the rights and the
+roster of now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from urllib.parse import urlencode
+
+import pytest
+
+from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.access_log.causes import NOTHING_FOUND
+from roster_service.auth.access_log.reports import RefusedRow, count_refused
+from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.db.instants import find_today
+from roster_service.errors import Problem
+from roster_service.explore.refusals import list_refused
+from roster_service.roster.withheld import WithheldField
+from tests.actors import TESTER
+
+from .client import ROOTS
+from .conftest import SECRET_KEY, Served, roster, served
+
+__all__ = ["roster", "served"]
+
+SCOPES = (ScopeName.CORE, ScopeName.GUARDIANS)
+
+
+@pytest.fixture
+def ask(make_served: Callable[..., Served]) -> Callable[[str, str, ScopeName], Sequence[RefusedRow]]:
+    """Asks for a path with a query and a token of one scope; what is listed of it. The vendor is of one district, and
+    its middle names are withheld."""
+    own = make_served()
+    with own.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "asks@vendor.example", "Asks")
+        vendor_rights.grant(connection, TESTER, "asks@vendor.example", "spr-district", ())
+        vendor_rights.change_withheld(connection, TESTER, "asks@vendor.example", [WithheldField.MIDDLE_NAME])
+        scopes = [Scope("v1p1", name) for name in SCOPES]
+        made = clients.add_client(connection, TESTER, "asks@vendor.example", "tests", scopes, secret_key=SECRET_KEY)
+        vendor_id = vendors.find_vendor(connection, "asks@vendor.example").id
+
+    def run(path: str, query: str, scope: ScopeName) -> Sequence[RefusedRow]:
+        http = own.app.test_client()
+        form = {"grant_type": "client_credentials", "scope": f"v1p1/{scope}"}
+        token = http.post("/oauth/token", data=form, auth=(made.client_id, made.client_secret)).json["access_token"]
+        http.get(f"{ROOTS['v1p1']}{path}?{query}", headers={"Authorization": f"Bearer {token}"})
+        own.app.extensions["roster_access_log"].flush()
+        with own.engine.connect() as connection:
+            rows = list_refused(connection, vendor_id, None)
+            refused = [row for row in rows if row.cause != NOTHING_FOUND]
+            assert count_refused(connection, vendor_id, find_today(UTC)) == len(refused)
+        return rows
+
+    return run
+
+
+def query(text: str, **others: str) -> str:
+    """A query string with a filter."""
+    return urlencode({"filter": text, **others})
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "scope", "cause", "remedy"),
+    [
+        pytest.param(
+            "/demographics", "", ScopeName.CORE, Problem.SCOPE.value, "give the client v1p1/roster-demographics.",
+            id="a scope that the client lacks",
+        ),
+        pytest.param("/users", "", ScopeName.GUARDIANS, Problem.SCOPE.value, "the client has v1p1/roster-core.readonly",
+                     id="a scope that the product did not ask for"),
+        pytest.param("/users", query("middleName='Zyx'"), ScopeName.CORE, Problem.FILTER.value,
+                     "`middleName` is withheld from the vendor", id="a field that we withhold"),
+        pytest.param("/users", query("givenName>>'Zyx'"), ScopeName.CORE, Problem.FILTER.value,
+                     "the vendor must correct the request", id="a filter that nobody could read"),
+        pytest.param("/users", query("grades='6'"), ScopeName.CORE, NOTHING_FOUND, "there, `grades` is 03 or 09",
+                     id="a grade that the roster does not write so"),
+        pytest.param("/users", query("familyName='Zyx'"), ScopeName.CORE, NOTHING_FOUND,
+                     "compare the values that the product asks for with those of the roster",
+                     id="a name that nobody has"),
+    ],
+)  # fmt: skip
+def test_the_remedy_is_the_true_one(
+    ask: Callable[..., Sequence[RefusedRow]], path: str, sent: str, scope: ScopeName, cause: str, remedy: str
+) -> None:
+    [row] = ask(path, sent, scope)
+    assert (row.cause, row.status == 200) == (cause, cause == NOTHING_FOUND)
+    assert remedy in row.remedy
+    assert "Zyx" not in str(row)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(query("dateLastModified>'2040-01-01'"), id="a delta"),
+        pytest.param(query("dateLastModified>'2040-01-01'", fields="givenName", sort="grades"), id="a delta of fields"),
+        pytest.param(query("status='tobedeleted'"), id="tombstones"),
+        pytest.param(query("grades='03'", limit="0"), id="a count of some"),
+        pytest.param(query("grades='03'", offset="1000"), id="a page after the last"),
+        pytest.param("", id="no filter"),
+    ],
+)
+def test_what_finds_something_or_is_a_delta_is_not_listed(ask: Callable[..., Sequence[RefusedRow]], sent: str) -> None:
+    assert ask("/users", sent, ScopeName.CORE) == []
