@@ -24,7 +24,7 @@ from roster_service.cli import terminal
 from roster_service.db.instants import begin_day
 from roster_service.explore.known_people import choose_person
 from roster_service.explore.refusals import list_refused
-from roster_service.feeds.private_files import write_private_csv
+from roster_service.feeds.private_files import guard_row, write_private_csv
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
 DAY = click.DateTime(["%Y-%m-%d"])
@@ -158,9 +158,9 @@ def _write_csv(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return ""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0])
+    writer.writerows(guard_row(row.values()) for row in rows)
     return text.getvalue().rstrip("\n")
 
 

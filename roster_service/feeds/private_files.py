@@ -22,13 +22,18 @@ def guard_cell(text: str) -> str:
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
+def guard_row(row: Iterable[object]) -> list[object]:
+    """Returns the cells of a row of CSV for people, of which none is a formula in a spreadsheet."""
+    return [guard_cell(cell) if isinstance(cell, str) else cell for cell in row]
+
+
 def write_private_csv(out: TextIO, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Writes a header and rows; None is an empty cell, and no cell is a formula in a spreadsheet. A regular file
     becomes readable for its owner alone."""
     keep_private(out)
     writer = csv.writer(out)
     writer.writerow(header)
-    writer.writerows([guard_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    writer.writerows(map(guard_row, rows))
     out.flush()
 
 

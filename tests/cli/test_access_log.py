@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.accounts import vendors
 from roster_service.auth.access_log.entries import HASH_BYTES, Disclosure, Entry, PersonHasher
 from roster_service.auth.access_log.writer import write_entries, write_rows
 from roster_service.db.tables import audit
@@ -268,3 +269,11 @@ def test_it_is_said_if_rows_of_killed_workers_cannot_be_moved(
     folder.write_text("a file where the folder should be")
     done = roster("audit")
     assert (done.exit_code, "rows that ended workers have left" in done.stderr) == (0, True)
+
+
+def test_no_cell_is_a_formula(roster: Roster, engine: sa.Engine) -> None:
+    roster("vendor", "add", "=sum@vendor.example", "--name", "x")
+    with engine.begin() as connection:
+        number = vendors.find_vendor(connection, "=sum@vendor.example").id
+        write_entries(connection, [Entry(datetime.now(UTC), number, "c", None, "GET", "/x", 200, 10, 0)])
+    assert "'=sum@vendor.example" in roster("usage", "--csv").stdout

@@ -25,7 +25,7 @@ from roster_service.schemas.file_presets import PRESETS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
-from tests.accounts.test_parts import LEA, ask_rostering, ask_vendor_interface
+from tests.accounts.test_parts import LEA, MEMBERS, ask_rostering, ask_vendor_interface
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.console.conftest import SECRET, Browser, Console
@@ -41,21 +41,8 @@ EVERY = tuple(f"{version.prefix}/{name}" for version in VERSIONS for name in Sco
 CORE = tuple(f"{version.prefix}/{ScopeName.CORE}" for version in VERSIONS)
 HOUR = timedelta(hours=1)
 # The columns of files that show a part, where their headers are not those of the interface.
-COLUMNS = {
-    "names": ("familyName",),
-    "email": ("email",),
-    "phone": ("phone", "sms"),
-    "identifier": ("identifier",),
-    "userIds": ("userIds",),
-    "middleName": ("middleName",),
-    "preferredNames": ("preferredGivenName", "preferredFamilyName"),
-    "pronouns": ("pronouns",),
-    "birthDate": ("birthDate",),
-    "sex": ("sex",),
-    "race": ("white",),
-    "birthPlace": ("cityOfBirth",),
-    "residence": ("publicSchoolResidenceStatus",),
-}
+# Of a file, preferred names have the headers of OneRoster 1.2.
+COLUMNS = MEMBERS | {"preferredNames": ("preferredGivenName", "preferredFamilyName")}
 
 
 @dataclass(frozen=True)
