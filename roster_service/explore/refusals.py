@@ -7,6 +7,7 @@ The log has no value of a filter, because that may name a person: what the roste
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -25,25 +26,6 @@ from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.kinds import list_roster_fields
 from roster_service.schemas.versions import VERSIONS
 
-# The scopes of which a path needs one, by the documented path.
-_NEEDED: Mapping[str, Sequence[Scope]] = {
-    version.root + endpoint.path: [Scope(version.prefix, name) for name in sorted(endpoint.access.value)]
-    for version in VERSIONS
-    for endpoint in ENDPOINTS
-}
-# The words that withhold a field, by its name: it is unknown where all of them are withheld.
-_WITHHELD_AS: Mapping[str, set[str]] = {
-    name: {
-        own.withheld_as.value
-        for version in VERSIONS
-        for record in version.records.values()
-        for other, own in list_roster_fields(record).items()
-        if other == name and own.withheld_as is not None
-    }
-    for version in VERSIONS
-    for record in version.records.values()
-    for name in list_roster_fields(record)
-}
 # The words of a field, which name nobody.
 _WORDS: Mapping[str, Sequence[str]] = {
     "role": sorted({*USER_ROLES.words, *ENROLLMENT_ROLES.words}),
@@ -69,11 +51,32 @@ def list_refused(
     ]
 
 
+@functools.cache
+def _list_needed() -> Mapping[str, Sequence[Scope]]:
+    """The scopes of which a path needs one, by the documented path."""
+    return {
+        version.root + endpoint.path: [Scope(version.prefix, name) for name in sorted(endpoint.access.value)]
+        for version in VERSIONS
+        for endpoint in ENDPOINTS
+    }
+
+
+@functools.cache
+def _list_withholding() -> Mapping[str, set[str]]:
+    """The words that withhold a field, by its name: it is unknown where all of them are withheld."""
+    found: dict[str, set[str]] = {}
+    for version in VERSIONS:
+        for record in version.records.values():
+            for name, field in list_roster_fields(record).items():
+                found.setdefault(name, set()).update([] if field.withheld_as is None else [field.withheld_as.value])
+    return found
+
+
 def _find_remedy(
     row: RefusedRow, client: Client | None, vendor: Vendor | None, words: Mapping[str, Sequence[str]]
 ) -> str:
     if row.cause == Problem.SCOPE.value and client is not None:
-        needed = _NEEDED.get(row.endpoint.partition(" ")[2], ())
+        needed = _list_needed().get(row.endpoint.partition(" ")[2], ())
         held = [scope.short for scope in needed if scope in read_scopes(client.scopes)]
         if held:
             return (
@@ -83,7 +86,8 @@ def _find_remedy(
         if needed:
             return f"give the client {' or '.join(scope.short for scope in needed)}, or let the product do without"
     if row.cause in (Problem.FILTER.value, Problem.PARAMETER.value) and vendor is not None:
-        hidden = [name for name in row.fields if _WITHHELD_AS[name] and _WITHHELD_AS[name] <= set(vendor.withheld)]
+        words_of = _list_withholding()
+        hidden = [name for name in row.fields if words_of[name] and words_of[name] <= set(vendor.withheld)]
         if hidden:
             return (
                 f"{_join(hidden)} {'is' if len(hidden) == 1 else 'are'} withheld from the vendor, so a request cannot "
