@@ -316,3 +316,25 @@ def test_an_extension_of_1_2_is_a_word_of_it(client: RosterClient) -> None:
     assert client.call("v1p2", "/users", {"filter": "roles.role='ext:none'"}).info is None
     answer = client.call("v1p2", "/users", {"filter": "roles.role='administrator'"})
     assert (answer.total, "`ext:` and a name" in answer.description) == (0, True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("sent", "is_warned"),
+    [
+        pytest.param("filter=sourcedId='s+123'", True, id="as it is"),
+        pytest.param("limit=5&filter=sourcedId%3D%27s+123%27", True, id="all but the plus sign is encoded"),
+        pytest.param("filter=familyName='x'+OR+sourcedId~'s,s+1'", True, id="in a list of a second clause"),
+        pytest.param("filter=sourcedId='s%2B123'", False, id="encoded"),
+        pytest.param("filter=familyName='x'+AND+givenName='y'", False, id="a blank between clauses"),
+        pytest.param("filter=familyName='x%20y'&sort=a+b", False, id="in another parameter"),
+        pytest.param("filter=familyName!='x+y'", False, id="where records are found"),
+    ],
+)
+def test_a_plus_sign_that_a_filter_lost_is_a_warning_where_it_finds_nothing(
+    client: RosterClient, version: str, sent: str, is_warned: bool
+) -> None:
+    answer = client.call(version, "/users", raw_query=sent.encode())
+    assert answer.status == 200
+    said = str(answer.json.get("statusInfoSet")) + str(answer.headers)
+    assert ("write a plus sign as `%2B`" in said) == is_warned
