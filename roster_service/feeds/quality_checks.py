@@ -219,11 +219,40 @@ def _find_outside_session(roster: CheckedRoster) -> sa.Select[Any]:
         .subquery("spans")
     )
     enrolled = roster.own(tables.enrollments)
-    dates = (_write_day(enrolled.c.begin_date), _write_day(enrolled.c.end_date))
-    found = _select(
-        tables.enrollments, enrolled, enrolled.c.school_id, sa.func.concat_ws(" – ", *dates, type_=CText)
-    ).join(spans, spans.c.class_id == enrolled.c.class_id)
+    days = _write_days(enrolled.c.begin_date, enrolled.c.end_date)
+    found = _select(tables.enrollments, enrolled, enrolled.c.school_id, days)
+    found = found.join(spans, spans.c.class_id == enrolled.c.class_id)
     return found.where(sa.or_(enrolled.c.begin_date >= spans.c.last, enrolled.c.end_date <= spans.c.first))
+
+
+def _find_contradicting_days(roster: CheckedRoster) -> sa.Select[Any]:
+    """Sessions and enrollments that end before they begin, and sessions that are not within their parent."""
+    sessions, enrolled = roster.own(tables.academic_sessions), roster.own(tables.enrollments)
+    above = roster.live(tables.academic_sessions)
+    first, last = sessions.c.start_date, sessions.c.end_date
+    is_outside = has_row(
+        above,
+        above.c.sourced_id == sessions.c.parent_id,
+        sa.or_(first < above.c.start_date, last > above.c.end_date),
+    )
+    of_sessions = _select(tables.academic_sessions, sessions, sa.null(), _write_days(first, last))
+    of_sessions = of_sessions.where(sa.or_(last < first, is_outside))
+    begin, end = enrolled.c.begin_date, enrolled.c.end_date
+    of_enrollments = _select(tables.enrollments, enrolled, enrolled.c.school_id, _write_days(begin, end))
+    found = sa.union_all(of_sessions, of_enrollments.where(end < begin)).subquery("contradicting")
+    return sa.select(found)
+
+
+def _write_days(first: sa.ColumnElement[Any], last: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
+    return sa.func.concat_ws(" – ", _write_day(first), _write_day(last), type_=CText)
+
+
+def _find_other_school(roster: CheckedRoster) -> sa.Select[Any]:
+    """Enrollments at another school than that of their class."""
+    enrolled, classes = roster.own(tables.enrollments), roster.live(tables.classes)
+    found = _select(tables.enrollments, enrolled, enrolled.c.school_id, classes.c.school_id)
+    found = found.join(classes, classes.c.sourced_id == enrolled.c.class_id)
+    return found.where(enrolled.c.school_id != classes.c.school_id)
 
 
 def _find_orphans(roster: CheckedRoster) -> sa.Select[Any]:
@@ -346,6 +375,21 @@ CHECKS: Sequence[QualityCheck] = (
         "Enrollments outside their session",
         "They begin after the last term of their class, or end before the first one: correct the dates in the SIS.",
         _find_outside_session,
+        ("enrollments",),
+    ),
+    QualityCheck(
+        "contradicting-days",
+        "Days that contradict each other",
+        "A session or enrollment ends before it begins, or a session is not within the one above it. Vendors get the "
+        "days as they are, and show such classes to nobody or for ever: correct them in the SIS.",
+        _find_contradicting_days,
+        ("academicSessions", "enrollments"),
+    ),
+    QualityCheck(
+        "enrollments-at-another-school",
+        "Enrollments at another school than their class",
+        "Vendors of one of the two schools get half of it: correct the school in the SIS.",
+        _find_other_school,
         ("enrollments",),
     ),
     QualityCheck(

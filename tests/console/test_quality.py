@@ -36,6 +36,14 @@ BREAKAGES = (
     "UPDATE users SET identifier = 'S-1' WHERE sourced_id IN ('shv-student-1', 'spr-student-1', 'spr-student-2')",
     "UPDATE enrollments SET begin_date = '2098-01-01' WHERE sourced_id = 'spr-enr-01'",
     "UPDATE enrollments SET begin_date = NULL, end_date = '1999-01-01' WHERE sourced_id = 'spr-enr-02'",
+    "UPDATE enrollments SET begin_date = '2026-10-01', end_date = '2026-09-01' WHERE sourced_id = 'spr-enr-04'",
+    "UPDATE enrollments SET begin_date = '2026-10-01', end_date = '2026-10-01' WHERE sourced_id = 'spr-enr-05'",
+    "UPDATE enrollments SET school_id = 'spr-elementary' WHERE sourced_id = 'spr-enr-10'",
+    # A term that begins before its year, and one that ends before it begins.
+    "UPDATE academic_sessions SET start_date = '1999-01-01' WHERE sourced_id = (SELECT min(sourced_id) "
+    "FROM academic_sessions WHERE parent_id IS NOT NULL AND sourced_id LIKE 'spr-%')",
+    "UPDATE academic_sessions SET end_date = start_date - 1 WHERE sourced_id = (SELECT max(sourced_id) "
+    "FROM academic_sessions WHERE parent_id IS NOT NULL AND sourced_id LIKE 'shv-%')",
     # The dates of a whole year are no finding.
     "UPDATE enrollments SET begin_date = '1999-01-01', end_date = '2099-01-01' WHERE sourced_id = 'spr-enr-03'",
     "UPDATE orgs SET status = 'tobedeleted' WHERE sourced_id = 'shv-south'",
@@ -139,10 +147,23 @@ class Model:
                 yield from self.find_same(lambda row: row.email and (row.feed_id, fold(row.email)))
             case "same-identifier":
                 yield from self.find_same_number()
-            case "enrollments-outside-session":
-                yield from self.find_outside()
             case "orphans":
                 yield from self.find_orphans()
+            case _:
+                yield from self.find_enrolled(check)
+
+    def find_enrolled(self, check: str) -> Iterator[Key]:
+        """As `find`, of the checks of days and enrollments."""
+        classes = self.rows["classes"]
+        match check:
+            case "enrollments-outside-session":
+                yield from self.find_outside()
+            case "contradicting-days":
+                yield from self.find_contradicting()
+            case "enrollments-at-another-school":
+                for key, row in self.rows["enrollments"].items():
+                    if row.class_id in classes and row.school_id != classes[row.class_id].school_id:
+                        yield "enrollments", key
             case _:
                 yield from self.find_doubtful(check)
 
@@ -233,6 +254,18 @@ class Model:
                 continue
             first, last = min(it.start_date for it in terms), max(it.end_date for it in terms)
             if (row.begin_date and row.begin_date >= last) or (row.end_date and row.end_date <= first):
+                yield "enrollments", key
+
+    def find_contradicting(self) -> Iterator[Key]:
+        """What ends before it begins, and sessions with a day that is not of the session above."""
+        sessions = self.rows["academic_sessions"]
+        for key, row in sessions.items():
+            above = sessions.get(row.parent_id, row)
+            in_order = above.start_date <= row.start_date <= row.end_date <= above.end_date
+            if not in_order:
+                yield "academicSessions", key
+        for key, row in self.rows["enrollments"].items():
+            if row.begin_date and row.end_date and row.end_date < row.begin_date:
                 yield "enrollments", key
 
     def find_orphans(self) -> Iterator[Key]:
