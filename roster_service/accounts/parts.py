@@ -50,6 +50,11 @@ class ShownPart:
     versions: tuple[Version, ...] = VERSIONS
     is_metadata: bool = False
 
+    @property
+    def is_of_demographics(self) -> bool:
+        """Whether the rostering interface has it under the paths of demographics."""
+        return self.scopes[0] is _DEMOGRAPHICS
+
 
 def _find_fields(part: PersonPart) -> frozenset[WithheldField]:
     return frozenset(field for field, shown in PART_OF.items() if shown is part)
@@ -201,9 +206,16 @@ def _is_in_files(part: ShownPart, preset: Preset) -> bool:
     has_demographics = preset.files is None or DEMOGRAPHICS.plural in preset.files
     return (
         (has_guardians or ScopeName.GUARDIANS not in needed)
-        and (has_demographics or part.scopes[0] is not _DEMOGRAPHICS)
+        and (has_demographics or not part.is_of_demographics)
         and (preset.metadata or not part.is_metadata)
     )
+
+
+def names_agents(way: Way) -> bool:
+    """Returns whether the record of a user names the agents whom the way sees, guardians or not."""
+    if way.kind is WayKind.API_KEY:
+        return False
+    return way.preset is None or _is_in_files(PARTS[PersonPart.GUARDIANS], way.preset)
 
 
 def _is_shown(fields: Collection[WithheldField], withheld: Collection[WithheldField]) -> bool:

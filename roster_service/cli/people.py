@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import date, datetime
 from typing import Any
 
 import click
 
 from roster_service.accounts.kept_people import list_kept
+from roster_service.auth.access_log.entries import PersonHasher
+from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.cli import terminal
-from roster_service.db.instants import format_instant
+from roster_service.db.instants import describe_day, format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.explore.known_people import find_person, require_person
+from roster_service.explore.person_answer import CompanyAnswer, PersonAnswer, make_answer
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions, list_under_other_keys
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person
 from roster_service.roster.upgrades import open_roster_engine
 
+DAY = click.DateTime(["%Y-%m-%d"])
 even_unknown = click.option(
     "--even-unknown",
     is_flag=True,
@@ -27,7 +33,7 @@ MARGIN_SECONDS = 5
 
 @click.group()
 def person() -> None:
-    """People whom the roster, or one vendor, must not have."""
+    """People whom the roster, or one vendor, must not have; and what vendors were sent of one."""
 
 
 @person.command("erase")
@@ -188,3 +194,64 @@ def person_list(as_json: bool) -> None:
 
 def _to_json(item: Exclusion) -> dict[str, Any]:
     return asdict(item) | {"at": format_instant(item.at)}
+
+
+@person.command("answer")
+@click.argument("sourced_id", metavar="SOURCEDID")
+@click.option("--since", type=DAY, help="The first day of the period, in UTC; none: all that the access log has.")
+@click.option("--until", type=DAY, help="The last day of the period, in UTC; none: today.")
+@terminal.as_json
+def person_answer(sourced_id: str, since: datetime | None, until: datetime | None, as_json: bool) -> None:
+    """Answer a parent in plain words: what companies were sent about the person SOURCEDID, what they may get now, and
+    what the access log cannot say. The console has the same as a page to print."""
+    settings = terminal.read_settings()
+    with terminal.open_connection() as connection:
+        missing = move_rows_of_ended_workers(connection.engine, settings.access_log_folder)
+        secret_key = terminal.require_key(connection)
+        answer = make_answer(
+            connection,
+            require_person(connection, sourced_id, secret_key),
+            settings,
+            PersonHasher(secret_key),
+            since=None if since is None else since.date(),
+            until=None if until is None else until.date(),
+            is_whole=missing is None,
+        )
+    terminal.show(answer, as_json, lambda _: "\n".join(map(terminal.escape, _describe_answer(answer))))
+
+
+def _describe_answer(answer: PersonAnswer) -> Iterator[str]:
+    person = answer.person
+    named = ", ".join(filter(None, (person.name or person.sourcedId, person.detail)))
+    yield f"{', '.join([*answer.districts, ''])}made on {_show(answer.made)} for {named}"
+    yield f"Period: {'' if answer.since is None else f'from {_show(answer.since)} '}to {_show(answer.until)}"
+    for company in answer.companies:
+        yield from ("", *_describe_company(company))
+    if answer.others:
+        yield ""
+        yield f"As far as the log says, sent nothing, and may get nothing now: {', '.join(answer.others)}"
+    yield from ("", "What the log cannot say:", *(f"  {sentence}" for sentence in answer.log))
+
+
+def _describe_company(company: CompanyAnswer) -> Iterator[str]:
+    yield f"{company.name or 'A company that is gone'} ({', '.join([company.email, *company.products])})"
+    for sent in company.sent:
+        days = "1 day" if sent.days == 1 else f"{sent.days:,} days"
+        yield (
+            f"  was sent {'at most ' if sent.at_most else ''}{'; '.join(sent.parts)}: "
+            f"on {days} from {_show(sent.first)} to {_show(sent.last)}"
+        )
+    if not company.sent:
+        yield "  was sent nothing in this period, as far as the log says"
+    for one in company.may_get:
+        yield f"  may get {'; '.join(one.parts)}: {', or '.join(one.by)}"
+    if company.held_back:
+        yield f"  does not get, although the school has it: {'; '.join(company.held_back)}"
+    if company.nothing:
+        yield f"  may get nothing: {company.nothing}"
+    if company.kept_since is not None:
+        yield f"  everything about this person is kept from it since {_show(company.kept_since)}"
+
+
+def _show(day: str) -> str:
+    return describe_day(date.fromisoformat(day))

@@ -170,7 +170,7 @@ def make_table(rows: Sequence[Mapping[str, str]], nothing: str) -> str:
         return nothing
     table = Table(*rows[0], box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(Text(_escape(cell)) for cell in row.values()))
+        table.add_row(*(Text(escape(cell)) for cell in row.values()))
     # A program reads whole cells from a pipe.
     console = Console(width=None if sys.stdout.isatty() else WIDEST, highlight=False)
     with console.capture() as capture:
@@ -178,6 +178,6 @@ def make_table(rows: Sequence[Mapping[str, str]], nothing: str) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-def _escape(cell: str) -> str:
-    """The cell without control characters: it may quote an export, and must not command the terminal."""
+def escape(cell: str) -> str:
+    """Returns a text without control characters: it may quote an export, and must not command the terminal."""
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in cell)

@@ -20,6 +20,7 @@ from roster_service.console.views import (
     held,
     operators,
     people,
+    person_answer,
     quality,
     records,
     rejected,
@@ -38,7 +39,7 @@ SECTIONS: Mapping[str, Sequence[ModuleType]] = {
     "Tonight": (tonight, runs, rejected, held, feeds, export_previews),
     "Roster": (roster, records, quality),
     "Vendors": (vendors, wizard, vendor, grants, clients, files, access),
-    "Privacy": (disclosures, people),
+    "Privacy": (disclosures, people, person_answer),
     "Settings": (system, operators, changes),
 }
 _OF_SECTION: Mapping[str, Sequence[Screen]] = {

@@ -1,28 +1,19 @@
-"""A person on one page: which vendor sees which part, what was shown of the person, and why something is missing.
-
-Who sees the record is told by `who_sees`, what a vendor gets of people by `accounts/parts.py`; a test compares the
-grid with the answers of the interfaces. Nothing here has the contents of a record.
-"""
+"""A person on one page: what people know the person by, what was shown of the person, and why something is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.kept_people import list_kept
-from roster_service.accounts.parts import PARTS, Received, is_withheld, list_opened, list_received
-from roster_service.accounts.vendors import Vendor, list_vendors
-from roster_service.accounts.ways import VENDOR_INTERFACE
+from roster_service.accounts.parts import PARTS, list_opened
 from roster_service.auth.access_log.reports import AccessLogFilter, sum_disclosures
 from roster_service.db import tables
 from roster_service.db.tables import (
     classes,
-    demographics,
     enrollments,
     orgs,
     sync_rejections,
@@ -32,37 +23,17 @@ from roster_service.db.tables import (
 )
 from roster_service.explore.known_people import EXCLUDED, KnownPerson, Whereabouts, is_rejected
 from roster_service.explore.rejected_rows import explain_record
-from roster_service.explore.who_sees import Verdict, list_following, select_guardians
+from roster_service.explore.who_sees import select_guardians
 from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import list_feeds
 from roster_service.roster.visibility import has_row
-from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS
 from roster_service.settings import Settings
 
-# The columns of the grid, with the parts of each; those of demographics alone follow another record.
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "Name": ("names",),
-    "E-mail": ("email",),
-    "Demographics": ("birthDate", "sex", "race", "birthPlace", "residence"),
-    "Guardians": ("guardians",),
-    "Classes": ("classes",),
-}
-# The columns that show other records, which the grants open or not.
-FOLLOWING = ("Guardians", "Classes")
 ACTIVE = "active"
-# The parts that a vendor was shown on a day, and whether at most.
-_DayParts = tuple[frozenset[str], bool]
-
-
-class Seeing(StrEnum):
-    """Whether a vendor sees a part of a person. The value is shown."""
-
-    SEES = "sees"
-    WITHHELD = "withheld"
-    CLOSED = "not granted"
-    EMPTY = "has none"
+# The parts that were in the answers to a vendor on a day, and those that were at most, by rows that do not tell.
+_DayParts = tuple[frozenset[str], frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -88,29 +59,6 @@ class PersonCard:
     schools: Sequence[Related]
     classes: Sequence[Related]
     guardians: Sequence[Related]
-
-
-@dataclass(frozen=True)
-class GridCell:
-    """A cell of the grid. `reason`: why, in words."""
-
-    state: Seeing
-    reason: str
-
-
-@dataclass(frozen=True)
-class GridRow:
-    """A vendor in the grid. `only`: what the rules of its grants open where the person is, in words, blank for all;
-    `is_kept`: whether the person is kept from it; `sees`: whether it sees any part; `cells`: in the order of
-    `COLUMNS`."""
-
-    vendor: str
-    name: str
-    id: int
-    only: str
-    is_kept: bool
-    sees: bool
-    cells: Sequence[GridCell]
 
 
 @dataclass(frozen=True)
@@ -179,86 +127,30 @@ def read_card(connection: sa.Connection, sourced_id: str) -> PersonCard:
     )
 
 
-def make_grid(connection: sa.Connection, sourced_id: str, verdicts: Sequence[Verdict]) -> list[GridRow]:
-    """Returns what each vendor sees of a person of the roster, by e-mail. `verdicts`: of `list_verdicts`."""
-    received, absent = list_received(connection), _find_absent(connection, sourced_id)
-    following = list_following(connection, sourced_id)
-    kept = {person.vendor_id for person in list_kept(connection, sourced_id=sourced_id)}
-    rows = []
-    for vendor in list_vendors(connection):
-        own = [verdict for verdict in verdicts if verdict.vendor == vendor.email]
-        cells = {column: _judge(vendor, column, own, received[vendor.email]) for column in COLUMNS}
-        for column, cell in cells.items():
-            if cell.state is Seeing.SEES and column in absent:
-                cells[column] = GridCell(Seeing.EMPTY, absent[column])
-            elif cell.state is Seeing.SEES and column in FOLLOWING and column not in following[vendor.email]:
-                cells[column] = GridCell(Seeing.CLOSED, f"no grant of the vendor opens one of the {column.lower()}")
-        only = next((verdict.only for verdict in own if verdict.kind == USERS.singular), "")
-        sees = any(cell.state is Seeing.SEES for cell in cells.values())
-        rows.append(GridRow(vendor.email, vendor.name, vendor.id, only, vendor.id in kept, sees, list(cells.values())))
-    return rows
-
-
-def _judge(vendor: Vendor, column: str, verdicts: Sequence[Verdict], received: Received) -> GridCell:
-    """Whether a vendor sees a part of a person who has it. `verdicts`: of the vendor."""
-    people = [verdict for verdict in verdicts if verdict.kind == USERS.singular]
-    ways = {verdict.by for verdict in people if verdict.shown}
-    # What the record of a student names has some parts alone.
-    narrow = {verdict.by: verdict for verdict in people if verdict.parts is not None}
-    if column == "Demographics":
-        # The vendor interface has them inside of the student.
-        ways &= {VENDOR_INTERFACE}
-        ways |= {verdict.by for verdict in verdicts if verdict.shown and verdict.kind == DEMOGRAPHICS.singular}
-    if not ways and not any(verdict.shown for verdict in people):
-        # The vendor interface has students alone, so the reason of a client says more.
-        hidden = [verdict for verdict in people if verdict.by != VENDOR_INTERFACE] or people
-        return GridCell(Seeing.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
-    if column == "Guardians" and WithheldField.AGENTS in vendor.withheld:
-        return GridCell(Seeing.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
-    seen = {
-        part: [way for way in received.get(part, ()) if way in ways and (way not in narrow or narrow[way].shows(part))]
-        for part in COLUMNS[column]
-    }
-    by = dict.fromkeys(way for found in seen.values() for way in found)
-    if by:
-        words = ", ".join(PARTS[part].words for part, found in seen.items() if found)
-        return GridCell(Seeing.SEES, f"{words}: by {', '.join(by)}" if len(seen) > 1 else f"by {', '.join(by)}")
-    if all(is_withheld(PARTS[part], vendor) for part in COLUMNS[column]):
-        return GridCell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
-    return GridCell(Seeing.CLOSED, "no secret, link, delivery or key of it has the scope or the flag for it")
-
-
-def _find_absent(connection: sa.Connection, sourced_id: str) -> Mapping[str, str]:
-    """The columns that the roster itself has nothing for, with the words for that."""
-    has = {
-        "E-mail": sa.exists().where(users.c.sourced_id == sourced_id, users.c.email != ""),
-        "Demographics": sa.exists().where(demographics.c.sourced_id == sourced_id, demographics.c.status == ACTIVE),
-        "Guardians": sa.exists(select_guardians(sourced_id)),
-        "Classes": sa.exists().where(enrollments.c.user_id == sourced_id, enrollments.c.status == ACTIVE),
-    }
-    found = connection.execute(sa.select(*(condition.label(column) for column, condition in has.items()))).one()
-    return {
-        column: f"the roster has no {column.lower()} of this person"
-        for column, known in found._asdict().items()
-        if not known
-    }
+def read_days(connection: sa.Connection, wanted: AccessLogFilter) -> Mapping[tuple[str, str], _DayParts]:
+    """Returns what the access log says of the wanted answers, by vendor and day: the parts that were in them, none for
+    records of people without a part; and those that were at most, by rows from before the log kept them. A vendor that
+    was shown nothing of people, such as the schools alone, is left out."""
+    days: dict[tuple[str, str], _DayParts] = {}
+    for row in sum_disclosures(connection, wanted):
+        known, at_most = days.get((row.vendor, row.day), (frozenset(), frozenset()))
+        if row.parts is None:
+            opened = list_opened(row.path or "", row.scope)
+            if opened:
+                days[row.vendor, row.day] = known, at_most.union(opened)
+        elif row.parts or row.has_people:
+            days[row.vendor, row.day] = known.union(row.parts), at_most
+    return days
 
 
 def list_shown(connection: sa.Connection, wanted: AccessLogFilter) -> list[ShownParts]:
-    """Returns what the access log says of the wanted answers, by vendor and parts: one sentence each. A vendor that was
-    shown nothing of people, such as the schools alone, is left out."""
-    of_days: dict[tuple[str, str], _DayParts] = {}
-    for row in sum_disclosures(connection, wanted):
-        parts = list_opened(row.path or "", row.scope) if row.parts is None else row.parts
-        if parts or (row.has_people and row.parts is not None):
-            known, at_most = of_days.get((row.vendor, row.day), (frozenset(), False))
-            of_days[row.vendor, row.day] = known.union(parts), at_most or row.parts is None
-    days: dict[tuple[str, _DayParts], list[str]] = {}
-    for (vendor, day), of_day in sorted(of_days.items(), key=itemgetter(0)):
-        days.setdefault((vendor, of_day), []).append(day)
+    """Returns what `read_days` does, by vendor and parts: one sentence each."""
+    days: dict[tuple[str, frozenset[str], bool], list[str]] = {}
+    for (vendor, day), (known, at_most) in sorted(read_days(connection, wanted).items(), key=itemgetter(0)):
+        days.setdefault((vendor, known | at_most, bool(at_most)), []).append(day)
     return [
-        ShownParts(vendor, [part.words for part in PARTS.values() if part.name in names], at_most, found)
-        for (vendor, (names, at_most)), found in days.items()
+        ShownParts(vendor, [part.words for part in PARTS.values() if part.name in names], is_at_most, found)
+        for (vendor, names, is_at_most), found in days.items()
     ]
 
 

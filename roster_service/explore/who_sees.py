@@ -62,7 +62,7 @@ _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
 KEPT = "the person is kept from this vendor"
 _REFUSED = "the rules of its grants do not open it: only {}"
 # What the record of a student has of those whom it names.
-_OF_GUARDIANS = frozenset({"names", "email", "phone"})
+_OF_GUARDIANS = frozenset({"names", "email", "phone", "guardians"})
 _OF_TEACHERS = frozenset({"names", "email", "classes"})
 # Orgs that a reason names.
 _NAMED = 5
@@ -299,20 +299,27 @@ def select_guardians(sourced_id: str) -> sa.Select[str]:
 
 
 def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, frozenset[str]]:
-    """Returns for every vendor, by e-mail, whether its grants open one of the `Guardians` and one of the `Classes` of a
-    person: records of their own, with schools of their own."""
+    """Returns for every vendor, by e-mail, whether its grants open one of the `guardians` and one of the `classes` of a
+    person, records of their own, with schools of their own; and one of the `agents`, also without the scope of
+    guardians. A guardian is a record of the person."""
 
-    def ask(table: sa.Table, condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
-        is_visible = row_is_visible(table, table, _EVERY[True])
+    def ask(
+        table: sa.Table, condition: sa.ColumnElement[bool], name: str, *, guardians: bool = True
+    ) -> sa.ColumnElement[bool]:
+        is_visible = row_is_visible(table, table, _EVERY[guardians])
         return sa.select(table.c.sourced_id).where(condition, is_visible).correlate(vendors).exists().label(name)
 
+    own = sa.select(user_roles.c.user_id)
+    own = own.where(user_roles.c.user_id == sourced_id, user_roles.c.role.in_(GUARDIAN_ROLES))
+    agents = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id)
     asked = sa.select(
         vendors.c.email,
-        ask(users, users.c.sourced_id.in_(select_guardians(sourced_id)), "Guardians"),
-        ask(enrollments, enrollments.c.user_id == sourced_id, "Classes"),
+        ask(users, users.c.sourced_id.in_(sa.union(select_guardians(sourced_id), own)), "guardians"),
+        ask(enrollments, enrollments.c.user_id == sourced_id, "classes"),
+        ask(users, users.c.sourced_id.in_(agents), "agents", guardians=False),
     )
     return {
-        row.email: frozenset(name for name in ("Guardians", "Classes") if getattr(row, name))
+        row.email: frozenset(name for name in ("guardians", "classes", "agents") if getattr(row, name))
         for row in connection.execute(asked)
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,16 +19,19 @@ from roster_service.db.tables import CTexts, feeds
 from roster_service.explore.references import LABELS
 from roster_service.explore.roster_facets import FACETS, make_facet_conditions
 from roster_service.explore.roster_search import make_search_condition
+from roster_service.roster.person_parts import PersonPart, list_parts
 from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.records import Record
 from roster_service.schemas.student_stamps import make_student_record
 from roster_service.schemas.students import PLAIN_FIELDS
-from roster_service.schemas.versions import Resource, Version
+from roster_service.schemas.versions import DEMOGRAPHICS, USERS, Resource, Version
 from roster_service.serving.page import put_root
 from roster_service.serving.params import COLLECTION_PARAMETERS, Limits, read_params
 from roster_service.serving.path_filters import everything
 from roster_service.serving.plan import Notice, Plan, QueryShape, ResourceView, make_plan, make_resource_view
+from roster_service.serving.shown_parts import find_values, name_parts
 from roster_service.serving.statements import (
     HREF_ROOT,
     STATEMENT_CACHE_SIZE,
@@ -196,6 +199,30 @@ def read_student(connection: sa.Connection, sourced_id: str) -> Any:
     values = {"student": sourced_id, "requested_lea": found[0], "base_url": HREF_ROOT}
     text = connection.scalar(body, values)
     return None if text is None else json.loads(text)
+
+
+def find_parts(
+    connection: sa.Connection, sourced_id: str, withheld: frozenset[WithheldField], version: Version
+) -> frozenset[PersonPart]:
+    """Returns the parts of a person that the roster has, as the access log would name them if a version answered with
+    all but these fields. What is marked as deleted is served, too."""
+    rights = replace(RIGHTS, withheld=withheld)
+    found = set[PersonPart]()
+    for resource in (USERS, DEMOGRAPHICS):
+        view = make_resource_view(version.records[resource], rights)
+        number = connection.scalar(_select_parts(view), {"id": sourced_id, "base_url": HREF_ROOT})
+        found.update(list_parts(number or 0))
+    enrolled = sa.exists().where(tables.enrollments.c.user_id == sourced_id)
+    return frozenset(found | {PersonPart.CLASSES}) if connection.scalar(sa.select(enrolled)) else frozenset(found)
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _select_parts(view: ResourceView) -> sa.Select[int]:
+    shape = QueryShape(view, everything, None, False, tuple(view.fields))
+    table = view.record.table
+    rows = sa.select(make_record_json(shape).label("body"), *find_values(shape))
+    found = rows.where(table.c.sourced_id == sa.bindparam("id")).offset(0).subquery("record")
+    return sa.select(name_parts(shape, found))
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)

@@ -65,6 +65,7 @@ STATES: Mapping[str, State] = {
         (
             *("run", "run_rejected", "run_changes", "held", "feed", "feed_removal", "record", "findings"),
             *("vendor", "credentials", "files", "requests", "districts", "grants", "look", "vendor_list", "erasure"),
+            "person_answer",
         ),
     ),
     "sample": State((), ((make_sample, ExitCode.LOADED), (make_rejected, ExitCode.HELD)), 1, ()),

@@ -22,7 +22,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import users
 from roster_service.errors import CommandError
-from roster_service.explore.person import COLUMNS, Seeing, make_grid
+from roster_service.explore.person_grid import COLUMNS, Seeing, make_grid
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
 from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.withheld import WithheldField

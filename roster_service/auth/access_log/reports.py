@@ -223,13 +223,15 @@ def read_refused(
 
 @dataclass(frozen=True, kw_only=True)
 class AccessLogFilter:
-    """The rows of the access log to list; None does not narrow them. `since`: from this instant on; `caller`: an OAuth
-    client id, or the prefix of an API key; `district`: that the vendor's grants opened; `scope`: in the short spelling,
-    or a permission flag; `person`: the hash of a person whose records were disclosed (`PersonHasher.hash_id`);
-    `method`: of the request, or that of a file; `request`: the id of a request, of the first or the last of a day."""
+    """The rows of the access log to list; None does not narrow them. `since`: from this instant on; `until`: before
+    this one; `caller`: an OAuth client id, or the prefix of an API key; `district`: that the vendor's grants opened;
+    `scope`: in the short spelling, or a permission flag; `person`: the hash of a person whose records were disclosed
+    (`PersonHasher.hash_id`); `method`: of the request, or that of a file; `request`: the id of a request, of the first
+    or the last of a day."""
 
     vendor_id: int | None = None
     since: datetime | None = None
+    until: datetime | None = None
     caller: str | None = None
     address: str | None = None
     scope: str | None = None
@@ -259,6 +261,12 @@ def _has_person(id_hash: bytes) -> sa.ColumnElement[bool]:
     )
 
 
+def find_first_day(connection: sa.Connection) -> date | None:
+    """Returns the day, in UTC, of the oldest row of the access log; None without rows."""
+    first = connection.scalar(sa.select(sa.func.min(disclosures.c.at)))
+    return None if first is None else first.astimezone(UTC).date()
+
+
 def was_disclosed(connection: sa.Connection, id_hash: bytes) -> bool:
     """Returns whether a row of the access log had records of a person. `id_hash`: as in `AccessLogFilter`."""
     return bool(
@@ -270,6 +278,7 @@ _CONDITIONS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     "vendor_id": lambda value: disclosures.c.vendor_id == value,
     # The row of a day has the responses before the instant, too.
     "since": lambda value: disclosures.c.last_at >= value,
+    "until": lambda value: disclosures.c.at < value,
     "caller": lambda value: disclosures.c.caller == value,
     "address": lambda value: disclosures.c.address == value,
     "method": lambda value: disclosures.c.method == value,

@@ -22,17 +22,8 @@ from roster_service.console.visit import Outcome, Shown, Submission, Visit
 from roster_service.db.deadline import limit_statements
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import EXCLUDED, KnownPerson, find_person
-from roster_service.explore.person import (
-    COLUMNS,
-    GridRow,
-    MissingCause,
-    PersonCard,
-    ShownParts,
-    list_causes,
-    list_shown,
-    make_grid,
-    read_card,
-)
+from roster_service.explore.person import MissingCause, PersonCard, ShownParts, list_causes, list_shown, read_card
+from roster_service.explore.person_grid import COLUMNS, GridRow, make_grid
 from roster_service.explore.references import References, read_references
 from roster_service.explore.rejected_rows import Explanation, explain_record
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, show_as
@@ -134,6 +125,8 @@ class Look:
 
 def read_record(visit: Visit) -> RecordPage:
     """Reads the records with the id of the path. Raises CommandError if the roster has none."""
+    # Before the first statement of the connection, which has one snapshot.
+    missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
     sourced_id = from_segment(visit.place["sourced_id"])
     if "\x00" in sourced_id:
         raise CommandError("a NUL is in no id of the roster")
@@ -142,13 +135,10 @@ def read_record(visit: Visit) -> RecordPage:
     verdicts = list_verdicts(visit.connection, sourced_id) if found else []
     known = None
     if not found or any(record.kind == USERS.singular for record in found):
-        known = find_person(visit.connection, sourced_id, visit.settings.read_secret_key())
-    # Who is hidden or erased is for those alone who may hide and erase.
-    if known is not None and known.whereabouts in EXCLUDED and not visit.may(Verb.PERSON_HIDE):
-        known = None
+        known = find_shown_person(visit, sourced_id)
     if not found and known is None:
         raise CommandError(f"the roster has no record {sourced_id[:256]}")
-    person = None if known is None else _read_person(visit, known, verdicts)
+    person = None if known is None else _read_person(visit, known, verdicts, missing)
     versions = [*(version.prefix for version in VERSIONS), VENDOR_INTERFACE]
     return RecordPage(
         sourcedId=sourced_id,
@@ -160,8 +150,15 @@ def read_record(visit: Visit) -> RecordPage:
     )
 
 
-def _read_person(visit: Visit, known: KnownPerson, verdicts: Sequence[Verdict]) -> PersonPage:
-    missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
+def find_shown_person(visit: Visit, sourced_id: str) -> KnownPerson | None:
+    """Returns the person with an id; None if there is nobody of whom the operator may know: who is hidden or erased is
+    for those alone who may hide and erase."""
+    known = find_person(visit.connection, sourced_id, visit.settings.read_secret_key())
+    is_secret = known is not None and known.whereabouts in EXCLUDED and not visit.may(Verb.PERSON_HIDE)
+    return None if is_secret else known
+
+
+def _read_person(visit: Visit, known: KnownPerson, verdicts: Sequence[Verdict], missing: str | None) -> PersonPage:
     connection, hasher = visit.connection, PersonHasher(visit.settings.read_secret_key())
     wanted = AccessLogFilter(person=hasher.hash_id(known.sourcedId))
     return PersonPage(

@@ -1,0 +1,414 @@
+"""A parent's answer beside what really leaves and what was really sent, and its words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import secret_links, vendor_rights, vendors
+from roster_service.accounts.kept_people import keep_from_vendor
+from roster_service.auth.access_log.entries import PersonHasher
+from roster_service.change_log.actors import OperatorRole
+from roster_service.db.instants import describe_day
+from roster_service.db.tables import audit
+from roster_service.deliveries.accounts import approve_file
+from roster_service.deliveries.sender import Sender
+from roster_service.errors import CommandError
+from roster_service.explore.person_words import PART_WORDS
+from roster_service.roster.person_parts import PersonPart
+from roster_service.roster.withheld import WithheldField
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules, Staff
+from roster_service.settings import Settings
+from sync_scripts.access_log_days import fold_days
+from tests.accounts.test_parts import LEA, ROOTS
+from tests.actors import TESTER
+from tests.cli.conftest import run_roster
+from tests.console.conftest import SECRET, Browser, Console
+from tests.console.hostile import SCRIPT, TEXTS, add_people
+from tests.console.test_statements import read
+from tests.console.test_ways import (
+    CASES,
+    CORE,
+    DISTRICT,
+    EVERY,
+    GUARDIAN,
+    PUPIL,
+    TEACHER,
+    VENDOR,
+    World,
+    add_client,
+    alone,
+    disable_vendor,
+    find_sent,
+    plant_delivery,
+    plant_key,
+    plant_secret,
+    revoke,
+    world,
+)
+from tests.deliveries.conftest import read_zip
+from tests.deliveries.dropbox import DropBox
+from tests.vendor.client import VendorClient
+from tests.vendor.test_disclosed_parts import find_parts, find_parts_of_student
+
+__all__ = ["alone", "world"]
+
+
+@pytest.fixture(autouse=True)
+def log(world: World) -> None:
+    """An empty access log."""
+    world.console.vendors.extensions["roster_access_log"].flush()
+    for table in ("audit_days", "audit"):
+        world.run(f"DELETE FROM {table}")
+
+
+PARTS = {words: part.value for part, words in PART_WORDS.items()}
+TODAY, DAY = datetime.now(UTC).date(), timedelta(days=1)
+
+
+def ask(browser: Browser, person: str = PUPIL, query: str = "") -> Any:
+    """The answer as JSON."""
+    return browser.get(f"/records/{person}/answer.json{query}").json["answer"]
+
+
+def find_company(answer: Any) -> Any:
+    """What an answer has of the vendor; None if it is one of those of a single sentence."""
+    return next((it for it in answer["companies"] if it["email"] == VENDOR), None)
+
+
+def list_open(company: Any) -> set[str]:
+    """The parts that a company may get."""
+    return {PARTS[words] for one in (company or {"may_get": ()})["may_get"] for words in one["parts"]}
+
+
+def list_sent(company: Any, *, at_most: bool = False) -> set[str]:
+    """The parts that it was sent, or was sent at most."""
+    return {PARTS[words] for one in company["sent"] if one["at_most"] == at_most for words in one["parts"]}
+
+
+def ask_as_client(planted: World, secret: str, person: str) -> set[str]:
+    """The parts in the client's answers about one person."""
+    found, asked = set[str](), planted.console.vendors.test_client()
+    with planted.console.engine.connect() as connection:
+        roles = dict(map(tuple, connection.execute(sa.text("SELECT user_id, min(role) FROM user_roles GROUP BY 1"))))
+        asked_for = {"id": planted.client_id}
+        scopes = connection.scalar(sa.text("SELECT scopes FROM oauth_clients WHERE client_id = :id"), asked_for) or ()
+    for version, root in ROOTS.items():
+        own = " ".join(
+            scope for scope in EVERY if scope.startswith(version) and any(it.endswith(scope) for it in scopes)
+        )
+        form = {"grant_type": "client_credentials", "scope": own}
+        token = asked.post("/oauth/token", data=form, auth=(planted.client_id, secret))
+        if token.status_code != 200:
+            continue
+        headers = {"Authorization": f"Bearer {token.json['access_token']}"}
+        for path, key in ((f"/users/{person}", "user"), (f"/demographics/{person}", "demographics")):
+            answer = asked.get(root + path, headers=headers)
+            if answer.status_code == 200:
+                found |= {*find_parts(key, answer.json[key], roles)}
+        answer = asked.get(f"{root}/enrollments?filter=user.sourcedId%3D'{person}'", headers=headers)
+        found |= {"classes"} if answer.status_code == 200 and answer.json["enrollments"] else set()
+    return found
+
+
+def let_leave(planted: World, person: str) -> set[str]:
+    """The parts of one person that leave by all that the vendor holds."""
+    found, console = set[str](), planted.console
+    secret = planted.secret
+    if planted.link is not None:
+        with console.engine.begin() as connection:
+            secret = secret_links.use_link(connection, planted.link, None) or secret
+    if secret is not None:
+        found |= ask_as_client(planted, secret, person)
+    if planted.account is not None:
+        key = {"x-api-key": planted.account.api_key}
+        login = {"email": VENDOR, "password": planted.account.password}
+        if console.vendors.test_client().post("/v1/login", json=login, headers=key).status_code == 200:
+            client = VendorClient(console.vendors)
+            sent = {"districtlea": LEA, "include": list(PermissionFlag)}
+            page = client.students(planted.account, client.token(planted.account), sent)
+            for student in page.json.get("students", ()):
+                found |= {*find_parts_of_student(student)} if student["sourcedId"] == person else set()
+    if planted.delivery is not None:
+        box = DropBox()
+        sender = Sender(console.engine, Settings(secret_key=SECRET, home=console.home), box.connect)
+        try:
+            made = sender.deliver(planted.delivery)
+            with console.engine.begin() as connection:
+                approve_file(connection, TESTER, planted.delivery, str(made.digest))
+            sender.deliver(planted.delivery)
+        except CommandError:
+            pass
+        for content in box.files.values():
+            files = read_zip(content)
+            names = ("sourcedId", "userSourcedId")
+            own = {
+                file: [row for row in rows if person in (row.get(name) for name in names)]
+                for file, rows in files.items()
+            }
+            found |= find_sent({**own, "classes": own.get("enrollments", [])}) if own["users"] else set()
+            found |= {"guardians"} if any(GUARDIAN in row.get("agentSourcedIds", "") for row in own["users"]) else set()
+    return found
+
+
+@pytest.mark.parametrize(("plant", "change"), CASES)
+def test_what_a_company_may_get_is_what_leaves(
+    browser: Browser, world: World, plant: Callable[[World], World], change: Callable[[World], None]
+) -> None:
+    planted = plant(world)
+    change(planted)
+    answer = ask(browser)
+    company = find_company(answer)
+    leaves = let_leave(planted, PUPIL)
+    assert list_open(company) == leaves
+    assert (company is None) == (not leaves)
+    assert answer["others"] == ([] if leaves else ["App"])
+    page = read(browser.get(f"/records/{PUPIL}/answer").text)
+    assert ("1 company may get something now." if leaves else "No company may get something now.") in page
+    way = "in files that are sent to it" if planted.delivery is not None else "when its product asks for it"
+    assert (way in page) == bool(leaves)
+
+
+@pytest.mark.parametrize("person", [GUARDIAN, TEACHER])
+def test_the_page_of_a_guardian_and_a_teacher(browser: Browser, world: World, person: str) -> None:
+    planted = plant_secret(world)
+    assert list_open(find_company(ask(browser, person))) == let_leave(planted, person) > {"names"}
+    plant_core = add_client(world, CORE, datetime.now(UTC) + timedelta(hours=1))
+    assert plant_core.client_id
+
+
+@pytest.mark.parametrize("field", list(WithheldField))
+def test_a_withheld_field_is_not_open_and_is_named(browser: Browser, world: World, field: WithheldField) -> None:
+    """Alone, also where it is one of several of its part; after it was withheld, the answers do not have it."""
+    planted = plant_secret(world)
+    before = let_leave(planted, PUPIL)
+    with world.console.engine.begin() as connection:
+        vendor_rights.change_withheld(connection, TESTER, VENDOR, [field])
+    company = find_company(ask(browser))
+    after = let_leave(planted, PUPIL)
+    assert list_open(company) == after
+    gone = {PART_WORDS[PersonPart(part)] for part in before - after}
+    assert gone <= set(company["held_back"])
+    assert bool(company["held_back"]) or not gone
+
+
+def set_number(world: World) -> int:
+    """The number of the vendor."""
+    with world.console.engine.connect() as connection:
+        return vendors.find_vendor(connection, VENDOR).id
+
+
+def flush(world: World, days_ago: int = 0, **values: Any) -> None:
+    """Moves the answers of today to the log, and then to a day before."""
+    world.console.vendors.extensions["roster_access_log"].flush()
+    own = (audit.c.vendor_id == set_number(world), audit.c.at > sa.func.now() - DAY)
+    with world.console.engine.begin() as connection:
+        moved = sa.update(audit).where(*own)
+        connection.execute(moved.values(at=datetime.now(UTC) - days_ago * DAY, **values))
+
+
+def withhold(world: World, fields: Collection[WithheldField]) -> None:
+    with world.console.engine.begin() as connection:
+        vendor_rights.change_withheld(connection, TESTER, VENDOR, fields)
+
+
+def keep(world: World) -> None:
+    with world.console.engine.begin() as connection:
+        keep_from_vendor(connection, set_number(world), PUPIL)
+
+
+def narrow(world: World) -> None:
+    """The rules leave the pupil out."""
+    with world.console.engine.begin() as connection:
+        vendor_rights.revoke(connection, TESTER, VENDOR, DISTRICT)
+        rules = Rules("grades~'77'", None, Staff.CLASSES, guardians=False)
+        vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), rules=rules, even_nothing=True)
+
+
+def remove(world: World) -> None:
+    with world.console.engine.begin() as connection:
+        vendors.remove_vendor(connection, TESTER, VENDOR)
+
+
+ENDS: Mapping[str, tuple[Callable[[World], None], str]] = {
+    "revoked": (revoke, "it has no permission for any school"),
+    "kept": (keep, "everything about this person is kept from it"),
+    "rules": (narrow, "it may get some people only, and this person is not one of them"),
+    "disabled": (disable_vendor, "its access is switched off"),
+    "removed": (remove, "it is no longer one of the companies that use this service"),
+}
+
+
+@pytest.mark.parametrize(("end", "why"), ENDS.values(), ids=ENDS)
+def test_what_was_sent_before_an_end_stays(
+    browser: Browser, world: World, end: Callable[[World], None], why: str
+) -> None:
+    """With what was in the answers then: a field that was withheld on a day is not of that day."""
+    planted = plant_secret(world)
+    withhold(world, [WithheldField.BIRTH_DATE, WithheldField.EMAIL])
+    first = let_leave(planted, PUPIL)
+    flush(world, 5)
+    withhold(world, [])
+    second = let_leave(planted, PUPIL)
+    flush(world, 3)
+    number = set_number(world)
+    end(world)
+    assert second - first == {"birthDate", "email"}
+    for _ in range(2):
+        [company] = ask(browser)["companies"]
+        assert list_sent(company) == second
+        of_days = {
+            PARTS[words]: (one["first"], one["last"], one["days"]) for one in company["sent"] for words in one["parts"]
+        }
+        days = [(TODAY - ago * DAY).isoformat() for ago in (5, 3)]
+        assert {of_days[part] for part in first} == {(days[0], days[1], 2)}
+        assert {of_days[part] for part in second - first} == {(days[1], days[1], 1)}
+        assert (company["may_get"], company["nothing"]) == ([], why)
+        page = read(browser.get(f"/records/{PUPIL}/answer").text)
+        assert f"Nothing: {why}." in page
+        assert (company["name"], company["email"]) == ((None, str(number)) if end is remove else ("App", VENDOR))
+        assert (company["kept_since"] == TODAY.isoformat()) == (end is keep)
+        # The period of the first day alone, and of the days between.
+        [company] = ask(browser, query=f"?until={days[0]}")["companies"]
+        assert list_sent(company) == first
+        between = (TODAY - 4 * DAY).isoformat()
+        assert [it["sent"] for it in ask(browser, query=f"?since={between}&until={between}")["companies"]] in ([], [[]])
+        fold_days(world.console.engine)
+
+
+def test_what_the_log_cannot_say(browser: Browser, world: World) -> None:
+    """Rows without parts, without people, with another key; the days before the log."""
+    planted = plant_secret(world)
+    assert "has none now. Of what was sent before, it can say nothing." in ask(browser)["log"][0]
+    ask_as_client(planted, str(planted.secret), PUPIL)
+    withhold(world, [WithheldField.BIRTH_DATE])
+    flush(world, 9, parts=None)
+    answer = ask(browser)
+    company = find_company(answer)
+    assert list_sent(company) == set()
+    assert {"names", "birthDate"} <= list_sent(company, at_most=True)
+    assert "“At most”" in browser.get(f"/records/{PUPIL}/answer").text
+    first = TODAY - 9 * DAY
+    assert (answer["since"], answer["until"]) == (first.isoformat(), TODAY.isoformat())
+    assert f"its oldest is of {describe_day(first)}." in answer["log"][0]
+    whole = len(answer["log"])
+    # The same day with parts: what was in an answer for sure is not "at most" any more.
+    ask_as_client(planted, str(planted.secret), PUPIL)
+    flush(world, 9)
+    company = find_company(ask(browser))
+    assert "birthDate" not in list_sent(company)
+    assert not list_sent(company) & list_sent(company, at_most=True)
+    assert {one["days"] for one in company["sent"]} == {1}
+    other = PersonHasher("another secret key of the tests, long enough").hash_people([PUPIL]).hex()
+    world.run(f"UPDATE audit SET people = decode('{other}', 'hex') WHERE length(people) > 0")
+    answer = ask(browser)
+    assert answer["companies"] == [{**company, "sent": []}]
+    assert len(answer["log"]) == whole + 1
+    assert any("logged with another secret key" in sentence for sentence in answer["log"])
+
+
+def test_an_erased_person_has_what_the_log_has(console: Console, browser: Browser, world: World) -> None:
+    gone = "shv-student-2"
+    planted = plant_secret(world)
+    sent = let_leave(planted, gone)
+    flush(world)
+    assert browser.send(f"/records/{gone}/erasure/erase", typed=gone).status_code == 303
+    company = find_company(ask(browser, gone))
+    assert list_sent(company) == sent > {"names"}
+    assert (company["may_get"], company["nothing"]) == ([], "this person is erased")
+    page = read(browser.get(f"/records/{gone}/answer").text)
+    assert f"for {gone}, a person whom the school’s records here do not have" in page
+    viewer = console.log_in(OperatorRole.VIEWER)
+    assert viewer.get(f"/records/{gone}/answer").status_code == 404
+    assert viewer.get(f"/records/{PUPIL}/answer").status_code == 200
+    assert console.log_in(OperatorRole.OBSERVER).get(f"/records/{PUPIL}/answer").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("since=2026-11-03&until=2026-11-01", "The period ends on 1 Nov 2026, before it begins on 3 Nov 2026."),
+        ("since=yesterday", "yesterday is no day: give one as 2026-11-28"),
+        ("until=2026-02-30", "2026-02-30 is no day"),
+        (f"since={TODAY + 3 * DAY}", f"The period begins on {describe_day(TODAY + 3 * DAY)}, after today"),
+        (f"since={TODAY + 3 * DAY}&until={TODAY + 9 * DAY}", "after today"),
+    ],
+)
+def test_a_period_that_is_none_is_refused(browser: Browser, world: World, query: str, why: str) -> None:
+    answer = browser.get(f"/records/{PUPIL}/answer?{query}")
+    page = read(answer.text)
+    assert (answer.status_code, why.casefold() in page.casefold()) == (200, True)
+    assert "as far as the log says" not in page
+    assert browser.get(f"/records/{PUPIL}/answer.json?{query}").json["answer"] is None
+
+
+def test_a_period_that_reaches_into_the_future_ends_today(browser: Browser, world: World) -> None:
+    for query in ("", f"?until={TODAY + 9 * DAY}", "?until=9999-12-31", "?since=0001-01-01"):
+        assert ask(browser, query=query)["until"] == TODAY.isoformat()
+    assert browser.get("/records/nobody/answer").status_code == 404
+
+
+# What a parent need not know.
+INTERNAL = re.compile(
+    r"(?i:\b(?:scopes?|flags?|API|endpoints?|OAuth|clients?|SFTP|vendors?|roster|tokens?|metadata)\b)|\b[a-z]+[A-Z]\w*"
+)
+
+
+def test_the_paper_has_no_internal_word(browser: Browser, world: World) -> None:
+    plant_delivery("oneroster-1.2")(plant_key(plant_secret(world)))
+    withhold(world, [WithheldField.SMS, WithheldField.BIRTH_DATE])
+    page = browser.get(f"/records/{PUPIL}/answer").text
+    paper = page.partition("<main")[2].partition("</main>")[0]
+    for left_out in (r'<p class="formats">.*?</p>', r'<form method="get" class="filters">.*?</form>', "<footer.*"):
+        paper = re.sub(left_out, "", paper, flags=re.DOTALL)
+    text = read(paper)
+    assert INTERNAL.findall(text) == []
+    assert (
+        "Held back from it, although the school’s records have it: the phone number for text messages; birth date."
+        in text
+    )
+    assert all(way in text for way in ("when its product asks for it", "in files that are sent to it", ", or "))
+
+
+def test_hostile_names_are_texts(console: Console, browser: Browser, world: World) -> None:
+    people = add_people(console.engine, [(text, text) for text in TEXTS])
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "hostile@ways.example", SCRIPT)
+    for person, text in zip(people, TEXTS, strict=True):
+        segment = re.sub(r"[^A-Za-z0-9_-]", lambda sign: "".join(f"~{byte:02X}" for byte in sign[0].encode()), person)
+        page = browser.get(f"/records/{segment}/answer")
+        assert page.status_code == 200, person
+        assert "<script>alert" not in page.text
+        assert f"{text} {text}" in read(page.text) or "<" in text
+        assert "49" not in read(page.text).partition("Made on")[2].partition("20")[0]
+
+
+def test_the_command_says_the_same(console: Console, browser: Browser, world: World) -> None:
+    planted = plant_secret(world)
+    let_leave(planted, PUPIL)
+    flush(world, 1)
+    withhold(world, [WithheldField.BIRTH_DATE])
+    url = console.engine.url.render_as_string(hide_password=False)
+
+    def run(*arguments: str) -> Any:
+        return run_roster(url, console.home, "person", "answer", *arguments)
+
+    assert json.loads(run(PUPIL, "--json").stdout) == ask(browser)
+    printed = run(PUPIL).stdout
+    day = describe_day(TODAY - DAY)
+    assert "was sent name, user name or grade; e-mail address;" in printed
+    assert f"on 1 day from {day} to {day}" in printed
+    assert "does not get, although the school has it: birth date" in printed
+    keep(world)
+    assert f"kept from it since {describe_day(TODAY)}" in run(PUPIL).stdout
+    assert run(PUPIL, "--since", "2026-02-30").exit_code == 2
+    refused = run(PUPIL, "--since", "2026-11-03", "--until", "2026-11-01")
+    assert (refused.exit_code, "before it begins" in refused.stderr) == (1, True)
+    assert (run("nobody").exit_code, run("nobody").stdout) == (2, "")
