@@ -22,7 +22,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import users
 from roster_service.errors import CommandError
-from roster_service.explore.person_grid import COLUMNS, Seeing, make_grid
+from roster_service.explore.person_grid import COLUMNS, GridCell, Seeing, make_grid
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
 from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.withheld import WithheldField
@@ -136,6 +136,31 @@ def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Consol
                     continue
                 answer = console.client.call("v1p2", "/enrollments", [("filter", f"user.sourcedId='{sourced_id}'")])
                 assert (row.cells[-1].state is Seeing.SEES) == bool(answer.records), (sourced_id, row.cells[-1])
+
+
+def test_what_is_marked_as_deleted_is_seen_and_what_is_withheld_is_not(make_console: Callable[..., Console]) -> None:
+    """A delta serves the whole record. A part whose only value is withheld is not seen, though the part is not."""
+    console = make_console()
+    with console.engine.begin() as connection:
+        marked = sa.text("UPDATE demographics SET status = 'tobedeleted' WHERE sourced_id = :id")
+        connection.execute(marked, {"id": PUPIL})
+    answer = console.client.call("v1p2", f"/demographics/{PUPIL}", vendor="springfield")
+    assert (answer.status, "birthDate" in answer.json["demographics"]) == (200, True)
+    email = "springfield@vendors.example"
+
+    def find_cell() -> GridCell:
+        with console.engine.connect() as connection:
+            rows = make_grid(
+                connection, PUPIL, list_verdicts(connection, PUPIL), {"Birth": ("birthDate", "birthPlace")}
+            )
+        return next(row.cells[0] for row in rows if row.vendor == email)
+
+    assert find_cell().state is Seeing.SEES
+    with console.engine.begin() as connection:
+        left = "country_of_birth_code = NULL, state_of_birth_abbreviation = NULL"
+        connection.execute(sa.text(f"UPDATE demographics SET {left} WHERE sourced_id = :id"), {"id": PUPIL})
+        change_withheld(connection, TESTER, email, [WithheldField.BIRTH_DATE, WithheldField.CITY_OF_BIRTH])
+    assert find_cell().state is Seeing.WITHHELD
 
 
 def test_the_rules_of_a_vendor_are_named_where_they_narrow(console: Console, browser: Browser) -> None:

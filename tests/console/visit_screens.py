@@ -98,6 +98,13 @@ def show_erasure(page: Page, order: dict) -> None:
     page.click("#removal a")
 
 
+def show_person_answer(page: Page, order: dict) -> None:
+    """Goes to the answer to a parent, from the page of the first person of the list."""
+    page.goto(f"{order['root']}/roster?kind=users")
+    page.click("#found td a >> nth=0")
+    page.click("#shown a[href$='/answer']")
+
+
 def show_vendor_list(page: Page, order: dict) -> None:
     """Looks at the people as a client."""
     page.goto(f"{order['root']}/roster?kind=users")
