@@ -171,7 +171,7 @@ def test_what_a_company_may_get_is_what_leaves(
     assert (company is None) == (not leaves)
     assert answer["others"] == ([] if leaves else ["App"])
     page = read(browser.get(f"/records/{PUPIL}/answer").text)
-    assert ("1 company may get something now." if leaves else "No company may get something now.") in page
+    assert ("1 company may get something now." if leaves else "No company may get anything now.") in page
     way = "in files that are sent to it" if planted.delivery is not None else "when its product asks for it"
     assert (way in page) == bool(leaves)
 
