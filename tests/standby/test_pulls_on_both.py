@@ -53,7 +53,7 @@ def test_any_sequence_of_pulls_syncs_and_replays(make_consumers: Callable[[], Co
     from_standby = READS.labels("standby")._value
 
     @settings(
-        max_examples=examples(2, 4, 30),
+        max_examples=examples(2, 2, 30),
         deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
