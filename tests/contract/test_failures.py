@@ -89,7 +89,8 @@ def test_what_took_too_long_is_not_tried_in_another_way(
         connection.execute(sa.text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
         assert_failed(own.client.call("v1p2", *path.split("?"), bearer=token), 503, "server_busy")
     assert len(cancelled) == 1
-    assert own.client.call("v1p2", *path.split("?"), bearer=token).status == 200
+    # On a busy machine, a statement that nobody has asked for yet may take longer than that second, too.
+    assert any(own.client.call("v1p2", *path.split("?"), bearer=token).status == 200 for _ in range(5))
 
 
 @each_version
