@@ -35,6 +35,7 @@ class Running(StrEnum):
     GOES_ON = "goes on"
     ENDS = "410"
     ENDS_THERE = "410 if it has one of them"
+    NAMES_NOTHING = "410, `/v1` 403"
     IS_REFUSED = "410; `/v1` with that `include`: 403"
 
 
@@ -146,6 +147,11 @@ EVENTS: dict[str, Event] = {
     ),
     "a school changes its district": Event(
         (change(("orgs", "a-s2", "parentSourcedId=a-e")),), Copy.WHOLE, Running.ENDS
+    ),
+    "a district gets another identifier": Event(
+        (change(("orgs", "a-d", "identifier=a-x")),),
+        *(Copy.WHOLE, Running.NAMES_NOTHING),
+        after=change(("orgs", "a-d", "identifier=a-d")),
     ),
     "tombstones are deleted after 7 days": Event(
         (lambda world, _name: world.purge(),), Copy.DELTA, Running.ENDS_THERE, before=change(*LEAVE)
