@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import html
 import logging
 import re
@@ -17,9 +18,9 @@ from roster_service.accounts.secret_links import LINK_PATH, use_link
 from roster_service.auth.credentials.secrets import hash_secret
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import changes, oauth_clients
-from tests.actors import TESTER
 from tests.console.conftest import Browser, Console
 from tests.console.test_statements import read
+from tests.vendor.client import VendorClient, add_account
 
 # What the form sends for all records of the chosen schools.
 ALL = {"staff": "all", "guardians": "yes"}
@@ -229,14 +230,19 @@ def test_a_leaked_secret_ends_at_once_and_a_link_makes_the_next_one(console: Con
 
 
 def test_leaked_keys_end_at_once(console: Console, browser: Browser) -> None:
-    with console.engine.begin() as connection:
-        vendors.add_vendor(connection, TESTER, "keys@wizard.example", "Keys")
-        number = vendors.find_vendor(connection, "keys@wizard.example").id
+    """With the tokens that they got, which the new key would open again."""
+    account = add_account(console.engine, "keys", {"spr-district": ()})
+    client = VendorClient(console.vendors)
+    token = client.token(account)
     ended = "Every earlier key of the vendor has ended, with all its tokens."
-    said = {
-        grace: ended in browser.send(f"/vendors/{number}/credentials/key", grace=grace).text for grace in ("24", "0")
-    }
-    assert said == {"24": False, "0": True}
+    found = {}
+    for grace in ("24", "0"):
+        page = browser.send(f"/vendors/{account.id}/credentials/key", grace=grace).text
+        [key] = set(re.findall(r"key-[0-9a-f]{8}-[\w-]{43}", page))
+        with_new_key = dataclasses.replace(account, api_key=key)
+        status = client.students(with_new_key, token, {"districtlea": "17-0042"}).status
+        found[grace] = ended in page, status
+    assert found == {"24": (False, 200), "0": (True, 401)}
 
 
 def test_a_viewer_makes_no_vendor(console: Console) -> None:

@@ -168,6 +168,9 @@ def rotate_key(sent: Submission) -> Outcome:
         vendor = find_vendor(sent)
         grace = read_grace(sent)
         made = vendors.replace_key(connection, sent.actor, vendor.email, grace)
+        if not grace:
+            # A token of a key that leaked would go on with the new key, for up to a day.
+            vendors.invalidate_tokens(connection, vendor.id)
     title = f"A new API key of {vendor.name}"
     return show_key(sent, vendor, title, made.api_key, None, has_ended_others=not grace)
 
