@@ -214,13 +214,14 @@ def select_texts(
         departed = select_departures(shape, *of_page).lateral("departed")
         has_left = departed.c.sourced_id.is_not(None)
         body = sa.case((has_left, make_departure_json(shape, departed)), else_=body)
-        person = sa.case((has_left, departed.c.person_id), else_=person)
+        # A departure has nothing of the person but the id, so its page discloses no record of them.
+        person = sa.case((has_left, sa.null()), else_=person)
         has_record = ~has_left
         shown = page.outerjoin(found, is_found).outerjoin(departed, sa.true())
         is_shown = has_left | found.c.sourced_id.is_not(None)
     position = page.c.position.desc() if backwards else page.c.position.asc()
     joined = sa.func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)
-    people = sa.null() if shape.view.record.person is None else sa.func.array_agg(person)
+    people = sa.null() if shape.view.record.person is None else sa.func.array_agg(person).filter(person.is_not(None))
     # The text has one place, since PostgreSQL makes it anew at each.
     batch = (
         sa.select(

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from roster_service.accounts import clients
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.vendor_rights import change_withheld
+from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.tables import audit
@@ -27,7 +28,7 @@ from tests.actors import TESTER
 from tests.contract.paths import ENDPOINTS
 from tests.extent import examples
 from tests.vendor.client import Account
-from tests.vendor.conftest import Served, open_served
+from tests.vendor.conftest import SECRET_KEY, Served, open_served
 
 DAY = timedelta(days=1)
 PEOPLE = frozenset({ScopeName.CORE, ScopeName.FULL})
@@ -225,12 +226,17 @@ def read_at_random(served: Served, dice: random.Random) -> set[str]:
 
 
 def test_a_departure_has_no_part(worn: Served) -> None:
-    """Its names are blank."""
+    """Its names are blank. So a list discloses nothing of the people who left, whatever it shows of others."""
     reading = Reading(worn, random.Random(0))
     assert reading.get("v1p2", "/users?filter=status%3D'tobedeleted'", "request-of-departures").json["users"]
     answer = reading.get("v1p1", "/students/spr-student-1-left", "request-of-a-departure")
     assert answer.status_code == 200, answer.text
     assert reading.read_log() == {"request-of-departures": [], "request-of-a-departure": []}
+    with worn.engine.connect() as connection:
+        left = AccessLogFilter(
+            person=PersonHasher(SECRET_KEY).hash_id("spr-student-1"), request="request-of-departures"
+        )
+        assert read_access_log(connection, left) == []
 
 
 def test_each_day_of_a_vendor_stands_in_one_sentence(served: Served) -> None:
