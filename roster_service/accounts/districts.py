@@ -250,26 +250,30 @@ def find_org(connection: sa.Connection, name: str, kind: str, district_id: str |
     """Returns the sourcedId of the org of type `kind` that `name` names: by its sourcedId or identifier, else by a name
     that only one active org has. `district_id`: the district that it must lie in, or None. Raises CommandError unless
     there is exactly one such org."""
-    own = [orgs.c.type == kind, *([] if district_id is None else [orgs.c.district_id == district_id])]
-    place = "" if district_id is None else f" in district {district_id}"
+    own = _list_conditions(kind, district_id)
     ids = _find_ids(connection, *own, sa.or_(orgs.c.sourced_id == name, orgs.c.identifier == name))
     ids = ids or _find_ids(connection, *own, orgs.c.name == name, orgs.c.status == ACTIVE)
     if len(ids) != 1:
         count = "no" if not ids else "more than one"
-        hint = f"`roster {kind} list` shows all"
-        raise CommandError(f"there is {count} {kind} with the sourcedId, identifier or name {name!r}{place}; {hint}")
+        raise _refuse_org(f"{count} {kind} with the sourcedId, identifier or name {name!r}", kind, district_id)
     return ids[0]
 
 
 def require_org(connection: sa.Connection, sourced_id: str, kind: str, district_id: str | None) -> str:
-    """Returns the sourcedId of an org of type `kind`, which may be the identifier of another. `district_id`: the
-    district that it must lie in, or None. Raises CommandError if there is no such org."""
-    own = [orgs.c.type == kind, *([] if district_id is None else [orgs.c.district_id == district_id])]
-    if not _find_ids(connection, *own, orgs.c.sourced_id == sourced_id):
-        place = "" if district_id is None else f" in district {district_id}"
-        hint = f"`roster {kind} list` shows all"
-        raise CommandError(f"there is no {kind} with the sourcedId {sourced_id!r}{place}; {hint}")
+    """Returns the sourcedId of an org of type `kind`, which may be the identifier of another. `district_id`: as for
+    `find_org`. Raises CommandError if there is no such org."""
+    if not _find_ids(connection, *_list_conditions(kind, district_id), orgs.c.sourced_id == sourced_id):
+        raise _refuse_org(f"no {kind} with the sourcedId {sourced_id!r}", kind, district_id)
     return sourced_id
+
+
+def _list_conditions(kind: str, district_id: str | None) -> list[sa.ColumnElement[bool]]:
+    return [orgs.c.type == kind, *([] if district_id is None else [orgs.c.district_id == district_id])]
+
+
+def _refuse_org(found: str, kind: str, district_id: str | None) -> CommandError:
+    place = "" if district_id is None else f" in district {district_id}"
+    return CommandError(f"there is {found}{place}; `roster {kind} list` shows all")
 
 
 def _find_ids(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> Sequence[str]:

@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TextIO
 
@@ -23,7 +23,7 @@ from roster_service.change_log.changes import Change, list_changes
 from roster_service.cli import terminal
 from roster_service.db.instants import begin_day
 from roster_service.explore.known_people import choose_person
-from roster_service.explore.refusals import list_refused
+from roster_service.explore.refusals import explain_refused
 from roster_service.feeds.private_files import guard_row, write_private_csv
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
@@ -51,8 +51,12 @@ def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool
     """Show requests, records and bytes by vendor, day, endpoint and class of status; or the refused requests, why they
     were refused and what to do, and the filters that found nothing."""
     with terminal.open_connection() as connection:
-        read: Callable[..., Sequence[Any]] = list_refused if refused else reports.read_usage
-        found = read(connection, _find_vendor_id(connection, email), None if since is None else since.date())
+        chosen = _find_vendor_id(connection, email), None if since is None else since.date()
+        found: Sequence[Any]
+        if refused:
+            found = explain_refused(connection, reports.read_refused(connection, *chosen))
+        else:
+            found = reports.read_usage(connection, *chosen)
     nothing = "no request was refused" if refused else "there were no requests"
     _show([dataclasses.asdict(row) for row in found], as_csv, as_json, nothing)
 

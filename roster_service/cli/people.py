@@ -13,6 +13,7 @@ from roster_service.accounts.kept_people import list_kept
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.cli import terminal
+from roster_service.cli.access_log import DAY
 from roster_service.db.instants import describe_day, format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.explore.known_people import find_person, require_person
@@ -21,7 +22,6 @@ from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, 
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person
 from roster_service.roster.upgrades import open_roster_engine
 
-DAY = click.DateTime(["%Y-%m-%d"])
 even_unknown = click.option(
     "--even-unknown",
     is_flag=True,

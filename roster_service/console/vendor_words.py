@@ -12,13 +12,13 @@ from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.districts import DistrictName, list_named_districts
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
 from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.reports import RefusedRow
+from roster_service.auth.access_log.reports import RefusedRow, read_refused
 from roster_service.console.filters import to_counted
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import REFUSED_DAYS, oauth_clients
 from roster_service.deliveries.accounts import FAILED, WAITING, Delivery, list_deliveries
-from roster_service.explore.refusals import list_refused
+from roster_service.explore.refusals import explain_refused
 
 # The most names in a sentence.
 MOST_NAMES = 3
@@ -69,16 +69,17 @@ def list_own_clients(visit: Visit, vendor: Vendor) -> Sequence[Client]:
 
 def read_own_refused(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
     """Returns the requests of a vendor that were refused in the last days, by cause, the latest first."""
-    return [row for row in _list_own(visit, vendor) if row.cause != NOTHING_FOUND]
+    return explain_refused(visit.connection, [row for row in _read_own(visit, vendor) if row.cause != NOTHING_FOUND])
 
 
-def read_own_empty(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
-    """Returns the requests of a vendor in the last days whose filter found nothing, the latest first."""
-    return [row for row in _list_own(visit, vendor) if row.cause == NOTHING_FOUND]
+def read_own_requests(visit: Visit, vendor: Vendor) -> tuple[Sequence[RefusedRow], Sequence[RefusedRow]]:
+    """Returns the same, and the requests in these days whose filter found nothing."""
+    rows = explain_refused(visit.connection, _read_own(visit, vendor))
+    return [row for row in rows if row.cause != NOTHING_FOUND], [row for row in rows if row.cause == NOTHING_FOUND]
 
 
-def _list_own(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
-    return list_refused(visit.connection, vendor.id, find_today(UTC) - timedelta(days=REFUSED_DAYS - 1))
+def _read_own(visit: Visit, vendor: Vendor) -> Sequence[RefusedRow]:
+    return read_refused(visit.connection, vendor.id, find_today(UTC) - timedelta(days=REFUSED_DAYS - 1))
 
 
 def describe_files(deliveries: Iterable[Delivery]) -> str:

@@ -10,16 +10,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 
 import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, list_clients
+from roster_service.accounts.districts import list_all_grades
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.reports import RefusedRow, read_refused
+from roster_service.auth.access_log.reports import RefusedRow
 from roster_service.auth.scopes import Scope, read_scopes
-from roster_service.db.tables import users
 from roster_service.errors import Problem
 from roster_service.roster.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, USER_ROLES
 from roster_service.rostering.endpoints import ENDPOINTS
@@ -34,17 +33,13 @@ _WORDS: Mapping[str, Sequence[str]] = {
 }
 
 
-def list_refused(
-    connection: sa.Connection, vendor_id: int | None, since: date | None, request_id: str | None = None
-) -> list[RefusedRow]:
-    """Returns refused requests, and answers without a record, as `read_refused` does, with the remedy of now."""
-    rows = read_refused(connection, vendor_id, since, request_id)
+def explain_refused(connection: sa.Connection, rows: Sequence[RefusedRow]) -> list[RefusedRow]:
+    """Returns rows of `read_refused` with the remedy of now."""
     clients = {client.client_id: client for client in list_clients(connection)}
     vendors = {vendor.id: vendor for vendor in list_vendors(connection)}
     words = dict(_WORDS)
     if any(row.cause == NOTHING_FOUND and "grades" in row.fields for row in rows):
-        grades = sa.select(sa.func.unnest(users.c.grades).label("grade")).distinct().order_by("grade")
-        words["grades"] = connection.scalars(grades).all()
+        words["grades"] = list_all_grades(connection)
     return [
         replace(row, remedy=_find_remedy(row, clients.get(row.caller), vendors.get(row.vendor_id), words))
         for row in rows

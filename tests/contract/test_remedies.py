@@ -11,11 +11,11 @@ import pytest
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.reports import RefusedRow, count_refused
+from roster_service.auth.access_log.reports import RefusedRow, count_refused, read_refused
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.instants import find_today
 from roster_service.errors import Problem
-from roster_service.explore.refusals import list_refused
+from roster_service.explore.refusals import explain_refused
 from roster_service.roster.withheld import WithheldField
 from tests.actors import TESTER
 
@@ -47,7 +47,7 @@ def ask(make_served: Callable[..., Served]) -> Callable[[str, str, ScopeName], S
         http.get(f"{ROOTS['v1p1']}{path}?{query}", headers={"Authorization": f"Bearer {token}"})
         own.app.extensions["roster_access_log"].flush()
         with own.engine.connect() as connection:
-            rows = list_refused(connection, vendor_id, None)
+            rows = explain_refused(connection, read_refused(connection, vendor_id, None))
             refused = [row for row in rows if row.cause != NOTHING_FOUND]
             assert count_refused(connection, vendor_id, find_today(UTC)) == len(refused)
         return rows

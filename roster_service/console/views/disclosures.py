@@ -22,6 +22,7 @@ from roster_service.auth.access_log.reports import (
     UsageSum,
     count_unsearchable,
     read_access_log,
+    read_refused,
     read_usage,
     sum_usage,
 )
@@ -38,7 +39,7 @@ from roster_service.errors import UnknownPersonError
 from roster_service.explore.known_people import KnownPerson, find_people
 from roster_service.explore.person import ShownParts, list_shown
 from roster_service.explore.references import read_labels
-from roster_service.explore.refusals import list_refused
+from roster_service.explore.refusals import explain_refused
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
 
 # The days of the overview.
@@ -235,11 +236,14 @@ def make_usage(visit: Visit, last: date) -> Usage:
         vendor,
         make_chart(days, last, ((day_sum.day, day_sum.status, day_sum.requests) for day_sum in chosen), is_sum=True),
         [_sum_vendor(days, last, name, [day_sum for day_sum in sums if day_sum.vendor == name]) for name in names],
-        [
-            row
-            for row in list_refused(visit.connection, None, first)
-            if vendor in (None, row.vendor) and row.cause != NOTHING_FOUND
-        ],
+        explain_refused(
+            visit.connection,
+            [
+                row
+                for row in read_refused(visit.connection, None, first)
+                if vendor in (None, row.vendor) and row.cause != NOTHING_FOUND
+            ],
+        ),
         read_usage(visit.connection, None, first) if visit.whole else (),
     )
 

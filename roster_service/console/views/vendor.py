@@ -23,8 +23,8 @@ from roster_service.console.vendor_words import (
     list_district_access,
     list_own_clients,
     read_head,
-    read_own_empty,
     read_own_refused,
+    read_own_requests,
 )
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
@@ -119,13 +119,13 @@ def read_requests(visit: Visit) -> RequestsPage:
     answered: dict[str, int] = {}
     for row in read_usage(visit.connection, head.vendor.id, today):
         answered[row.status] = answered.get(row.status, 0) + row.requests
-    refused = read_own_refused(visit, head.vendor)
+    refused, empty = read_own_requests(visit, head.vendor)
     return RequestsPage(
         head=head,
         today=answered,
         refused_today=count_refused(visit.connection, head.vendor.id, today),
         refused=refused,
-        empty=read_own_empty(visit, head.vendor),
+        empty=empty,
         refused_days=REFUSED_DAYS,
         asks_secret=bool(refused) and refused[0].cause in (Problem.CREDENTIALS.value, Problem.DISABLED.value),
         names={item.client_id: item.name for item in list_own_clients(visit, head.vendor)},
