@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 
 import psycopg2
 import pytest
@@ -13,7 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
 from roster_service.accounts import clients, vendors
-from roster_service.auth.access_log.entries import PersonHasher
+from roster_service.auth.access_log.causes import NOTHING_FOUND
+from roster_service.auth.access_log.entries import Entry, PersonHasher
+from roster_service.auth.access_log.writer import write_entries
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import Actor, ActorKind
 from roster_service.change_log.changes import list_changes
@@ -26,6 +28,7 @@ from sync_scripts.access_log_days import fold_days
 from tests.actors import TESTER
 from tests.auth.test_access_log import kill_worker
 from tests.console.conftest import SECRET, Browser, Console
+from tests.console.test_statements import read
 
 FORMULA = '=HYPERLINK("https://evil.example")'
 
@@ -196,3 +199,21 @@ def test_a_login_at_the_database_that_fails_has_the_words_of_the_server(
     said = [record.getMessage() for record in caplog.records if "does not answer" in record.getMessage()]
     assert ["password authentication failed" in line for line in said] == [True, False]
     assert "None" not in "".join(said)
+
+
+def test_a_filter_that_found_nothing_is_on_the_page_of_requests_and_no_refusal(
+    console: Console, owner: Browser
+) -> None:
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "empty@logs.example", "Empty")
+        number = vendors.find_vendor(connection, "empty@logs.example").id
+        path = "/ims/oneroster/v1p1/users"
+        entry = Entry(
+            datetime.now(UTC), number, "client-1", None, "GET", path, 200, 9, 0, NOTHING_FOUND, "1", ["grades"]
+        )
+        write_entries(connection, [entry])
+    page = read(owner.get(f"/vendors/{number}/requests").text)
+    assert "No request was refused in the last 30 days." in page
+    assert "Answers without a record" in page.partition("No request was refused")[2]
+    assert "there, grades is 03" in page.replace("`", "")
+    assert "none refused today" in read(owner.get(f"/vendors/{number}").text)
