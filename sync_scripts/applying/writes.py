@@ -54,25 +54,25 @@ def has_key(connection: sa.Connection, table: sa.Table) -> bool:
     return connection.scalar(sa.select(sa.func.to_regclass(sa.literal(table.primary_key.name, CText)))) is not None
 
 
-def lacks_indexes(connection: sa.Connection) -> bool:
-    """Whether a table of the roster lacks an index. The load that makes it must be the only one."""
+def list_missing_indexes(connection: sa.Connection) -> set[str]:
+    """The names of the indexes and primary keys that the tables of the roster lack. Only the first load runs without
+    them, and it must be the only one."""
     name = sa.func.unnest(sa.literal(_NAMES, CTexts)).column_valued("name")
-    return connection.scalar(sa.select(name).where(sa.func.to_regclass(name).is_(None)).limit(1)) is not None
+    return {*connection.scalars(sa.select(name).where(sa.func.to_regclass(name).is_(None)))}
 
 
 def make_missing_indexes(connection: sa.Connection, tables: Iterable[sa.Table]) -> None:
     """Makes the declared indexes that the tables lack. Readers can read the tables meanwhile; no other run may write to
     them, because both would wait for each other."""
-    if not lacks_indexes(connection):
+    missing = list_missing_indexes(connection)
+    if not missing:
         return
     connection.execute(sa.select(sa.func.set_config(sa.literal("maintenance_work_mem"), sa.literal(SORT_MEMORY), True)))
-    inspector = sa.inspect(connection)
     for table in tables:
-        if not has_key(connection, table):
+        if table.primary_key.name in missing:
             _make_key(connection, table)
-        existing = {index["name"] for index in inspector.get_indexes(table.name)}
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
-            if index.name not in existing:
+            if index.name in missing:
                 connection.execute(CreateIndex(index))
 
 

@@ -93,7 +93,7 @@ def load(
 
 def _makes_indexes(connection: sa.Connection, options: Options) -> bool:
     with connection.begin():
-        return not options.dry_run and writes.lacks_indexes(connection)
+        return not options.dry_run and bool(writes.list_missing_indexes(connection))
 
 
 def _load_beside_others(connection: sa.Connection, run: LoadRequest, record: RunRecord) -> tuple[Report, list[str]]:
