@@ -7,6 +7,7 @@ import gc
 import importlib
 import itertools
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,6 +46,9 @@ TALLIED = pytest.StashKey[list[str]]()
 
 # The exports of the tests were written just now.
 os.environ["ROSTER_EXPORT_AGE_MINUTES"] = "0"
+
+# A background job of a shell ignores SIGINT, and so would all processes that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HOME = Settings().home
 TEST_DATABASE_VARIABLE = "ROSTER_TEST_DATABASE_URL"

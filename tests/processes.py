@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from typing import Any
 
@@ -9,11 +10,11 @@ from tests.conditions import PATIENCE_SECONDS
 
 
 def end(process: subprocess.Popen[Any]) -> None:
-    """Ends a process by SIGTERM, and kills it if that takes longer than a minute; TimeoutExpired then.
+    """Ends a process as Ctrl-C does, and kills it if that takes longer than a minute; TimeoutExpired then.
 
-    A background job of a shell ignores SIGINT, and so do its children, and leaving the block of a `Popen` waits without
-    a limit."""
-    process.terminate()
+    After SIGTERM, the service would go on for 5 s, for load balancers. Leaving the block of a `Popen` waits without a
+    limit."""
+    process.send_signal(signal.SIGINT)
     try:
         process.wait(PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:

@@ -360,8 +360,6 @@ def test_the_console_alone_serves_no_vendor(database_url: str, tmp_path: Path, f
 def test_the_embedded_service_has_its_console_beside_it(tmp_path: Path, free_port: int) -> None:
     """Two processes: the vendors' one lacks the console and the owner's address, either may be killed, and both end."""
     environment = environment_of(home=str(tmp_path), port=str(free_port), workers="1")
-    # What a shell starts in the background ignores Ctrl-C, and so does what that starts.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     with serving(environment, *FIRST) as (process, printed):
         console = f"http://127.0.0.1:{free_port + 1}/console"
         assert f"served at http://127.0.0.1:{free_port};" in printed
