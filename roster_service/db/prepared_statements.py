@@ -37,7 +37,7 @@ KEPT_PLANS = 64
 PLANS = "roster_plans"
 
 # A bound value, a list that SQLAlchemy expands late, a percent sign.
-_PLACEHOLDER = re.compile(r"%\((?P<value>\w+)\)s|__\[POSTCOMPILE_(?P<list>\w+)\]|%%")
+PLACEHOLDER = re.compile(r"%\((?P<value>\w+)\)s|__\[POSTCOMPILE_(?P<list>\w+)\]|%%")
 DIALECT = make_dialect()  # type: ignore[no-untyped-call]
 # The execution option of connections that may prepare.
 _MAY_PREPARE = "roster_may_prepare"
@@ -69,29 +69,36 @@ def compile_statement(statement: Statement) -> PreparedStatement:
     """Returns the prepared form of a statement, for callers that keep it: a statement of a page is half a megabyte of
     objects, its prepared form 45 KB."""
     compiled: SQLCompiler = statement.compile(dialect=DIALECT)
-    constants = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
+    quote = quote_constants(compiled)
     numbers: dict[str, int] = {}
 
-    def quote_constant(found: re.Match[str]) -> str | None:
-        """Returns the text of a constant; None for a value that callers bind."""
+    def number(found: re.Match[str]) -> str:
+        constant = quote(found)
+        return f"${numbers.setdefault(found['value'], len(numbers) + 1)}" if constant is None else constant
+
+    def keep(found: re.Match[str]) -> str:
+        constant = quote(found)
+        return found[0] if constant is None else constant.replace("%", "%%")
+
+    text = PLACEHOLDER.sub(number, str(compiled))
+    # The name is a hash of the text, so it means the same text in every process: if a pooler hands out the session of
+    # another process by mistake, EXECUTE still runs the right statement.
+    name = f"roster_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    return PreparedStatement(name, text, tuple(numbers), PLACEHOLDER.sub(keep, str(compiled)))
+
+
+def quote_constants(compiled: SQLCompiler) -> Callable[[re.Match[str]], str | None]:
+    """Returns the function that gives, for a match of `PLACEHOLDER` in a compiled text, the text of a constant or of a
+    percent sign; None for a value that callers bind."""
+    constants = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
+
+    def quote(found: re.Match[str]) -> str | None:
         if found["list"]:
             return ", ".join(_quote(item) for item in constants[found["list"]])
         name = found["value"]
         return "%" if name is None else _quote(constants[name]) if name in constants else None
 
-    def number(found: re.Match[str]) -> str:
-        constant = quote_constant(found)
-        return f"${numbers.setdefault(found['value'], len(numbers) + 1)}" if constant is None else constant
-
-    def keep(found: re.Match[str]) -> str:
-        constant = quote_constant(found)
-        return found[0] if constant is None else constant.replace("%", "%%")
-
-    text = _PLACEHOLDER.sub(number, str(compiled))
-    # The name is a hash of the text, so it means the same text in every process: if a pooler hands out the session of
-    # another process by mistake, EXECUTE still runs the right statement.
-    name = f"roster_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    return PreparedStatement(name, text, tuple(numbers), _PLACEHOLDER.sub(keep, str(compiled)))
+    return quote
 
 
 _prepare_once = functools.lru_cache(KEPT_TEXTS)(compile_statement)

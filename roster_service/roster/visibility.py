@@ -21,6 +21,7 @@ the admission of a request has set for the transaction, not `vendor_id`, and it 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -66,6 +67,12 @@ class ContentRights:
     guardians: bool
     metadata: frozenset[MetadataOf]
     withheld: frozenset[WithheldField]
+
+    @property
+    def of_rows(self) -> ContentRights:
+        """The same rights without those that change only what of a record is seen: conditions of what records are seen
+        need no others."""
+        return dataclasses.replace(self, metadata=frozenset(), withheld=frozenset())
 
 
 def has_row(row: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:

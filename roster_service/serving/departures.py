@@ -6,6 +6,7 @@ operator, and a sort by another field finds no value.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import TypedClause
 
 from roster_service.db import tables
+from roster_service.db.frozen_sql import freeze
 from roster_service.db.tables import LABELLED, CText, Stamp
 from roster_service.roster import json_text
-from roster_service.roster.visibility import departure_is_shown, has_row
-from roster_service.serving.path_filters import ListFilter, everything
+from roster_service.roster.visibility import ContentRights, departure_is_shown, has_row
+from roster_service.serving.path_filters import ListFilter, PathFilter, everything
 from roster_service.serving.plan import Plan, QueryShape
+from roster_service.serving.statements import STATEMENT_CACHE_SIZE
 
 _STATUS = sa.cast(sa.literal_column("'tobedeleted'"), CText)
 # The values of a departure, by field, among the rows of `select_departures`.
@@ -55,11 +58,7 @@ def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) ->
     """Returns the SELECT of the departures of a list that the caller sees: `sourced_id`, `feed_id`, `person_id`, and
     `departed_at`, the latest one of a record. `conditions`: on the table of departures. Raises TypeError for a shape
     without departures."""
-    listed, table, rights = shape.path_filter, shape.view.record.table, shape.view.rights
-    if not isinstance(listed, ListFilter):
-        raise TypeError("the list shows no departures")
-    left, record = tables.departures, table.alias("present_record")
-    is_there = has_row(record, record.c.sourced_id == left.c.sourced_id, listed.opens(record, rights))
+    left = tables.departures
     return (
         sa.select(
             left.c.sourced_id,
@@ -67,15 +66,19 @@ def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) ->
             sa.func.max(left.c.person_id).label("person_id"),
             sa.func.max(left.c.departed_at).label("departed_at"),
         )
-        .where(
-            left.c.type == table.name,
-            listed.opens(left, rights),
-            departure_is_shown(left),
-            ~is_there,
-            *conditions,
-        )
+        .where(_is_seen_in_list(shape.path_filter, shape.view.record.table, shape.view.rights.of_rows), *conditions)
         .group_by(left.c.sourced_id, left.c.feed_id)
     )
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _is_seen_in_list(listed: PathFilter, table: sa.Table, rights: ContentRights) -> sa.ColumnElement[bool]:
+    if not isinstance(listed, ListFilter):
+        raise TypeError("the list shows no departures")
+    left, record = tables.departures, table.alias("present_record")
+    is_there = has_row(record, record.c.sourced_id == left.c.sourced_id, listed.opens(record, rights))
+    is_of_list = sa.and_(left.c.type == table.name, listed.opens(left, rights), departure_is_shown(left), ~is_there)
+    return freeze(is_of_list, left)
 
 
 def make_departure_json(shape: QueryShape, departure: sa.FromClause) -> sa.ColumnElement[str]:

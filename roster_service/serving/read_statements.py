@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.db import tables
+from roster_service.db.frozen_sql import freeze_select
 from roster_service.db.prepared_statements import PreparedStatement, Statement, compile_statement
 from roster_service.db.tables import WHOLE, CText, CTexts, Stamp, orderings, visible_feeds
 from roster_service.roster import json_text
@@ -45,7 +46,7 @@ from roster_service.serving.shown_parts import count_values, find_values, name_p
 from roster_service.serving.statements import RECORD, STATEMENT_CACHE_SIZE, Driver
 
 
-def _make_state_cte() -> sa.CTE:
+def _select_state() -> sa.Select[*tuple[Any, ...]]:
     """One row: what the admitted caller sees, and the state of the roster for it."""
     one = sa.select(read_admission().label("admission")).subquery("one")
     seen = visible_feeds.alias()
@@ -55,17 +56,31 @@ def _make_state_cte() -> sa.CTE:
     as_of = sa.func.greatest(seen.c.as_of, read_client_instant("as_of"), type_=Stamp).label("as_of")
     since = sa.func.greatest(seen.c.deletions_since, read_client_instant("floor"), type_=Stamp).label("deletions_since")
     columns = (visible_set.label("visible_set"), seen.c.revision, as_of, since)
-    return sa.select(*columns).select_from(one.outerjoin(seen, is_whole)).cte("state")
+    return sa.select(*columns).select_from(one.outerjoin(seen, is_whole))
 
 
-STATE_STATEMENT = sa.select(*_make_state_cte().c)
+STATE_STATEMENT = _select_state()
+
+
+@functools.cache
+def _make_state_cte() -> sa.CTE:
+    return freeze_select(_select_state(), "state")
+
+
+def _select_state_and_pull(pull: sa.CTE) -> sa.Select[*tuple[Any, ...]]:
+    state = _select_state().cte("state")
+    return sa.select(*state.c, *list_pull_columns(pull)).select_from(state.outerjoin(pull, sa.true()))
 
 
 @functools.cache
 def make_collection_state_statement() -> sa.Select[*tuple[Any, ...]]:
     """Returns the statement that reads the state of the roster and the pull that a request belongs to."""
-    state, pull = _make_state_cte(), make_pull_cte()
-    return sa.select(*state.c, *list_pull_columns(pull)).select_from(state.outerjoin(pull, sa.true()))
+    return _select_state_and_pull(make_pull_cte())
+
+
+@functools.cache
+def _make_collection_state_cte() -> sa.CTE:
+    return freeze_select(make_collection_state_statement(), "state")
 
 
 def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
@@ -79,7 +94,17 @@ def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]
     The path filter decides the ordering, and not the texts: a page of a pull also has the records that a sync has taken
     out of the collection since, as departures where they are ones.
     """
-    state, pull = _make_state_cte(), make_pull_cte()
+    found = _make_ordered_ids(shape.descending)
+    ids = sa.select(found.c.ids).scalar_subquery()
+    texts = select_texts(_remove_path(shape, everything), ids, backwards=shape.descending)
+    head = [column for column in found.c if column.name != "ids"]
+    return _put_beside(head, found, texts)
+
+
+@functools.cache
+def _make_ordered_ids(descending: bool) -> sa.CTE:
+    """One row: the state, the pull, `total`, `sees_districts`, and the `ids` of the page, in ascending order."""
+    pull = make_pull_cte()
     asked = select_asked_parts(pull).cte("asked")
     before = sa.func.sum(orderings.c.total).over(order_by=asked.c.feed_id) - orderings.c.total
     is_stored = sa.or_(orderings.c.bytes.is_not(None), sa.and_(LIMIT == 0, orderings.c.id.is_not(None)))
@@ -95,11 +120,11 @@ def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]
     collection = sa.select(sa.case((is_whole, sum_of_totals)).label("total")).select_from(parts).cte("collection")
     # 0 where an ordering is missing: LEAST ignores NULL, so the numbers of chunks would follow from any offset.
     total = sa.select(sa.func.coalesce(collection.c.total, 0)).scalar_subquery()
-    ids = select_page_ids(parts, total, descending=shape.descending)
+    ids = select_page_ids(parts, total, descending=descending)
     asks_districts = sa.case((collection.c.total.is_(None), sa.exists(select_whole_districts())))
-    head = (*state.c, *list_pull_columns(pull), collection.c.total, asks_districts.label("sees_districts"))
-    texts = select_texts(_remove_path(shape, everything), ids, backwards=shape.descending)
-    return _put_beside(head, state.outerjoin(pull, sa.true()).join(collection, sa.true()), texts)
+    state = _select_state_and_pull(pull).cte("shown_state")
+    found = (*state.c, collection.c.total, asks_districts.label("sees_districts"), ids.label("ids"))
+    return freeze_select(sa.select(*found).select_from(state.join(collection, sa.true())), "found")
 
 
 def _remove_path(shape: QueryShape, nested: PathFilter) -> QueryShape:
@@ -115,15 +140,14 @@ def make_found_page_statement(shape: QueryShape, found: sa.CTE) -> sa.Select[*tu
     Columns: the state, the pull, `total`, and those of `select_texts`. There is one row for each text, in the order of
     the page. `shape`: as for `make_ordered_page_statement`.
     """
-    state, pull = _make_state_cte(), make_pull_cte()
+    state = _make_collection_state_cte()
     ids = sa.select(found.c.ids).scalar_subquery()
     texts = select_texts(_remove_path(shape, no_condition), ids, backwards=False)
-    head = (*state.c, *list_pull_columns(pull), found.c.total)
-    return _put_beside(head, state.outerjoin(pull, sa.true()).join(found, sa.true()), texts)
+    return _put_beside((*state.c, found.c.total), state.join(found, sa.true()), texts)
 
 
 def _put_beside(
-    head: tuple[sa.ColumnElement[Any], ...], source: sa.FromClause, texts: sa.Select[str, int, Sequence[str], int, int]
+    head: Iterable[sa.ColumnElement[Any]], source: sa.FromClause, texts: sa.Select[str, int, Sequence[str], int, int]
 ) -> sa.Select[*tuple[Any, ...]]:
     """Returns rows of `head` and one text each, in order; one row with NULL as text where there are no texts."""
     shown = texts.subquery("shown")

@@ -15,6 +15,7 @@ from oneroster_filter import FieldType, Kind, Operator, Through, fold_tree
 from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import TypedClause, TypedExpr
 
+from roster_service.db.frozen_sql import freeze
 from roster_service.roster import json_text
 from roster_service.roster.visibility import ContentRights, find_visible_rows, of_each_row, row_is_visible
 from roster_service.schemas.kinds import Source
@@ -30,6 +31,8 @@ HREF_ROOT = "\x01"
 # The size of each cache of statements and of their parts. Building a statement costs more than running it, so the
 # service builds the statements without a filter, which are nearly all, only once.
 STATEMENT_CACHE_SIZE = 512
+# A statement has up to thirty fields.
+FRAGMENT_CACHE_SIZE = 4096
 
 
 def select_ids(shape: QueryShape, *conditions: sa.ColumnElement[bool]) -> sa.Select[str]:
@@ -49,7 +52,12 @@ def make_record_json(shape: QueryShape) -> sa.ColumnElement[str]:
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _make_view_json(view: ResourceView, fields: tuple[str, ...]) -> sa.ColumnElement[str]:
-    return json_text.object_json((name, view.fields[name].json(view.rights)) for name in fields)
+    return json_text.object_json((name, _freeze_field(view, name)) for name in fields)
+
+
+@functools.lru_cache(FRAGMENT_CACHE_SIZE)
+def _freeze_field(view: ResourceView, name: str) -> sa.ColumnElement[str]:
+    return freeze(view.fields[name].json(view.rights), view.record.table)
 
 
 class Driver(Enum):
@@ -102,7 +110,7 @@ def _list_leading_columns(table: sa.Table) -> frozenset[Any]:
 
 def make_collection_condition(shape: QueryShape, driver: Driver) -> sa.ColumnElement[bool]:
     """Returns the condition for the records that the path selects and the caller may see, before any filter."""
-    return _make_collection_condition(shape.view.record, shape.view.rights, shape.path_filter, driver)
+    return _make_collection_condition(shape.view.record, shape.view.rights.of_rows, shape.path_filter, driver)
 
 
 def choose_driver(plan: Plan, *, sees_districts: bool) -> Driver:
@@ -121,13 +129,12 @@ def _make_collection_condition(
 ) -> sa.ColumnElement[bool]:
     visible = row_is_visible(record.table, record.table, rights)
     selected = path_filter(rights, record.wording)
-    match driver:
-        case Driver.VISIBILITY:
-            return sa.and_(find_visible_rows(record.table, rights), selected)
-        case Driver.PATH:
-            return sa.and_(selected, of_each_row(visible))
-        case Driver.FILTER:
-            return of_each_row(sa.and_(visible, selected))
+    condition = {
+        Driver.VISIBILITY: sa.and_(find_visible_rows(record.table, rights), selected),
+        Driver.PATH: sa.and_(selected, of_each_row(visible)),
+        Driver.FILTER: of_each_row(sa.and_(visible, selected)),
+    }[driver]
+    return freeze(condition, record.table)
 
 
 def make_filter_condition(plan: Plan) -> sa.ColumnElement[bool]:
