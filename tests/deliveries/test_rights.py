@@ -20,7 +20,7 @@ from .conftest import loosen, make
 from .triples import COLLECTIONS, compare, read_files
 
 # Rosters with about 16 callers each.
-ROSTERS = examples(1, 2, 20)
+ROSTERS = examples(1, 1, 20)
 # Presets of receivers that take less than all.
 NARROW = ("apple", "st-math")
 # Errors of the checker that the made-up exports have, too.

@@ -20,10 +20,10 @@ from .world import DATA, RIGHTS, STEPS, World
 
 # make test: 30 steps; make check-long: 3,000.
 STEPS_OF_A_RUN = 30
-RUNS = examples(1, 2, 100)
+RUNS = examples(1, 1, 100)
 # Each copy is compared after one of so many steps, but at full length: what is wrong in a copy stays wrong until the
 # next whole pull.
-TURNS = examples(4, 4, 1)
+TURNS = examples(8, 4, 1)
 
 
 class Observer:

@@ -22,7 +22,7 @@ KINDS = (
     "a feed is removed", "a feed is removed at once", "a feed returns", "a purge", "flags change", "a student moves",
     "a person leaves", "a school opens",
 )  # fmt: skip
-RUNS = examples(1, 2, 60)
+RUNS = examples(1, 1, 60)
 TURNS = examples(2, 2, 1)
 STEPS_OF_A_RUN = 30
 

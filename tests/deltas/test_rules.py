@@ -33,9 +33,9 @@ MOVING = (
     "a person returns to a vendor",
     "a purge",
 )
-RUNS = examples(1, 2, 30)
+RUNS = examples(1, 1, 30)
 STEPS_OF_A_RUN = 24
-TURNS = examples(2, 2, 1)
+TURNS = examples(4, 2, 1)
 
 
 @pytest.mark.parametrize("number", range(RUNS))
