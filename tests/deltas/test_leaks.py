@@ -28,7 +28,7 @@ from .test_deltas import deal_steps
 from .world import STEPS, VERSIONS, World
 
 # Runs of so many steps.
-RUNS, STEPS_OF_A_RUN = examples(1, 1, 30), examples(7, 13, 25)
+RUNS, STEPS_OF_A_RUN = examples(1, 1, 30), examples(13, 13, 25)
 TABLES = {
     "/orgs": tables.orgs,
     "/academicSessions": tables.academic_sessions,
