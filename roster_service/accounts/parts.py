@@ -1,5 +1,5 @@
-"""What vendors get of people: computed from the ways that are open, their scopes, permission flags and withheld fields
-together.
+"""What vendors get of people: computed from the ways that are open, their scopes, permission flags, withheld fields and
+the rules of their grants together.
 
 Whatever states what a vendor gets asks `list_received`: the console, `roster access` and `roster vendor show`. Tests
 compare it with the answers of both interfaces and with files. The grants decide which schools' people these are
@@ -17,7 +17,7 @@ from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.accounts.ways import STUDENTS_PATH, Way, WayKind, list_ways
 from roster_service.auth.access_log.reports import AccessLogRow
 from roster_service.auth.scopes import ScopeName, read_scopes
-from roster_service.db.tables import visible_orgs
+from roster_service.db.tables import vendor_grants, visible_orgs
 from roster_service.errors import CommandError
 from roster_service.roster.person_parts import PART_OF, PersonPart
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
@@ -49,6 +49,17 @@ class ShownPart:
     student_fields: frozenset[WithheldField] | None = None
     versions: tuple[Version, ...] = VERSIONS
     is_metadata: bool = False
+
+    @property
+    def lack(self) -> str:
+        """The words for what a vendor does not get that does not get the part. Somebody who is a teacher, too, is seen
+        as that, and named as an agent."""
+        return f"{self.words} but those with another role" if self.name is PersonPart.GUARDIANS else self.words
+
+    @property
+    def is_of_guardians(self) -> bool:
+        """Whether it is about the guardians whom a grant opens."""
+        return any(ScopeName.GUARDIANS in needed for needed in self.scopes)
 
     @property
     def is_of_demographics(self) -> bool:
@@ -87,7 +98,7 @@ PARTS: Mapping[str, ShownPart] = {
         _of_people(_P.MIDDLE_NAME, "middle names", _PLAIN),
         _of_people(_P.PREFERRED_NAMES, "preferred names", _PLAIN, versions=_NEWER),
         _of_people(_P.PRONOUNS, "pronouns", None, versions=_NEWER),
-        _of_people(_P.CLASSES, "classes and teachers", PermissionFlag.ENROLLMENTS),
+        _of_people(_P.CLASSES, "classes", PermissionFlag.ENROLLMENTS),
         ShownPart(
             _P.GUARDIANS,
             "guardians",
@@ -114,12 +125,23 @@ def list_received(connection: sa.Connection) -> Mapping[str, Received]:
     """Returns what each vendor gets of the people whom its grants open, by its e-mail. A vendor that is disabled or has
     no grant gets nothing."""
     ways = list_ways(connection)
-    # A grant of what the roster does not have opens nothing.
-    seeing = set(connection.scalars(sa.select(visible_orgs.c.vendor_id).where(visible_orgs.c.shared).distinct()))
+    with_guardians = _read_opened(connection)
     return {
-        vendor.email: _find_received(vendor, ways.get(vendor.email, ())) if vendor.id in seeing else {}
+        vendor.email: _find_received(vendor, ways.get(vendor.email, ()), guardians=with_guardians[vendor.id])
+        if vendor.id in with_guardians
+        else {}
         for vendor in list_vendors(connection)
     }
+
+
+def _read_opened(connection: sa.Connection) -> Mapping[int, bool]:
+    """Whether the grants of a vendor open guardians, by its number. A grant of what the roster does not have opens
+    nothing."""
+    place = sa.func.coalesce(vendor_grants.c.school_id, vendor_grants.c.district_id)
+    rows = sa.select(vendor_grants.c.vendor_id, sa.func.bool_or(vendor_grants.c.guardians).label("guardians")).where(
+        visible_orgs.c.vendor_id == vendor_grants.c.vendor_id, visible_orgs.c.org_id == place, visible_orgs.c.shared
+    )
+    return {row.vendor_id: row.guardians for row in connection.execute(rows.group_by(vendor_grants.c.vendor_id))}
 
 
 # What is said of records of people without any part.
@@ -170,10 +192,12 @@ def require_part(name: str) -> ShownPart:
     return found
 
 
-def _find_received(vendor: Vendor, ways: Sequence[Way]) -> Received:
+def _find_received(vendor: Vendor, ways: Sequence[Way], *, guardians: bool) -> Received:
     withheld = frozenset(map(WithheldField, vendor.withheld))
     found: dict[str, tuple[str, ...]] = {}
     for part in PARTS.values():
+        if part.is_of_guardians and not guardians:
+            continue
         by = [way.words for way in ways if _opens(way, part, vendor.flags, withheld)]
         if by:
             found[part.name] = tuple(by)
@@ -200,12 +224,11 @@ def _opens(way: Way, part: ShownPart, flags: Collection[str], withheld: Collecti
 
 def _is_in_files(part: ShownPart, preset: Preset) -> bool:
     """Whether the files of a preset have a part."""
-    needed = frozenset[ScopeName]().union(*part.scopes)
     taken = preset.only.get(("users", "role"))
     has_guardians = taken is None or not taken.isdisjoint(GUARDIAN_ROLES)
     has_demographics = preset.files is None or DEMOGRAPHICS.plural in preset.files
     return (
-        (has_guardians or ScopeName.GUARDIANS not in needed)
+        (has_guardians or not part.is_of_guardians)
         and (has_demographics or not part.is_of_demographics)
         and (preset.metadata or not part.is_metadata)
     )

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.districts import ACTIVE, SCHOOL
-from roster_service.accounts.parts import explain_nothing, list_received
+from roster_service.accounts.parts import PARTS, explain_nothing, list_received
 from roster_service.accounts.vendors import Vendor
 from roster_service.auth.access_log.reports import count_refused
 from roster_service.auth.scopes import make_content_rights
@@ -18,7 +18,7 @@ from roster_service.db.tables import orgs, users, vendors, visible_orgs
 from roster_service.roster.visibility import VENDOR, Opened, record_is_open
 
 # The parts whose lack a person asks for first.
-_ASKED_FOR = {"names": "names", "email": "e-mail", "guardians": "guardians", "birthDate": "birth dates"}
+_ASKED_FOR = ("names", "email", "guardians", "birthDate")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def summarize_vendor(connection: sa.Connection, vendor: Vendor) -> VendorSummary
     return VendorSummary(
         schools=connection.scalar(schools) or 0,
         pupils=connection.scalar(pupils, {VENDOR.key: vendor.id}) or 0,
-        lacks=[words for name, words in _ASKED_FOR.items() if name not in received] if received else [],
+        lacks=[PARTS[name].lack for name in _ASKED_FOR if name not in received] if received else [],
         nothing=None if received else explain_nothing(vendor),
         used=max(used, default=None),
         refused=count_refused(connection, vendor.id, today),

@@ -50,7 +50,7 @@ from roster_service.roster.withheld import WithheldField, read_list
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint, Scopes
 from roster_service.schemas.flags import PermissionFlag, find_withheld
 from roster_service.schemas.sharing_rules import name_rules
-from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
+from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P1, VERSIONS
 from roster_service.serving.path_filters import everything
 
 # The orgs on which it depends whether a vendor sees a record.
@@ -238,13 +238,19 @@ def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.
 
 @dataclass(frozen=True)
 class _Place:
-    """An org on which it depends whether a vendor sees a record, and its district. `role`: of the person there, None
-    for other records."""
+    """An org on which it depends whether a vendor sees a record, and its district. `role`: of the person there, and
+    `is_exported`: whether the export has it, as it does not follow from an enrollment; None for other records."""
 
     role: str | None
     org_id: str
     name: str
     district_id: str | None
+    is_exported: bool | None
+
+    @property
+    def key(self) -> str:
+        """The role and the org, as `_select_vendors` has those that are open."""
+        return f"{self.role} {self.org_id}"
 
 
 def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
@@ -262,16 +268,17 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
         kind = endpoint.resource.singular
         for vendor in connection.execute(_select_vendors(table, sourced_id, places)):
             granted = [place for place in places if place.org_id in vendor.granted]
+            opened = _find_opened(table, granted, vendor)
             rules = _name_rules(known[vendor.email], granted)
             of_vendor = []
             for way in open_ways.get(vendor.email, ()):
                 if way.kind is WayKind.API_KEY:
                     if table is not users:
                         continue
-                    shown, reason, parts = _judge_student(vendor, known[vendor.email], granted, rules)
+                    shown, reason, parts = _judge_student(vendor, known[vendor.email], opened, rules)
                 else:
-                    shown, reason = _judge(vendor, way, endpoint, table, places, granted, rules)
-                    left_out = _explain_left_out(way, endpoint, granted, words)
+                    shown, reason = _judge(vendor, way, endpoint, table, places, granted, opened, rules)
+                    left_out = _explain_left_out(way, endpoint, opened, words)
                     shown, reason = (False, left_out) if shown and left_out else (shown, reason)
                     parts = None
                 of_vendor.append(Verdict(vendor.email, kind, way.words, shown, reason, rules, parts))
@@ -345,6 +352,7 @@ def _judge(
     table: sa.Table,
     places: Sequence[_Place],
     granted: Sequence[_Place],
+    opened: Sequence[_Place],
     rules: str,
 ) -> tuple[bool, str]:
     """Whether the scopes of a way open a record, and why."""
@@ -354,7 +362,7 @@ def _judge(
         if not names.intersection(endpoint.access.value):
             reasons.append(f"the client lacks {' and '.join(endpoint.access.value)}")
         elif vendor.with_guardians if guardians else vendor.without:
-            return True, _name(granted, rules)
+            return True, _name([place for place in opened if guardians or place.role not in GUARDIAN_ROLES], rules)
         else:
             # What is open with the scope is not kept by the rules.
             narrowing = "" if vendor.with_guardians else rules
@@ -364,12 +372,12 @@ def _judge(
 
 
 def _judge_student(
-    vendor: sa.Row[Any], known: Vendor, granted: Sequence[_Place], rules: str
+    vendor: sa.Row[Any], known: Vendor, opened: Sequence[_Place], rules: str
 ) -> tuple[bool, str, frozenset[str] | None]:
     """Whether the vendor interface shows a person, why, and which parts: of a student all, of those whom the record of
     a student names some."""
     if vendor.student:
-        return True, _name(granted, rules), None
+        return True, _name([place for place in opened if place.role not in GUARDIAN_ROLES], rules), None
     if vendor.as_guardian and PermissionFlag.CONTACTS in known.flags and WithheldField.AGENTS not in known.withheld:
         return True, "it is named as a guardian of a student whom the vendor sees", _OF_GUARDIANS
     if vendor.as_teacher and PermissionFlag.ENROLLMENTS in known.flags:
@@ -379,7 +387,7 @@ def _judge_student(
 
 
 def _explain_left_out(
-    way: Way, endpoint: Endpoint, granted: Sequence[_Place], words: Mapping[str, frozenset[str]]
+    way: Way, endpoint: Endpoint, opened: Sequence[_Place], words: Mapping[str, frozenset[str]]
 ) -> str | None:
     """Why a file has no row of a record that its client sees; None if it may have one. `words`: of the record, by
     header."""
@@ -391,8 +399,11 @@ def _explain_left_out(
         return "its files have active records alone"
     if (preset.files is not None and file not in preset.files) or not names.intersection(Scopes.CORE.value):
         return f"its files have no {file}"
+    roles = [place for place in opened if ScopeName.GUARDIANS in names or place.role not in GUARDIAN_ROLES]
+    if endpoint.resource is USERS and preset.version is V1P1 and not any(place.is_exported for place in roles):
+        return "its files have a role of each person, and the export has none that the vendor sees"
     for (of, header), taken in preset.only.items():
-        own = {place.role for place in granted} if header == "role" and of == USERS.plural else words.get(header, ())
+        own = {place.role for place in roles} if header == "role" and of == USERS.plural else words.get(header, ())
         if of == file and taken.isdisjoint(own):
             return f"the receiver takes no such {header}: only {' and '.join(sorted(taken))}"
     return None
@@ -405,7 +416,8 @@ def explain_left_out(
     places = _read_places(connection, table, sourced_id)
     [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
     granted = [place for place in places if place.org_id in vendor.granted]
-    return _explain_left_out(way, endpoint, granted, _find_words(connection, table, sourced_id))
+    opened = _find_opened(table, granted, vendor)
+    return _explain_left_out(way, endpoint, opened, _find_words(connection, table, sourced_id))
 
 
 def _find_words(connection: sa.Connection, table: sa.Table, sourced_id: str) -> Mapping[str, frozenset[str]]:
@@ -425,6 +437,12 @@ def explain_hidden(
     granted = [place for place in places if place.org_id in vendor.granted]
     rules = "" if vendor.with_guardians else _name_rules(find_vendor_by_id(connection, vendor_id), granted)
     return _explain_hidden(table, places, granted, vendor, rules, guardians=guardians)
+
+
+def _find_opened(table: sa.Table, granted: Sequence[_Place], vendor: sa.Row[Any]) -> Sequence[_Place]:
+    """The places of these by which the vendor sees the record: the rules of a grant may leave out a role of a
+    person."""
+    return [place for place in granted if table not in OF_PEOPLE or place.key in vendor.opened]
 
 
 def _name_rules(vendor: Vendor, granted: Sequence[_Place]) -> str:
@@ -471,21 +489,28 @@ def _name(granted: Sequence[_Place], rules: str) -> str:
 def _read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> list[_Place]:
     """Reads the orgs on which it depends whether a vendor sees a record; none for a record that follows others."""
     role: sa.ColumnElement[Any]
+    is_exported: sa.ColumnElement[Any]
     if table in OF_PEOPLE:
         role, org_id, own = user_roles.c.role, user_roles.c.org_id, user_roles.c.user_id
+        is_exported = user_roles.c.origin == "export"
     elif table in _ORG_OF:
-        role, org_id, own = sa.null(), _ORG_OF[table], table.c.sourced_id
+        role, org_id, own, is_exported = sa.null(), _ORG_OF[table], table.c.sourced_id, sa.null()
     else:
         return []
     place = orgs.alias()
-    rows = sa.select(role.label("role"), org_id.label("org_id"), place.c.name, place.c.district_id)
+    shown = (role.label("role"), org_id.label("org_id"), place.c.name, place.c.district_id)
+    rows = sa.select(*shown, is_exported.label("is_exported"))
     rows = rows.where(own == sourced_id).outerjoin(place, place.c.sourced_id == org_id)
-    return [_Place(row.role, row.org_id, row.name or row.org_id, row.district_id) for row in connection.execute(rows)]
+    return [
+        _Place(row.role, row.org_id, row.name or row.org_id, row.district_id, row.is_exported)
+        for row in connection.execute(rows)
+    ]
 
 
 def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) -> sa.Select[Any]:
     """Selects the vendors, each with whether it sees a record, with guardians and without, and as a student of the
-    vendor interface; the number of its valid keys; and the places of the record that its grants open."""
+    vendor interface; the number of its valid keys; the orgs of the record that its grants open, and the roles of the
+    person that it sees there."""
     key = table.c.sourced_id
 
     def ask(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
@@ -499,10 +524,15 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         visible_orgs.c.shared,
         visible_orgs.c.org_id == sa.any_(sa.literal([place.org_id for place in places], CTexts)),
     )
+    own = user_roles.alias()
+    opened = sa.select(own.c.role + sa.literal_column("' '") + own.c.org_id).where(
+        own.c.user_id == sourced_id, role_is_visible(own, with_guardians)
+    )
     return sa.select(
         vendors.c.email,
         vendors.c.enabled,
         _KEYS,
+        sa.func.array(opened.correlate(vendors).scalar_subquery(), type_=CTexts).label("opened"),
         sa.func.array(granted.correlate(vendors).scalar_subquery(), type_=CTexts).label("granted"),
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),

@@ -60,8 +60,8 @@ class Rules:
 
 
 def name_rules(rules: Iterable[Rules]) -> str:
-    """Returns which students and classes several grants open together; blank for no rules."""
-    return " or ".join(dict.fromkeys(item.words for item in rules))
+    """Returns what several grants open together, in words; blank for no rules."""
+    return ", or ".join(dict.fromkeys(item.describe() for item in rules))
 
 
 def check_rules(rules: Rules) -> None:

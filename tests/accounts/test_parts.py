@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
@@ -65,6 +67,15 @@ CASES = [
     pytest.param(
         ("v1p2/guardians-metadata.readonly", "v1p2/roster.readonly"), (), (), id="metadata of guardians it cannot see"
     ),
+]
+ALL = Rules(None, None, Staff.ALL, guardians=True)
+RULES = [
+    pytest.param(replace(ALL, guardians=False), id="no guardians"),
+    pytest.param(replace(ALL, staff=Staff.NONE), id="no staff"),
+    pytest.param(replace(ALL, staff=Staff.CLASSES), id="the staff of shared classes"),
+    pytest.param(replace(ALL, students="grades~'09'"), id="one grade"),
+    pytest.param(replace(ALL, classes="school.sourcedId='shv-north'"), id="some classes"),
+    pytest.param(Rules("grades~'09'", None, Staff.NONE, guardians=False), id="all at once"),
 ]
 
 
@@ -124,13 +135,33 @@ def test_a_vendor_gets_the_parts_that_are_stated(
     flags: tuple[PermissionFlag, ...],
     fields: tuple[WithheldField, ...],
 ) -> None:
+    check_stated(engine, database_url, tmp_path, scopes, flags, fields)
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_the_rules_of_a_grant_leave_out_the_parts_that_are_stated(
+    engine: sa.Engine, database_url: str, tmp_path: Path, rules: Rules
+) -> None:
+    check_stated(engine, database_url, tmp_path, EVERY, FLAGS, (), rules)
+
+
+def check_stated(
+    engine: sa.Engine,
+    database_url: str,
+    tmp_path: Path,
+    scopes: tuple[str, ...],
+    flags: tuple[PermissionFlag, ...],
+    fields: tuple[WithheldField, ...],
+    rules: Rules | None = None,
+) -> None:
+    """Checks what is stated of a vendor against what it is answered."""
     load_first(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     found: dict[str, set[str]] = {}
     with engine.begin() as connection:
         for table in ("users", "demographics"):
             connection.execute(sa.text(f"UPDATE {table} SET metadata = jsonb_build_object('locker', '7')"))
         vendors.add_vendor(connection, TESTER, VENDOR, "App")
-        vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), flags)
+        vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), flags, rules=rules)
         vendor_rights.change_withheld(connection, TESTER, VENDOR, fields)
         password = vendors.change_password(connection, TESTER, VENDOR, None)
         key = vendors.replace_key(connection, TESTER, VENDOR, timedelta(0)).api_key
@@ -149,8 +180,11 @@ def test_a_vendor_gets_the_parts_that_are_stated(
         stated = {name: set(ways) for name, ways in list_received(connection)[VENDOR].items()}
     assert stated == found
     (tmp_path / "secret_key").write_text(SECRET_KEY)
-    printed = run_roster(database_url, tmp_path, "access", "--part", "birthDate").stdout
-    assert (VENDOR in printed) == ("birthDate" in found)
+    for part in ("birthDate", "guardians", "guardianMetadata"):
+        printed = run_roster(database_url, tmp_path, "access", "--part", part).stdout
+        assert (VENDOR in printed) == (part in found), part
+    shown = run_roster(database_url, tmp_path, "vendor", "show", VENDOR).stdout
+    assert (" metadata of guardians (by " in shown) == ("guardianMetadata" in found)
 
 
 def test_a_vendor_without_grants_or_disabled_gets_nothing(engine: sa.Engine) -> None:

@@ -23,6 +23,7 @@ from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.schemas.file_presets import PRESETS
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from tests.accounts.test_parts import LEA, MEMBERS, ask_rostering, ask_vendor_interface
@@ -162,6 +163,14 @@ def revoke(world: World) -> None:
         vendor_rights.revoke(connection, TESTER, VENDOR, DISTRICT)
 
 
+def rule(rules: Rules) -> Callable[[World], None]:
+    def change(world: World) -> None:
+        with world.console.engine.begin() as connection:
+            vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), rules=rules)
+
+    return change
+
+
 def leave(_world: World) -> None:
     pass
 
@@ -170,11 +179,16 @@ def say(statement: str) -> Callable[[World], None]:
     return lambda world: world.run(statement)
 
 
+RULES = {
+    "no guardians by rule": rule(Rules(None, None, Staff.ALL, guardians=False)),
+    "no staff by rule": rule(Rules(None, None, Staff.NONE, guardians=True)),
+    "a few by rule": rule(Rules("grades~'09,10'", None, Staff.CLASSES, guardians=False)),
+}
 OF_ALL = {"open": leave, "of a disabled vendor": disable_vendor, "without a grant": revoke}
 OF_CLIENTS = {**OF_ALL, "of a disabled client": disable_client, "of a removed client": remove_client}
 END_SECRET = say("UPDATE oauth_clients SET secret_expires_at = now()")
 WAYS: dict[str, tuple[Callable[[World], World], dict[str, Callable[[World], None]]]] = {
-    "a secret": (plant_secret, {**OF_CLIENTS, "ended": END_SECRET}),
+    "a secret": (plant_secret, {**OF_CLIENTS, **RULES, "ended": END_SECRET}),
     "an earlier secret": (
         plant_earlier_secret, {"open": leave, "ended": say("UPDATE oauth_clients SET previous_secret_ends_at = now()")}
     ),
@@ -186,10 +200,10 @@ WAYS: dict[str, tuple[Callable[[World], World], dict[str, Callable[[World], None
             "used, and its secret ended": say("UPDATE oauth_clients SET link_used_at = now()"),
         },
     ),
-    "a key": (plant_key, {**OF_ALL, "ended": say("UPDATE api_keys SET expires_at = now()")}),
+    "a key": (plant_key, {**OF_ALL, **RULES, "ended": say("UPDATE api_keys SET expires_at = now()")}),
     **{
         f"a delivery of {preset}": (
-            plant_delivery(preset), {**OF_CLIENTS, "stopped": stop, "of other scopes": narrow}
+            plant_delivery(preset), {**OF_CLIENTS, **RULES, "stopped": stop, "of other scopes": narrow}
         )
         for preset in PRESETS
     },
@@ -317,6 +331,8 @@ def test_every_page_and_command_says_what_leaves(
     assert [set(row["gets"]) for row in listed] == [words]
     assert (VENDOR in notice) == bool(leaves)
     assert ("it gets nothing: " in page) == (not leaves)
+    assert (", no guardians but those with another role" in page) == (bool(leaves) and "guardians" not in leaves)
+    assert ("Guardians but those with another role not at all" in page) == (bool(leaves) and "guardians" not in leaves)
     assert any(view["body"] is not None for view in looks) == bool(leaves)
     assert f"{1 if leaves else 0} of 1 vendor may see this person" in pages[f"/records/{PUPIL}"]
     assert f"{2 if leaves else 0} of 4 schools are seen by a vendor" in pages["/access"]

@@ -42,11 +42,11 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class VendorPage:
-    """What a vendor sees. `last`: the last request that was refused in `REFUSED_DAYS`, None if none was; `clients`: its
-    clients, and `names`: of them, by id; `withholdable`: the words of all fields that can be withheld,
+    """What a vendor sees. `last`: the last request that was refused in `REFUSED_DAYS`, None if none was; `clients`:
+    its clients, and `names`: of them, by id; `withholdable`: the words of all fields that can be withheld,
     `default_withheld`: those of the default; `parts`: the words for each part of people; `received`: those that it
-    gets, and `nothing`: why it gets none; `flags`: what each adds to the student record; `kept`: the people who are
-    kept from it, and `kept_names`: by id, of those in the roster."""
+    gets, `lacks`: the words for the others, and `nothing`: why it gets none; `flags`: what each adds to the student
+    record; `kept`: the people who are kept from it, and `kept_names`: by id, of those in the roster."""
 
     head: VendorHead
     summary: VendorSummary
@@ -62,6 +62,7 @@ class VendorPage:
     default_withheld: Sequence[str]
     parts: Mapping[str, str]
     received: Received
+    lacks: Mapping[str, str]
     nothing: str
     versions: Sequence[str]
     kept: Sequence[KeptPerson]
@@ -89,6 +90,7 @@ def read_vendor(visit: Visit) -> VendorPage:
     """Reads what a vendor sees."""
     connection, head = visit.connection, read_head(visit)
     vendor = head.vendor
+    received = list_received(connection)[vendor.email]
     own = list_own_clients(visit, vendor)
     kept = list_kept(connection, vendor_id=vendor.id)
     return VendorPage(
@@ -105,7 +107,8 @@ def read_vendor(visit: Visit) -> VendorPage:
         withholdable=[field.value for field in WithheldField],
         default_withheld=read_withheld_default(connection),
         parts={part.name: part.words for part in PARTS.values()},
-        received=list_received(connection)[vendor.email],
+        received=received,
+        lacks={part.name: part.lack for part in PARTS.values() if part.name not in received},
         nothing=explain_nothing(vendor),
         versions=[version.prefix for version in VERSIONS],
         kept=kept,
