@@ -24,7 +24,7 @@ from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.file_presets import Preset
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.versions import DEMOGRAPHICS, V1P2, VERSIONS, Version
+from roster_service.schemas.versions import DEMOGRAPHICS, V1P1, V1P2, VERSIONS, Version
 
 # In front of the preset, where the access log has a file that was sent.
 DELIVERIES_PATH = "/deliveries/"
@@ -234,11 +234,26 @@ def _is_in_files(part: ShownPart, preset: Preset) -> bool:
     )
 
 
-def names_agents(way: Way) -> bool:
-    """Returns whether the record of a user names the agents whom the way sees, guardians or not."""
+def add_agents(received: Received, ways: Sequence[Way], following: Collection[str]) -> Received:
+    """Returns what a vendor gets of a person, with the agents whom the record names without the scope of guardians:
+    those who are more than a guardian, such as a teacher. `ways`: of the vendor; `following`: of `list_following`."""
+    naming = [
+        way.words for way in ways if way.words in received.get(PersonPart.NAMES, ()) and _find_agents(way) in following
+    ]
+    by = tuple(dict.fromkeys([*received.get(PersonPart.GUARDIANS, ()), *naming]))
+    return {**received, PersonPart.GUARDIANS: by} if by else received
+
+
+def _find_agents(way: Way) -> str | None:
+    """The word of `list_following` for the agents whom the record of a user names, guardians or not; None if it names
+    none."""
     if way.kind is WayKind.API_KEY:
-        return False
-    return way.preset is None or _is_in_files(PARTS[PersonPart.GUARDIANS], way.preset)
+        return None
+    if way.preset is None:
+        return "agents"
+    if not _is_in_files(PARTS[PersonPart.GUARDIANS], way.preset):
+        return None
+    return "in_files" if way.preset.version is V1P1 else "agents"
 
 
 def _is_shown(fields: Collection[WithheldField], withheld: Collection[WithheldField]) -> bool:

@@ -14,10 +14,10 @@ from enum import StrEnum
 import sqlalchemy as sa
 
 from roster_service.accounts.kept_people import list_kept
-from roster_service.accounts.parts import PARTS, Received, is_withheld, list_received, names_agents
+from roster_service.accounts.parts import PARTS, Received, add_agents, is_withheld, list_received
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.accounts.ways import VENDOR_INTERFACE, list_ways
-from roster_service.explore.who_sees import Verdict, list_following
+from roster_service.explore.who_sees import FOLLOWING, Verdict, list_following
 from roster_service.explore.whole_roster import find_parts
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.withheld import WithheldField
@@ -31,8 +31,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "Guardians": ("guardians",),
     "Classes": ("classes",),
 }
-# The parts that show other records, which the grants open or not.
-FOLLOWING = frozenset({"guardians", "classes"})
 
 
 class Seeing(StrEnum):
@@ -94,11 +92,8 @@ def make_grid(
             way.words: frozenset[str]().union(*(find(withheld, version) for version in way.list_names() or (V1P2,)))
             for way in open_ways.get(vendor.email, ())
         }
-        opened, ways = dict(received[vendor.email]), open_ways.get(vendor.email, ())
-        if "agents" in following[vendor.email]:
-            # The record names somebody who is more than a guardian, such as a teacher, without the scope.
-            naming = [way.words for way in ways if names_agents(way) and way.words in opened.get("names", ())]
-            opened["guardians"] = tuple(dict.fromkeys([*opened.get("guardians", ()), *naming]))
+        ways = open_ways.get(vendor.email, ())
+        opened = add_agents(received[vendor.email], ways, following[vendor.email])
         cells = []
         for title, parts in columns.items():
             cell = _judge(vendor, parts, own, opened, left)
@@ -109,7 +104,8 @@ def make_grid(
             elif cell.state is Seeing.EMPTY:
                 cell = GridCell(Seeing.EMPTY, f"the roster has no {title.lower()} of this person")
             elif cell.state is Seeing.SEES and not FOLLOWING.intersection(parts) <= following[vendor.email]:
-                cell = GridCell(Seeing.CLOSED, f"no grant of the vendor opens one of the {title.lower()}")
+                words = f"the vendor sees none of the {title.lower()}: no grant opens one, or they are kept from it"
+                cell = GridCell(Seeing.CLOSED, words)
             cells.append(cell)
         only = next((verdict.only for verdict in own if verdict.kind == USERS.singular), "")
         sees = any(cell.state is Seeing.SEES for cell in cells)

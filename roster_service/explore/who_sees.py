@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import SCHOOL, find_org
-from roster_service.accounts.parts import PARTS, Received, list_received, require_part
+from roster_service.accounts.parts import PARTS, Received, add_agents, list_received, require_part
 from roster_service.accounts.vendors import Vendor, find_vendor, find_vendor_by_id, list_vendors
 from roster_service.accounts.ways import VENDOR_INTERFACE, Way, WayKind, explain_closed, list_ways
 from roster_service.auth.scopes import Scope, ScopeName, read_scopes
@@ -35,6 +35,7 @@ from roster_service.db.tables import (
     visible_orgs,
 )
 from roster_service.errors import CommandError
+from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.references import OF_PEOPLE, PERSONS
 from roster_service.roster.visibility import (
     ContentRights,
@@ -64,6 +65,8 @@ _REFUSED = "the rules of its grants do not open it: only {}"
 # What the record of a student has of those whom it names.
 _OF_GUARDIANS = frozenset({"names", "email", "phone", "guardians"})
 _OF_TEACHERS = frozenset({"names", "email", "classes"})
+# The parts that show other records, which the vendor sees or not.
+FOLLOWING = frozenset({"guardians", "classes"})
 # Orgs that a reason names.
 _NAMED = 5
 # The rights of every vendor, with guardians and without.
@@ -135,7 +138,7 @@ def list_access(
         if connection.scalar(sa.select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
             raise CommandError(f"there is no person {person}; an erased or hidden one is not in the roster")
         seeing = [email for email, parts in received.items() if "guardians" in parts]
-        received = _narrow_to_person(received, list_verdicts(connection, person))
+        received = _narrow_to_person(connection, received, person)
         role = user_roles.c.role
         seen = seen.join(user_roles, user_roles.c.org_id == orgs.c.sourced_id)
         conditions += [
@@ -187,19 +190,26 @@ def list_access(
     ]
 
 
-def _narrow_to_person(received: Mapping[str, Received], verdicts: Sequence[Verdict]) -> Mapping[str, Received]:
-    """What each vendor gets of a person, of what it gets of people. `verdicts`: of the person."""
-
-    def keep(email: str, part: str, ways: Sequence[str]) -> tuple[str, ...]:
-        shown = {
-            verdict.by for verdict in verdicts if verdict.vendor == email and verdict.shown and verdict.shows(part)
+def _narrow_to_person(
+    connection: sa.Connection, received: Mapping[str, Received], sourced_id: str
+) -> Mapping[str, Received]:
+    """What each vendor gets of a person, of what it gets of people."""
+    verdicts, following = list_verdicts(connection, sourced_id), list_following(connection, sourced_id)
+    open_ways, found = list_ways(connection), dict[str, Received]()
+    for vendor in list_vendors(connection):
+        parts, follows = received[vendor.email], following[vendor.email]
+        if WithheldField.AGENTS in vendor.withheld:
+            follows -= {PersonPart.GUARDIANS}
+        else:
+            parts = add_agents(parts, open_ways.get(vendor.email, ()), follows)
+        shown = [verdict for verdict in verdicts if verdict.vendor == vendor.email and verdict.shown]
+        kept = {
+            part: tuple(way for way in ways if any(it.by == way and it.shows(part) for it in shown))
+            for part, ways in parts.items()
+            if part not in FOLLOWING or part in follows
         }
-        return tuple(way for way in ways if way in shown)
-
-    return {
-        email: {part: kept for part, ways in parts.items() if (kept := keep(email, part, ways))}
-        for email, parts in received.items()
-    }
+        found[vendor.email] = {part: ways for part, ways in kept.items() if ways}
+    return found
 
 
 @dataclass(frozen=True)
@@ -306,9 +316,11 @@ def select_guardians(sourced_id: str) -> sa.Select[str]:
 
 
 def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, frozenset[str]]:
-    """Returns for every vendor, by e-mail, whether its grants open one of the `guardians` and one of the `classes` of a
-    person, records of their own, with schools of their own; and one of the `agents`, also without the scope of
-    guardians. A guardian is a record of the person."""
+    """Returns for every vendor, by e-mail, whether it sees one of the `guardians` and one of the `classes` of a
+    person, records of their own, with schools of their own; one of the `agents`, also without the scope of
+    guardians, and one of those who are `in_files` of 1.1, which have nobody without a role of the export. Of a
+    guardian, those whom the record names and who name it stand for the guardians: without one, nobody learns whose
+    guardian it is."""
 
     def ask(
         table: sa.Table, condition: sa.ColumnElement[bool], name: str, *, guardians: bool = True
@@ -316,17 +328,23 @@ def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, f
         is_visible = row_is_visible(table, table, _EVERY[guardians])
         return sa.select(table.c.sourced_id).where(condition, is_visible).correlate(vendors).exists().label(name)
 
-    own = sa.select(user_roles.c.user_id)
-    own = own.where(user_roles.c.user_id == sourced_id, user_roles.c.role.in_(GUARDIAN_ROLES))
+    is_guardian = sa.exists().where(user_roles.c.user_id == sourced_id, user_roles.c.role.in_(GUARDIAN_ROLES))
+    own = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id, is_guardian)
+    naming = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id, is_guardian)
     agents = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id)
+    role = user_roles.alias()
+    exported = sa.select(role.c.user_id).where(
+        role.c.user_id.in_(agents), role.c.origin == "export", role_is_visible(role, _EVERY[False])
+    )
     asked = sa.select(
         vendors.c.email,
-        ask(users, users.c.sourced_id.in_(sa.union(select_guardians(sourced_id), own)), "guardians"),
+        ask(users, users.c.sourced_id.in_(sa.union(select_guardians(sourced_id), own, naming)), "guardians"),
         ask(enrollments, enrollments.c.user_id == sourced_id, "classes"),
         ask(users, users.c.sourced_id.in_(agents), "agents", guardians=False),
+        ask(users, users.c.sourced_id.in_(exported), "in_files", guardians=False),
     )
     return {
-        row.email: frozenset(name for name in ("guardians", "classes", "agents") if getattr(row, name))
+        row.email: frozenset(name for name in ("guardians", "classes", "agents", "in_files") if getattr(row, name))
         for row in connection.execute(asked)
     }
 

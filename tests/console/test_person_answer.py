@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -47,12 +47,14 @@ from tests.console.test_ways import (
     alone,
     disable_vendor,
     find_sent,
+    leave,
     plant_delivery,
     plant_key,
     plant_secret,
     revoke,
     world,
 )
+from tests.console.test_ways import narrow as narrow_scopes
 from tests.deliveries.conftest import read_zip
 from tests.deliveries.dropbox import DropBox
 from tests.vendor.client import VendorClient
@@ -182,6 +184,47 @@ def test_the_page_of_a_guardian_and_a_teacher(browser: Browser, world: World, pe
     assert list_open(find_company(ask(browser, person))) == let_leave(planted, person) > {"names"}
     plant_core = add_client(world, CORE, datetime.now(UTC) + timedelta(hours=1))
     assert plant_core.client_id
+
+
+def keep_one(person: str) -> Callable[[World], None]:
+    def change(world: World) -> None:
+        with world.console.engine.begin() as connection:
+            keep_from_vendor(connection, set_number(world), person)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "people", "is_named"),
+    [
+        pytest.param(keep_one(PUPIL), (PUPIL, GUARDIAN), False, id="the child is kept"),
+        pytest.param(keep_one(GUARDIAN), (PUPIL, GUARDIAN), False, id="the guardian is kept"),
+        pytest.param(
+            lambda world: withhold(world, [WithheldField.AGENTS]), (PUPIL, GUARDIAN, TEACHER), False, id="withheld"
+        ),
+        pytest.param(narrow_scopes, (PUPIL, TEACHER), True, id="agents with another role, and no scope of guardians"),
+        pytest.param(leave, (PUPIL, GUARDIAN, TEACHER), True, id="open"),
+    ],
+)
+def test_who_is_whose_guardian_is_said_where_a_record_names_somebody(
+    console: Console,
+    browser: Browser,
+    world: World,
+    change: Callable[[World], None],
+    people: Sequence[str],
+    is_named: bool,
+) -> None:
+    change(plant_secret(world))
+    url = console.engine.url.render_as_string(hide_password=False)
+    for person in people:
+        views = json.loads(run_roster(url, console.home, "show", person, "--as", VENDOR, "--json").stdout)
+        names = any("agents" in view["body"]["user"] for view in views if "user" in (view["body"] or {}))
+        assert names == is_named
+        assert ("guardians" in list_open(find_company(ask(browser, person)))) == names, person
+        [row] = browser.get(f"/records/{person}.json").json["person"]["grid"]
+        assert (row["cells"][3]["state"] == "sees") == names, (person, row)
+        printed = json.loads(run_roster(url, console.home, "access", "--person", person, "--json").stdout)
+        assert any("guardians" in it["parts"] for it in printed) == names, person
 
 
 @pytest.mark.parametrize("field", list(WithheldField))
