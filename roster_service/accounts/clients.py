@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.vendors import find_vendor
+from roster_service.accounts.vendors import END_OF_LINK, find_vendor
 from roster_service.auth.credentials.secrets import (
     CLIENT_SECRET_PREFIX,
     derive_secret,
@@ -181,7 +181,7 @@ def rotate_secret(
     if secret_key is None and may_sign(connection, client_id):
         raise ValueError("the secret of a client that may sign requests is derived from the secret key")
     made = _make_client_secret(client_id, secret_key)
-    old: dict[str, Any] = {**_NO_OLD_SECRET, **_NEXT_VERSION, "link_ends_at": _END_OF_LINK}
+    old: dict[str, Any] = {**_NO_OLD_SECRET, **_NEXT_VERSION, "link_ends_at": END_OF_LINK}
     if grace:
         old = {
             "previous_secret_hash": oauth_clients.c.secret_hash,
@@ -206,7 +206,13 @@ def end_old_secret(connection: sa.Connection, actor: Actor, client_id: str) -> N
 
 def change_link(connection: sa.Connection, actor: Actor, client_id: str, link_hash: bytes, ends_at: datetime) -> None:
     """Replaces the link with which the vendor makes the secret of a client (`secret_links.py`). Raises CommandError for
-    an unknown client, and for one that signs requests, whose secret is derived from the secret key."""
+    an unknown client, for one that signs requests, whose secret is derived from the secret key, and for one that is
+    disabled, or its vendor."""
+    client = find_listed_client(connection, client_id)
+    if not client.enabled:
+        raise CommandError(f"{client.name} is disabled, so nobody could use the link; enable it first")
+    if not find_vendor(connection, client.vendor).enabled:
+        raise CommandError(f"{client.vendor} is disabled, so nobody could use the link; enable it first")
     if may_sign(connection, client_id):
         raise CommandError("no link makes the secret of a client that signs requests; make a new secret here")
     values = {"link_hash": link_hash, "link_ends_at": ends_at, "link_used_at": None, "link_used_from": None}
@@ -214,12 +220,15 @@ def change_link(connection: sa.Connection, actor: Actor, client_id: str, link_ha
 
 
 def disable_client(connection: sa.Connection, actor: Actor, client_id: str) -> None:
-    """Disables a client and ends its tokens. Raises CommandError for an unknown client."""
-    _change_client(connection, actor, Verb.CLIENT_DISABLE, client_id, {"enabled": False, **_NEXT_VERSION})
+    """Disables a client, and ends its tokens and a link that nobody has used. Raises CommandError for an unknown
+    client."""
+    changed = {"enabled": False, "link_ends_at": END_OF_LINK, **_NEXT_VERSION}
+    _change_client(connection, actor, Verb.CLIENT_DISABLE, client_id, changed)
 
 
 def enable_client(connection: sa.Connection, actor: Actor, client_id: str) -> None:
-    """Enables a disabled client. Its older tokens stay ended. Raises CommandError for an unknown client."""
+    """Enables a disabled client. Its older tokens, and a link of before, stay ended. Raises CommandError for an
+    unknown client."""
     _change_client(connection, actor, Verb.CLIENT_ENABLE, client_id, {"enabled": True, **_NEXT_VERSION})
 
 
@@ -249,15 +258,6 @@ def remove_client(connection: sa.Connection, actor: Actor, client_id: str) -> No
 
 
 _NO_OLD_SECRET = {"previous_secret_hash": None, "previous_secret_salt": None, "previous_secret_ends_at": None}
-# A link that was used says when that was.
-_END_OF_LINK = sa.case(
-    (
-        sa.and_(oauth_clients.c.link_hash.is_not(None), oauth_clients.c.link_used_at.is_(None)),
-        # The column would round it up.
-        sa.func.least(oauth_clients.c.link_ends_at, sa.func.date_trunc("milliseconds", sa.func.now())),
-    ),
-    else_=oauth_clients.c.link_ends_at,
-)
 # Tokens carry the client's version: a new version ends all of them.
 _NEXT_VERSION = {"version": oauth_clients.c.version + 1}
 

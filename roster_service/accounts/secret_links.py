@@ -40,7 +40,7 @@ class SecretLink:
 
 def make_link(connection: sa.Connection, actor: Actor, client_id: str) -> str:
     """Returns the token of a new link of a client; a former link ends. The present secret stays valid until somebody
-    uses the link. Raises CommandError for an unknown client, and for one that signs requests."""
+    uses the link. Raises CommandError for an unknown client, one that signs requests, and one that is disabled."""
     token = make_secret(_PREFIX)
     ends_at = datetime.now(UTC) + timedelta(days=DAYS)
     change_link(connection, actor, client_id, hash_secret(token), ends_at)
@@ -71,6 +71,17 @@ def list_links(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -
 def find_link(connection: sa.Connection, token: str) -> SecretLink | None:
     """Returns the link with a token; None if there is none."""
     return next(iter(list_links(connection, oauth_clients.c.link_hash == hash_secret(token))), None)
+
+
+def describe_ended_links(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> str:
+    """Returns which links have ended before anybody used them, of the clients for which all conditions hold; blank for
+    none."""
+    ended = [link.client for link in list_links(connection, *conditions) if link.has_ended and not link.used_at]
+    if not ended:
+        return ""
+    if len(ended) == 1:
+        return f"The link of {ended[0]}, which nobody has used, has ended; the vendor needs a new one."
+    return f"The links of {', '.join(ended)}, which nobody has used, have ended; the vendor needs new ones."
 
 
 def use_link(connection: sa.Connection, token: str, address: str | None) -> str | None:

@@ -18,13 +18,23 @@ from roster_service.auth.credentials.secrets import make_password, set_password
 from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.change_log.actors import Actor, normalize_email, read_email, read_name
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.tables import api_keys, last_uses, orgs, vendor_grants, vendors, visible_orgs
+from roster_service.db.tables import api_keys, last_uses, oauth_clients, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.errors import CommandError
 from roster_service.feeds.sharing_groups import lock_groups
 from roster_service.roster.visible_orgs import refresh_visible_orgs
 from roster_service.roster.withheld import read_list
 from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.sharing_rules import Rules, Staff
+
+# The end of a link that nobody may use any more, as a column of the client. One that was used says when that was.
+END_OF_LINK = sa.case(
+    (
+        sa.and_(oauth_clients.c.link_hash.is_not(None), oauth_clients.c.link_used_at.is_(None)),
+        # The column would round it up.
+        sa.func.least(oauth_clients.c.link_ends_at, sa.func.date_trunc("milliseconds", sa.func.now())),
+    ),
+    else_=oauth_clients.c.link_ends_at,
+)
 
 
 @dataclass(frozen=True)
@@ -215,10 +225,14 @@ def change_allowance(
 
 
 def set_vendor_enabled(connection: sa.Connection, actor: Actor, email: str, enabled: bool) -> Vendor:
-    """Enables or disables a vendor, and with it all its clients. Older tokens of the vendor end."""
+    """Enables or disables a vendor, and with it all its clients. Older tokens of the vendor end, and links that nobody
+    has used: one that is disabled must not find them open again."""
     with recorded_vendor(connection, actor, Verb.VENDOR_ENABLE if enabled else Verb.VENDOR_DISABLE, email):
         vendor = find_vendor(connection, email)
         connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
+        if not enabled:
+            own = sa.update(oauth_clients).where(oauth_clients.c.vendor_id == vendor.id)
+            connection.execute(own.values(link_ends_at=END_OF_LINK))
         invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 

@@ -8,14 +8,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import click
+import sqlalchemy as sa
 
 from roster_service.accounts import clients
 from roster_service.accounts.clients import Client, Credentials
 from roster_service.accounts.credentials import list_credentials
+from roster_service.accounts.secret_links import describe_ended_links
 from roster_service.auth.scopes import EXPLANATIONS, PRESET_VERSIONS, PRESETS, Scope, ScopeName, read_scope
 from roster_service.cli import terminal
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.vendor_access import expires_option
+from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.accounts import Delivery, describe_ended_files, end_files
 from roster_service.schemas.versions import VERSIONS
 
@@ -202,13 +205,15 @@ def client_end_old_secret(client_id: str, as_json: bool) -> None:
 @stop_option
 @terminal.change_options
 def client_disable(client_id: str, stops: bool, as_json: bool) -> None:
-    """Disable CLIENT_ID at once, with its tokens and files. Names its deliveries, which fail from now on."""
+    """Disable CLIENT_ID at once, with its tokens, files and unused link. Names its deliveries, which fail from now
+    on."""
     with terminal.open_change() as (connection, actor):
         clients.disable_client(connection, actor, client_id)
         files = end_files(connection, actor, client_id, stops=stops)
         described = describe_ended_files(connection, files)
+        words = _with_links(connection, f"{client_id} is disabled", client_id)
     shown = {"client_id": client_id, "enabled": False}
-    _show_ended(shown, f"{client_id} is disabled", files, described, as_json=as_json)
+    _show_ended(shown, words, files, described, as_json=as_json)
 
 
 @client.command("enable")
@@ -220,7 +225,8 @@ def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         clients.enable_client(connection, actor, client_id)
         changed = clients.find_listed_client(connection, client_id)
-    _show_client(changed, "would be enabled" if dry_run else "is enabled", dry_run=dry_run, as_json=as_json)
+        words = _with_links(connection, "would be enabled" if dry_run else "is enabled", client_id)
+    _show_client(changed, words, dry_run=dry_run, as_json=as_json)
 
 
 @client.command("set-scopes")
@@ -257,6 +263,11 @@ def client_remove(client_id: str, stops: bool, yes: bool, dry_run: bool, as_json
         described = describe_ended_files(connection, files)
     words = f"{removed.client_id} {'would be' if dry_run else 'is'} removed"
     _show_ended({**asdict(removed), "dry_run": dry_run}, words, files, described, as_json=as_json)
+
+
+def _with_links(connection: sa.Connection, words: str, client_id: str) -> str:
+    """Adds a line of the link of a client, if it has ended and nobody has used it."""
+    return "\n".join(filter(None, [words, describe_ended_links(connection, oauth_clients.c.client_id == client_id)]))
 
 
 def _show_client(item: Client, words: str, *, dry_run: bool, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime
 import click
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.secret_links import describe_ended_links
 from roster_service.accounts.vendors import Grant, Vendor
 from roster_service.cli import terminal, vendor_access
 from roster_service.db.tables import oauth_clients
@@ -194,10 +195,11 @@ def _describe_grants(item: Vendor, may: str = "may now") -> str:
 @click.argument("email")
 @terminal.change_options
 def vendor_disable(email: str, as_json: bool) -> None:
-    """Disable the vendor EMAIL at once, with all its clients, tokens and files."""
+    """Disable the vendor EMAIL at once, with all its clients, tokens, files and unused links."""
     with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=False)
-    terminal.show(changed, as_json, lambda _: f"{changed.email} is disabled")
+        links = describe_ended_links(connection, oauth_clients.c.vendor_id == changed.id)
+    terminal.show(changed, as_json, lambda _: "\n".join(filter(None, [f"{changed.email} is disabled", links])))
 
 
 @vendor.command("enable")
@@ -207,7 +209,8 @@ def vendor_enable(email: str, as_json: bool) -> None:
     """Enable the disabled vendor EMAIL again."""
     with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=True)
-    terminal.show(changed, as_json, lambda _: f"{changed.email} is enabled")
+        links = describe_ended_links(connection, oauth_clients.c.vendor_id == changed.id)
+    terminal.show(changed, as_json, lambda _: "\n".join(filter(None, [f"{changed.email} is enabled", links])))
 
 
 @vendor.command("remove")

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from roster_service.accounts import clients, secret_links, vendor_rights, vendors
 from roster_service.accounts.parts import PARTS, list_received
 from roster_service.auth.scopes import ScopeName, read_scopes
+from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.accounts import add_delivery, approve_file, stop_delivery
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
@@ -454,3 +455,28 @@ def test_what_lies_beside_an_open_way_is_named(console: Console, browser: Browse
     grid = read(browser.get(f"/records/{PUPIL}").text)
     assert "sees by the delivery nightly" in grid
     assert "2 of 2 vendors may see this person: App, New" in grid
+
+
+@pytest.mark.parametrize("what", ["client", "vendor"])
+def test_what_is_disabled_finds_no_open_link_again(console: Console, browser: Browser, world: World, what: str) -> None:
+    """Its link ends when it is disabled, not on the day on which it would have ended, and enabling it says so."""
+    planted = plant_link(world)
+    with console.engine.connect() as connection:
+        number = vendors.find_vendor(connection, VENDOR).id
+    url = console.engine.url.render_as_string(hide_password=False)
+    name = planted.client_id if what == "client" else VENDOR
+    ended = "The link of reader, which nobody has used, has ended; the vendor needs a new one."
+    for change in (["disable"], ["enable", *(["--yes"] if what == "client" else [])]):
+        done = run_roster(url, console.home, what, change[0], name, *change[1:])
+        assert (done.exit_code, ended in done.stdout) == (0, True), done.output
+        with console.engine.begin() as connection:
+            [link] = secret_links.list_links(connection, oauth_clients.c.client_id == planted.client_id)
+            assert (link.has_ended, datetime.fromisoformat(link.ends_at) <= datetime.now(UTC)) == (True, True)
+            assert secret_links.use_link(connection, str(planted.link), None) is None
+    page = f"/vendors/{number}" if what == "vendor" else f"/vendors/{number}/credentials"
+    form = {"enabled": "no"} if what == "vendor" else {"client": planted.client_id}
+    sent = browser.send(f"{page}/enable" if what == "vendor" else f"{page}/client-enable", **form)
+    assert ended in read(browser.get(sent.headers["Location"].removeprefix("/console")).text)
+    with console.engine.begin() as connection, pytest.raises(CommandError, match="enable it first"):
+        secret_links.make_link(connection, TESTER, planted.client_id)
+    assert "Make a link" not in browser.get(f"/vendors/{number}/credentials").text

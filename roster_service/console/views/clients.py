@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from roster_service.accounts import clients, vendors
 from roster_service.accounts.clients import Client
 from roster_service.accounts.credentials import ListedCredential, list_credentials
-from roster_service.accounts.secret_links import SecretLink, list_links
+from roster_service.accounts.secret_links import SecretLink, describe_ended_links, list_links
 from roster_service.auth.access_log.reports import RefusedRow
 from roster_service.auth.scopes import EXPLANATIONS, PRESET_VERSIONS, PRESETS, Scope, ScopeName, read_scopes
 from roster_service.change_log.actors import OperatorRole
@@ -139,8 +139,10 @@ def set_client_enabled(sent: Submission) -> Outcome:
         client = find_client(sent)
         change = clients.disable_client if client.enabled else clients.enable_client
         change(connection, sent.actor, client.client_id)
+        links = describe_ended_links(connection, oauth_clients.c.client_id == client.client_id)
         files = end_files_of(sent, connection, client.client_id) if client.enabled else ""
-    return _return(sent, f"{client.name} is {'disabled' if client.enabled else 'enabled'} now. {files}".strip())
+    words = f"{client.name} is {'disabled' if client.enabled else 'enabled'} now."
+    return _return(sent, " ".join(filter(None, [words, links, files])))
 
 
 def remove_client(sent: Submission) -> Outcome:
