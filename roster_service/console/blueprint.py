@@ -38,7 +38,9 @@ from roster_service.console.visit import (
     Submission,
     Tools,
     Visit,
+    address,
     make_once,
+    name_doer,
     open_reading,
 )
 from roster_service.db.instants import find_now, format_instant, name_zone
@@ -238,6 +240,8 @@ def _show_screen(screen: Screen, visit: Visit, status: int, error: str | None) -
 
 def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **values: Any) -> Response:
     may: Callable[[str], bool] = lambda verb: signed_in.role.includes(Verb(verb).least_role)  # noqa: E731
+    told: Callable[[str, str], str] = lambda remedy, verb: address(signed_in.role, Verb(verb), remedy)  # noqa: E731
+    who: Callable[[str], str] = lambda verb: name_doer(signed_in.role, Verb(verb))  # noqa: E731
     sees = {screen.name for screen in SCREENS if signed_in.role.includes(screen.least)}
     given = {"screen": None, "query": {}, "error": None, **values}
     section, opened = find_place(given["screen"], request.path.removeprefix(ROOT))
@@ -249,6 +253,8 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
         section=section,
         opened=opened,
         may=may,
+        told=told,
+        who=who,
         sees=sees,
         closed_to_viewers=list_closed(OperatorRole.VIEWER),
         csrf=ensure_csrf(),

@@ -168,9 +168,9 @@ def to_cause(outcome: str, message: str | None) -> str:
 
 
 def to_remedy(outcome: str) -> str:
-    """Returns what to do after the outcome of a run, as a sentence; blank if there is nothing to do."""
-    remedy = OUTCOMES[outcome].remedy
-    return "" if remedy is None else f"{remedy[0].upper()}{remedy[1:]}."
+    """Returns what to do after the outcome of a run, without its first capital and full stop; blank if there
+    is nothing to do."""
+    return OUTCOMES[outcome].remedy or ""
 
 
 def to_segment(text: str) -> str:

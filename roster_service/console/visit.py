@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.throttles import LoginThrottle
-from roster_service.change_log.actors import Actor, ActorKind
+from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb, require_new_form
 from roster_service.db.instants import begin_day
 from roster_service.feeds.export_previews import Upload
@@ -91,6 +91,20 @@ class Visit:
     def may(self, verb: Verb) -> bool:
         """Returns whether the role of the operator suffices for a verb."""
         return self.signed_in.role.includes(verb.least_role)
+
+
+def name_doer(role: OperatorRole, verb: Verb) -> str:
+    """Returns whom a page names for a verb: the reader, if the role suffices for it."""
+    least = verb.least_role
+    return "you" if role.includes(least) else f"{'an' if least[0] in 'eo' else 'a'} {least}"
+
+
+def address(role: OperatorRole, verb: Verb, remedy: str) -> str:
+    """Returns what to do about something as a sentence, which names who may do it unless that is the reader; blank for
+    nothing."""
+    doer = name_doer(role, verb)
+    text = remedy if doer == "you" or not remedy else f"for {doer}: {remedy}"
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 @dataclass(frozen=True)

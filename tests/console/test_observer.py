@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from roster_service.auth.access_log.causes import CAUSES
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.screens import SCREENS
-from roster_service.db.tables import users
+from roster_service.db.tables import feeds, refused_requests, users, vendor_grants, vendors
+from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.console.conftest import Browser, Console
@@ -75,6 +79,40 @@ def test_no_link_leads_to_a_screen_of_another_role(console: Console, observer: B
     for place in ("", "/feeds", "/runs", "/disclosures/usage", "/account", *(f"/runs/{run}" for run in runs)):
         assert list_others(owner, place), place
         assert list_others(observer, place) == [], place
+
+
+@pytest.mark.parametrize("role", list(OperatorRole))
+def test_a_page_asks_nobody_for_what_the_role_may_not_do(
+    console: Console, runs: tuple[int, int], role: OperatorRole
+) -> None:
+    """It names who may: of every table of remedies, in every state that the pages are in."""
+    now, changed = datetime.now(UTC), sa.update(vendor_grants).values(staff="all", students="grades~'99'")
+    with console.engine.begin() as connection:
+        connection.execute(sa.update(feeds).where(feeds.c.name == "shelbyville").values(path=None))
+        ids = dict(map(tuple, connection.execute(sa.select(vendors.c.email, vendors.c.id))))
+        vendor = ids["both@vendors.example"]
+        row = {
+            "vendor_id": vendor, "hour": now, "caller": "reader", "status": 400, "fields": [],
+            "endpoint": "GET /ims/oneroster/rostering/v1p2/users", "requests": 1, "addresses": [],
+            "first_at": now, "first_request_id": "a", "last_at": now, "last_request_id": "a",
+        }  # fmt: skip
+        connection.execute(sa.insert(refused_requests), [row | {"cause": cause} for cause in CAUSES])
+        connection.execute(changed.where(vendor_grants.c.vendor_id == ids["springfield@vendors.example"]))
+    remedies = {outcome.remedy for outcome in OUTCOMES.values()} | {cause.remedy for cause in CAUSES.values()}
+    remedies |= {"change the rule, if its course or subject has another name", "give it the path of its export"}
+    remedies |= {"give each the path of its export", "give the client "}
+    reader, places = console.log_in(role), ["", "/feeds", *(f"/runs/{run}" for run in runs), "/disclosures/usage"]
+    places += [f"/feeds/{name}" for name in ("springfield", "shelbyville")]
+    places += [f"/vendors/{vendor}", f"/vendors/{vendor}/requests"]
+    said, may_act = 0, role.includes(OperatorRole.EDITOR)
+    for place in places:
+        page = html.unescape(re.sub(r"<[^>]+>", "", reader.get(place).text))
+        assert may_act or not re.search(r"needs? you|for you", page), place
+        for remedy in filter(None, remedies):
+            for found in re.finditer(f"(For an editor: )?{re.escape(remedy)}", page, re.IGNORECASE):
+                assert bool(found[1]) == (not may_act), (place, page[found.start() - 99 : found.end()])
+                said += 1
+    assert said > 3
 
 
 def test_every_other_screen_is_refused(observer: Browser, runs: tuple[int, int]) -> None:

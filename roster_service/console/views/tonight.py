@@ -11,10 +11,11 @@ from urllib.parse import urlencode
 from roster_service.accounts.districts import count_people
 from roster_service.auth.access_log.reports import count_refused, read_usage
 from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.vendor_words import describe_files
-from roster_service.console.visit import Visit
+from roster_service.console.visit import Visit, address, name_doer
 from roster_service.db.instants import find_today
 from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
 from roster_service.feeds.data_quality import Doubt, list_doubts
@@ -40,7 +41,7 @@ NAMED = 3
 @dataclass(frozen=True)
 class Task:
     """A thing that a person must do. `subject`: what it is about; `word`, `colour`: its state; `path`: of the page for
-    it, below `/console`; `screen`: its name."""
+    it, below `/console`; `screen`: its name; `verb`: of the remedy, None where it asks nobody for something."""
 
     subject: str
     word: str
@@ -49,6 +50,7 @@ class Task:
     remedy: str
     path: str
     screen: str
+    verb: Verb | None = None
 
 
 @dataclass(frozen=True)
@@ -159,9 +161,10 @@ def read_tonight(visit: Visit) -> Tonight:
     shown = rows if len(rows) <= MOST_FEEDS else needy[:MOST_IN_NEED]
     found = list_deliveries(connection)
     deliveries, doubts = list(_list_delivery_tasks(found)), list_doubts(connection)
-    notices = list(_list_notices(rows, has_run=read_sync_channels(connection) is not None))
+    doer = name_doer(visit.signed_in.role, Verb.SYNC_RUN)
+    notices = list(_list_notices(visit, rows, has_run=read_sync_channels(connection) is not None))
     return Tonight(
-        sentence=make_sentence(rows, describe_files(found), is_whole=not notices),
+        sentence=make_sentence(rows, describe_files(found), doer, is_whole=not notices),
         is_good=not needy and not deliveries,
         notices=notices,
         deliveries=deliveries,
@@ -179,7 +182,7 @@ def read_tonight(visit: Visit) -> Tonight:
     )
 
 
-def _list_notices(rows: Sequence[FeedRow], *, has_run: bool) -> Iterator[str]:
+def _list_notices(visit: Visit, rows: Sequence[FeedRow], *, has_run: bool) -> Iterator[str]:
     """Yields a sentence for what no night does. `rows`: of all feeds; `has_run`: whether a nightly sync ever ran."""
     if rows and not has_run:
         yield (
@@ -190,12 +193,14 @@ def _list_notices(rows: Sequence[FeedRow], *, has_run: bool) -> Iterator[str]:
     if without:
         names = ", ".join(without[:NAMED]) + (", and others" if len(without) > NAMED else "")
         its = "has no path, so no nightly sync loads it" if len(without) == 1 else "have no path, so none loads them"
-        yield f"{to_counted(len(without), 'feed')} {its}: {names}. Give each the path of its export, or upload it."
+        remedy = address(visit.signed_in.role, Verb.FEED_SET, "give each the path of its export, or upload it")
+        yield f"{to_counted(len(without), 'feed')} {its}: {names}. {remedy}"
 
 
-def make_sentence(rows: Sequence[FeedRow], files: str, *, is_whole: bool) -> str:
+def make_sentence(rows: Sequence[FeedRow], files: str, doer: str, *, is_whole: bool) -> str:
     """Returns the state of all feeds, and of files for vendors, in up to four sentences. `rows`: of all feeds, those
-    in need first; `files`: of `describe_files`; `is_whole`: whether the nights leave nothing out."""
+    in need first; `files`: of `describe_files`; `doer`: of `name_doer`; `is_whole`: whether the nights leave nothing
+    out."""
     if not rows:
         return "There is no feed yet."
     loaded = sum(row.counts_as_loaded for row in rows)
@@ -210,13 +215,14 @@ def make_sentence(rows: Sequence[FeedRow], files: str, *, is_whole: bool) -> str
     if not needy and unsent:
         return text + unsent
     if not needy:
-        return f"{text} {'Nothing needs you' if is_whole and not (partly or others) else 'No decision waits for you'}."
+        is_fine = is_whole and not (partly or others)
+        return f"{text} {'Nothing needs' if is_fine else 'No decision waits for'} {doer}."
     if len(needy) > NAMED:
         words = Counter(row.conditions[0].word for row in needy)
         why = ", ".join(f"{number:,} {word}" for word, number in words.most_common())
     else:
         why = "; ".join(f"{row.feed.name}, because {row.conditions[0].first_cause}" for row in needy)
-    return f"{text} {to_counted(len(needy), 'feed')} {'needs' if len(needy) == 1 else 'need'} you: {why}.{unsent}"
+    return f"{text} {to_counted(len(needy), 'feed')} {'needs' if len(needy) == 1 else 'need'} {doer}: {why}.{unsent}"
 
 
 def _make_row(
@@ -263,8 +269,9 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
     for delivery in found:
         if delivery.needs:
             colour = Colour.WARN if delivery.state == WAITING else Colour.BAD
+            verb = Verb.DELIVERY_APPROVE if delivery.state == WAITING else None
             subject, path = f"{delivery.vendor_name}: {delivery.name}", f"/vendors/{delivery.vendor_id}/files"
-            yield Task(subject, delivery.word, colour, delivery.sentence, delivery.remedy, path, "files")
+            yield Task(subject, delivery.word, colour, delivery.sentence, delivery.remedy, path, "files", verb)
 
 
 def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
@@ -272,7 +279,8 @@ def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
     for rule in found:
         text = f"no {rule.kind} of {rule.place} has {rule.filter} now, so this rule opens nothing"
         remedy = "change the rule, if its course or subject has another name"
-        yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, f"/vendors/{rule.vendor_id}", "vendor")
+        path = f"/vendors/{rule.vendor_id}"
+        yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, path, "vendor", Verb.VENDOR_GRANT)
 
 
 def _list_doubts(found: Sequence[Doubt]) -> Iterator[Task]:
