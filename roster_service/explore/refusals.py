@@ -1,6 +1,7 @@
 """Refused requests, and answers without a record, with what mends them by the rights and the roster as they are now: a
 client may have a scope that its product did not ask for, a field that a filter names may be unknown because it is
-withheld, and a filter may ask for a word that the roster does not have.
+withheld, a filter may ask for a word that the roster does not have, or for somebody whom a rule or a decision keeps
+from the vendor.
 
 The log has no value of a filter, because that may name a person: what the roster has is said instead.
 """
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.districts import list_all_grades
+from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.access_log.causes import NOTHING_FOUND
 from roster_service.auth.access_log.reports import RefusedRow
@@ -23,6 +25,7 @@ from roster_service.errors import Problem
 from roster_service.roster.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, USER_ROLES
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.kinds import list_roster_fields
+from roster_service.schemas.sharing_rules import name_rules
 from roster_service.schemas.versions import VERSIONS
 
 # The words of a field, which name nobody.
@@ -37,11 +40,17 @@ def explain_refused(connection: sa.Connection, rows: Sequence[RefusedRow]) -> li
     """Returns rows of `read_refused` with the remedy of now."""
     clients = {client.client_id: client for client in list_clients(connection)}
     vendors = {vendor.id: vendor for vendor in list_vendors(connection)}
+    kept = {person.vendor_id for person in list_kept(connection)}
     words = dict(_WORDS)
     if any(row.cause == NOTHING_FOUND and "grades" in row.fields for row in rows):
         words["grades"] = list_all_grades(connection)
     return [
-        replace(row, remedy=_find_remedy(row, clients.get(row.caller), vendors.get(row.vendor_id), words))
+        replace(
+            row,
+            remedy=_explain_empty(row, vendors.get(row.vendor_id), words, keeps=row.vendor_id in kept)
+            if row.cause == NOTHING_FOUND
+            else _find_remedy(row, clients.get(row.caller), vendors.get(row.vendor_id)),
+        )
         for row in rows
     ]
 
@@ -67,9 +76,18 @@ def _list_withholding() -> Mapping[str, set[str]]:
     return found
 
 
-def _find_remedy(
-    row: RefusedRow, client: Client | None, vendor: Vendor | None, words: Mapping[str, Sequence[str]]
-) -> str:
+def _explain_empty(row: RefusedRow, vendor: Vendor | None, words: Mapping[str, Sequence[str]], *, keeps: bool) -> str:
+    """What to look at where a filter found nothing. `words`: by field, those of the roster; `keeps`: whether somebody
+    is kept from the vendor."""
+    known = [f"`{name}` is {' or '.join(words[name])}" for name in row.fields if words.get(name)]
+    looked = f"{row.remedy}: there, {', and '.join(known)}" if known else row.remedy
+    rules = name_rules(item.rules for item in (vendor.grants if vendor else ()) if item.rules is not None)
+    others = [f"the rules of a grant leave them out (only {rules})"] if rules else []
+    others += ["the filter asks for a person who is kept from the vendor"] if keeps else []
+    return f"{looked}; or else {', or '.join(others)}" if others else looked
+
+
+def _find_remedy(row: RefusedRow, client: Client | None, vendor: Vendor | None) -> str:
     if row.cause == Problem.SCOPE.value and client is not None:
         needed = _list_needed().get(row.endpoint.partition(" ")[2], ())
         held = [scope.short for scope in needed if scope in read_scopes(client.scopes)]
@@ -88,10 +106,6 @@ def _find_remedy(
                 f"{_join(hidden)} {'is' if len(hidden) == 1 else 'are'} withheld from the vendor, so a request cannot "
                 "name it: show it to the vendor, or let the product do without"
             )
-    if row.cause == NOTHING_FOUND:
-        known = [f"`{name}` is {' or '.join(words[name])}" for name in row.fields if words.get(name)]
-        if known:
-            return f"{row.remedy}: there, {', and '.join(known)}"
     return row.remedy
 
 

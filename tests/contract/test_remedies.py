@@ -8,8 +8,10 @@ from datetime import UTC
 from urllib.parse import urlencode
 
 import pytest
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.kept_people import keep_from_vendor
 from roster_service.auth.access_log.causes import NOTHING_FOUND
 from roster_service.auth.access_log.reports import RefusedRow, count_refused, read_refused
 from roster_service.auth.scopes import Scope, ScopeName
@@ -17,6 +19,7 @@ from roster_service.db.instants import find_today
 from roster_service.errors import Problem
 from roster_service.explore.refusals import explain_refused
 from roster_service.roster.withheld import WithheldField
+from roster_service.schemas.sharing_rules import Rules, Staff
 from tests.actors import TESTER
 
 from .client import ROOTS
@@ -27,10 +30,14 @@ __all__ = ["roster", "served"]
 SCOPES = (ScopeName.CORE, ScopeName.GUARDIANS)
 
 
+RULES = Rules("grades~'03'", None, Staff.NONE, guardians=False)
+Narrow = Callable[[sa.Connection], None]
+
+
 @pytest.fixture
-def ask(make_served: Callable[..., Served]) -> Callable[[str, str, ScopeName], Sequence[RefusedRow]]:
-    """Asks for a path with a query and a token of one scope; what is listed of it. The vendor is of one district, and
-    its middle names are withheld."""
+def ask(make_served: Callable[..., Served]) -> Callable[..., Sequence[RefusedRow]]:
+    """Narrows what the vendor sees, and asks for a path with a query and a token of one scope; what is listed of it.
+    The vendor is of one district, and its middle names are withheld."""
     own = make_served()
     with own.engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, "asks@vendor.example", "Asks")
@@ -40,7 +47,10 @@ def ask(make_served: Callable[..., Served]) -> Callable[[str, str, ScopeName], S
         made = clients.add_client(connection, TESTER, "asks@vendor.example", "tests", scopes, secret_key=SECRET_KEY)
         vendor_id = vendors.find_vendor(connection, "asks@vendor.example").id
 
-    def run(path: str, query: str, scope: ScopeName) -> Sequence[RefusedRow]:
+    def run(path: str, query: str, scope: ScopeName, narrow: Sequence[Narrow] = ()) -> Sequence[RefusedRow]:
+        with own.engine.begin() as connection:
+            for change in narrow:
+                change(connection)
         http = own.app.test_client()
         form = {"grant_type": "client_credentials", "scope": f"v1p1/{scope}"}
         token = http.post("/oauth/token", data=form, auth=(made.client_id, made.client_secret)).json["access_token"]
@@ -87,6 +97,32 @@ def test_the_remedy_is_the_true_one(
     assert (row.cause, row.status == 200) == (cause, cause == NOTHING_FOUND)
     assert remedy in row.remedy
     assert "Zyx" not in str(row)
+
+
+def add_rule(connection: sa.Connection) -> None:
+    vendor_rights.grant(connection, TESTER, "asks@vendor.example", "spr-district", (), rules=RULES)
+
+
+def keep_one(connection: sa.Connection) -> None:
+    vendor = vendors.find_vendor(connection, "asks@vendor.example")
+    keep_from_vendor(connection, vendor.id, "spr-student-1")
+
+
+@pytest.mark.parametrize("narrow", [(), (add_rule,), (keep_one,), (add_rule, keep_one)])
+@pytest.mark.parametrize("sent", ["grades='9'", "grades='10'", "sourcedId='spr-student-1' AND role='teacher'"])
+def test_an_answer_that_a_rule_or_a_decision_empties_is_no_fault_of_the_values(
+    ask: Callable[..., Sequence[RefusedRow]], narrow: Sequence[Narrow], sent: str
+) -> None:
+    """Whatever emptied it: no value is kept."""
+    rows = ask("/users", query(sent), ScopeName.CORE, narrow)
+    is_empty = sent != "grades='10'" or add_rule in narrow
+    assert len(rows) == is_empty
+    for row in rows:
+        assert row.remedy.startswith("compare the values that the product asks for with those of the roster: there, ")
+        by_rule = "the rules of a grant leave them out (only grade 3; no staff; no guardians)"
+        assert (by_rule in row.remedy) == (add_rule in narrow)
+        assert ("a person who is kept from the vendor" in row.remedy) == (keep_one in narrow)
+        assert ("; or else " in row.remedy) == bool(narrow)
 
 
 @pytest.mark.parametrize(
