@@ -204,9 +204,9 @@ def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple
     return [(key, name) for key, name in connection.execute(rows)]
 
 
-def list_all_grades(connection: sa.Connection) -> list[str]:
-    """Lists the grades of all active users."""
-    lists = sa.select(users.c.grades).where(users.c.status == ACTIVE).distinct()
+def list_all_grades(connection: sa.Connection, column: sa.Column[Any] = users.c.grades) -> list[str]:
+    """Lists the grades of all active users, or of all active records of the table of `column`."""
+    lists = sa.select(column).where(column.table.c.status == ACTIVE).distinct()
     return sort_grades(code for found in connection.scalars(lists) for code in found or ())
 
 

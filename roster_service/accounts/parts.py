@@ -204,6 +204,12 @@ def _find_received(vendor: Vendor, ways: Sequence[Way], *, guardians: bool) -> R
     return found
 
 
+def reads_guardians(vendor: Vendor, ways: Sequence[Way]) -> bool:
+    """Returns whether a way of a vendor has the guardians whom its grants open. `ways`: those that are open."""
+    withheld = frozenset(map(WithheldField, vendor.withheld))
+    return any(_opens(way, PARTS[PersonPart.GUARDIANS], vendor.flags, withheld) for way in ways)
+
+
 def is_withheld(part: ShownPart, vendor: Vendor) -> bool:
     """Returns whether all fields of a part are withheld from a vendor."""
     return not _is_shown(part.fields, frozenset(map(WithheldField, vendor.withheld)))

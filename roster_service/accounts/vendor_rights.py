@@ -6,13 +6,13 @@ and ends the older tokens of the vendors that it concerns, because tokens carry 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org, require_org
+from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org, list_all_grades, require_org
 from roster_service.accounts.vendors import (
     Grant,
     Vendor,
@@ -24,14 +24,15 @@ from roster_service.accounts.vendors import (
 )
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.tables import vendor_defaults, vendor_grants, vendors
+from roster_service.db.tables import classes, users, vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
 from roster_service.feeds.roster_state import begin_change_of_rights
 from roster_service.feeds.sharing_groups import count_members, make_group
 from roster_service.feeds.sharing_members import Extent
-from roster_service.feeds.sharing_previews import SharingPreview, preview_extents
+from roster_service.feeds.sharing_previews import GUARDIANS, KINDS, SharingPreview, preview_extents
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.rule_words import list_grades_of
 from roster_service.schemas.sharing_rules import Rules, check_rules
 
 
@@ -89,10 +90,34 @@ def list_replaced(vendor: Vendor, made: Collection[Grant]) -> Sequence[Grant]:
     return [item for item in vendor.grants if (item.district_id, item.school_id) in places and item not in made]
 
 
-def preview_grants(connection: sa.Connection, now: Iterable[Grant], then: Iterable[Grant]) -> SharingPreview:
-    """Counts what grants open beside the present ones. It makes temporary tables, so the transaction is not read-only.
-    Raises CommandError for a filter that means nothing."""
-    return preview_extents(connection, map(_get_extent, now), map(_get_extent, then))
+def preview_grants(
+    connection: sa.Connection, now: Iterable[Grant], then: Sequence[Grant], *, guardians: bool
+) -> SharingPreview:
+    """Counts what grants open beside the present ones. `guardians`: whether a way of the vendor has guardians; they do
+    not count otherwise. It makes temporary tables, so the transaction is not read-only. Raises CommandError for a
+    filter that means nothing."""
+    kinds = [kind for kind in KINDS if guardians or kind != GUARDIANS]
+    counted = preview_extents(connection, map(_get_extent, now), map(_get_extent, then), kinds)
+    notes = [] if guardians else ["guardians do not count: no client, delivery or key of the vendor may read them"]
+    return replace(counted, notes=[*_list_unknown_grades(connection, then), *notes])
+
+
+def _list_unknown_grades(connection: sa.Connection, then: Sequence[Grant]) -> Iterator[str]:
+    """Yields a sentence for the grades that rules ask for and no student, or no class, of the roster has."""
+    rules = [item.rules for item in then if item.rules is not None]
+    for kind, column, filters in (
+        ("student", users.c.grades, [item.students for item in rules]),
+        ("class", classes.c.grades, [item.classes for item in rules]),
+    ):
+        asked = dict.fromkeys(grade for text in filters for grade in list_grades_of(text))
+        if not asked:
+            continue
+        known = list_all_grades(connection, column)
+        folded = {grade.casefold() for grade in known}
+        unknown = [grade for grade in asked if grade.casefold() not in folded]
+        if unknown:
+            has = f"the grades of the roster are {', '.join(known)}" if known else "the roster has no grade"
+            yield f"no {kind} of the roster has the grade {' or '.join(unknown)}: {has}"
 
 
 def _get_extent(item: Grant) -> Extent:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 
 import click
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.parts import reads_guardians
 from roster_service.accounts.secret_links import describe_ended_links
 from roster_service.accounts.vendors import Grant, Vendor
+from roster_service.accounts.ways import list_ways
 from roster_service.cli import terminal, vendor_access
 from roster_service.db.tables import oauth_clients
 from roster_service.deliveries.recipients import FILES, find_recipient
@@ -123,7 +125,9 @@ def vendor_grant(
             now = vendor_now.list_grants(made[0].district_id)
             if dry_run or replaced or rules is not None:
                 then = [*(item for item in now if item not in replaced), *made]
-                preview = vendor_rights.preview_grants(connection, now, then)
+                asked = replace(vendor_now, flags=(*vendor_now.flags, *flags))
+                reads = reads_guardians(asked, list_ways(connection).get(vendor_now.email, ()))
+                preview = vendor_rights.preview_grants(connection, now, then, guardians=reads)
     if replaced and preview is not None and not (yes or dry_run):
         click.echo(_describe_preview(preview), err=True)
         named = "; ".join(map(vendor_access.describe_grant, replaced))
@@ -155,7 +159,7 @@ def _describe_preview(preview: SharingPreview) -> str:
     ]
     examples = {"sees": preview.seen, "comes": preview.coming, "goes": preview.going}
     named = [f"{word}, such as: {', '.join(names)}" for word, names in examples.items() if names]
-    return "\n".join([terminal.make_table(table, ""), *named])
+    return "\n".join([terminal.make_table(table, ""), *named, *preview.notes])
 
 
 def _require_something(district: str | None, flags: tuple[str, ...]) -> None:

@@ -121,8 +121,9 @@ def _make_boxes(known: Sequence[str], checked: Sequence[str], name: Callable[[st
     return [Box(value, name(value), value in checked) for value in values]
 
 
-def read_preview(tools: Tools, now: Iterable[Grant], then: Iterable[Grant]) -> SharingPreview:
-    """Reads what grants open beside those of now. Raises CommandError for a filter that means nothing."""
+def read_preview(tools: Tools, now: Iterable[Grant], then: Sequence[Grant], *, guardians: bool) -> SharingPreview:
+    """Reads what grants open beside those of now. `guardians`: as `preview_grants` takes it. Raises CommandError for a
+    filter that means nothing."""
     # It makes temporary tables, which the connection of a visit cannot, and ends without a commit.
     with tools.owner.connect() as connection:
-        return preview_grants(connection, now, then)
+        return preview_grants(connection, now, then, guardians=guardians)

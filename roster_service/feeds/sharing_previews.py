@@ -16,7 +16,8 @@ from roster_service.db.tables import CText, classes, orgs, user_roles, users
 from roster_service.feeds.sharing_members import GRANTED, WANTED, Extent, describe_table, find_wanted, make_temporary
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
-KINDS = ("students", "classes", "staff", "guardians")
+GUARDIANS = "guardians"
+KINDS = ("students", "classes", "staff", GUARDIANS)
 EXAMPLES = 5
 # Each record, and whether it is open on either side of the change, 1 or 0. `then` is a word of SQL.
 _MARKED = describe_table("marked_members", "kind", "sourced_id", "org_id", numbers=["before", "after"])
@@ -51,19 +52,23 @@ class CountedSchool:
 
 @dataclass(frozen=True)
 class SharingPreview:
-    """What a change opens and closes. `counts`: of each kind; `seen`: the names of some students that are open after
-    it; `coming`, `going`: of some that it opens or closes."""
+    """What a change opens and closes. `counts`: of each kind that the vendor can get; `seen`: the names of some
+    students that are open after it; `coming`, `going`: of some that it opens or closes; `notes`: what else to know,
+    in sentences."""
 
     counts: Sequence[Counted]
     schools: Sequence[CountedSchool]
     seen: Sequence[str]
     coming: Sequence[str]
     going: Sequence[str]
+    notes: Sequence[str] = ()
 
 
-def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iterable[Extent]) -> SharingPreview:
-    """Counts what `then` opens beside `now`. It makes temporary tables, so the transaction is not read-only; the caller
-    ends it. Raises CommandError for a filter that means nothing."""
+def preview_extents(
+    connection: sa.Connection, now: Iterable[Extent], then: Iterable[Extent], kinds: Collection[str]
+) -> SharingPreview:
+    """Counts what `then` opens beside `now`. `kinds`: of `KINDS`, those that count. It makes temporary tables, so
+    the transaction is not read-only; the caller ends it. Raises CommandError for a filter that means nothing."""
     sides = {"before": [*now], "after": [*then]}
     extents = dict(enumerate(dict.fromkeys(itertools.chain(*sides.values()))))
     find_wanted(connection, extents)
@@ -77,7 +82,7 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
     marked = sa.select(*map(sa.func.max, is_in), *keys).group_by(*keys)
     connection.execute(_MARKED.insert().from_select([*sides, *(key.name for key in keys)], marked))
     by_school: dict[str, list[Counted]] = {}
-    for row in _count(connection, sa.select(_MARKED).subquery(), "org_id"):
+    for row in _count(connection, sa.select(_MARKED).where(_MARKED.c.kind.in_(kinds)).subquery(), "org_id"):
         by_school.setdefault(row.org_id, []).append(_read(row))
     named = sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.sourced_id.in_(by_school))
     schools = connection.execute(named.order_by(orgs.c.name, orgs.c.sourced_id)).all()
@@ -88,7 +93,7 @@ def preview_extents(connection: sa.Connection, now: Iterable[Extent], then: Iter
         row.kind: _read(row) for row in _count(connection, sa.select(*person, *flags).group_by(*person).subquery())
     }
     return SharingPreview(
-        [found.get(kind, Counted(kind, 0, 0, 0, 0)) for kind in KINDS],
+        [found.get(kind, Counted(kind, 0, 0, 0, 0)) for kind in KINDS if kind in kinds],
         [
             CountedSchool(key, name, sorted(by_school[key], key=lambda counted: KINDS.index(counted.kind)))
             for key, name in schools

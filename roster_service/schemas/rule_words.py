@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from oneroster_filter import Clause, F, Operator, Or, all_of, any_of, clauses, fold_tree, parse, to_text
@@ -67,6 +68,22 @@ def _join_all(parts: Sequence[Expr]) -> Expr:
 
 def _join_any(parts: Sequence[Expr]) -> Expr:
     return any_of(*parts)
+
+
+def list_grades_of(filter_: str | None) -> list[str]:
+    """Returns the grades that a filter asks for, each once."""
+    if filter_ is None:
+        return []
+
+    def list_of_one(clause: Clause) -> Iterable[str]:
+        asks = clause.subject == "grades" and clause.operator in (Operator.CONTAINS, Operator.EQUAL)
+        return split_items(clause.value) if asks else []
+
+    return list(dict.fromkeys(fold_tree(parse(filter_), list_of_one, _chain, _chain)))
+
+
+def _chain(parts: Sequence[Iterable[str]]) -> Iterable[str]:
+    return itertools.chain.from_iterable(parts)
 
 
 def name_grades(codes: Sequence[str]) -> str:

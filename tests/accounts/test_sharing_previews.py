@@ -74,7 +74,7 @@ def count(seen: Seen) -> dict[str, int]:
 def read_preview(engine: sa.Engine, now: Sequence[Grant], then: Sequence[Grant]) -> SharingPreview:
     """A preview; its transaction is rolled back."""
     with engine.connect() as connection:
-        return vendor_rights.preview_grants(connection, now, then)
+        return vendor_rights.preview_grants(connection, now, then, guardians=True)
 
 
 def test_a_preview_counts_what_the_vendor_then_sees(
@@ -131,3 +131,36 @@ def test_a_preview_refuses_a_filter_that_means_nothing(
     wrong = Grant(DISTRICT, rules=Rules("noSuchField='x'", None, Staff.ALL, guardians=True))
     with pytest.raises(CommandError, match="noSuchField"):
         read_preview(engine, [], [wrong])
+
+
+def test_guardians_count_where_the_vendor_can_get_them(engine: sa.Engine) -> None:
+    load_districts(engine)
+    with engine.connect() as connection:
+        made = vendor_rights.preview_grants(connection, [], STATES["the district"], guardians=False)
+    assert [counted.kind for counted in made.counts] == ["students", "classes", "staff"]
+    assert {counted.kind for school in made.schools for counted in school.counts} == {"students", "classes", "staff"}
+    assert "guardians do not count" in made.notes[0]
+    whole = read_preview(engine, [], STATES["the district"])
+    assert (list(whole.counts[:3]), whole.counts[3].then > 0, whole.notes) == (list(made.counts), True, [])
+
+
+@pytest.mark.parametrize(
+    ("students", "classes_", "notes"),
+    [
+        ("grades~'3'", None, ["no student of the roster has the grade 3: "]),
+        ("grades~'03, 6,7' AND status='active'", None, ["no student of the roster has the grade 6 or 7: "]),
+        ("grades='03' OR grades~'x'", "grades~'zz'", ["no student of the roster has the grade x: ",
+                                                     "no class of the roster has the grade zz: "]),
+        ("grades~'03,10'", None, []),
+        ("grades!='6'", None, []),
+        ("familyName='6'", None, []),
+    ],
+)  # fmt: skip
+def test_a_grade_that_nobody_has_is_named(
+    engine: sa.Engine, students: str, classes_: str | None, notes: Sequence[str]
+) -> None:
+    load_districts(engine)
+    rules = Rules(students, classes_, Staff.ALL, guardians=True)
+    made = read_preview(engine, [], [Grant(DISTRICT, rules=rules)])
+    assert [note.partition(": ")[0] + ": " for note in made.notes] == notes
+    assert all("the grades of the roster are 03, " in note for note in made.notes if "student" in note)

@@ -106,6 +106,20 @@ def test_rules_are_shown_in_words_with_the_counts(roster: Roster) -> None:
     assert "district, only grade 3, mathematics" in roster("access", "--vendor", EMAIL).stdout
 
 
+def test_a_dry_run_counts_what_the_vendor_can_get(roster: Roster, answer: Answer) -> None:
+    """With the flags of the same command, and by the clients that it has."""
+    wrong = (*GRANT, "--students", "grades~'3'", "--staff", "all", "--dry-run")
+    lines = roster(*wrong).stdout.splitlines()
+    assert "no student of the roster has the grade 3: the grades of the roster are 03, 09, 10, 11, 12" in lines
+    none = "guardians do not count: no client, delivery or key of the vendor may read them"
+    assert none in lines
+    assert answer(*GRANT, "--dry-run")["preview"]["notes"] == [none]
+    shown = answer(*GRANT, "--flag", "contacts", "--dry-run")["preview"]
+    assert (shown["notes"], shown["counts"][3]["kind"]) == ([], "guardians")
+    answer("client", "add", "--vendor", EMAIL, "--name", "app", "--preset", "guardians")
+    assert answer(*GRANT, "--dry-run")["preview"]["notes"] == []
+
+
 def test_rules_that_open_nothing_need_a_yes(roster: Roster, engine: sa.Engine) -> None:
     nothing = ("--students", "grades~'99'", "--staff", "none")
     before = read_rows(engine)

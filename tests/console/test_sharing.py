@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import vendors
+from roster_service.accounts import vendor_rights, vendors
 from roster_service.accounts.vendors import Grant
 from roster_service.db.tables import classes, vendor_grants
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console
@@ -98,6 +99,29 @@ def test_the_effect_is_shown_and_nothing_is_saved(console: Console, browser: Bro
     assert [it["then"] for it in live["preview"]["counts"]][:2] == [3, 1]
     assert [it.rules for it in read_grants(console, number)] == [None]
     assert "Unknown" not in page
+
+
+def test_the_effect_counts_what_the_vendor_can_get(console: Console, browser: Browser) -> None:
+    _, path = add_vendor(console, "gets")
+    form = {"extent": "whole", "students": "grades~'3'", **ALL}
+    page = read(browser.send(f"{path}/effect", **form).text)
+    assert "No student of the roster has the grade 3: the grades of the roster are 03, " in page
+    assert "Guardians do not count: no client, delivery or key of the vendor may read them." in page
+    with console.engine.begin() as connection:
+        vendor_rights.set_flags(connection, TESTER, "gets@sharing.example", [PermissionFlag.CONTACTS])
+    page = read(browser.send(f"{path}/effect", **form).text)
+    assert "do not count" not in page
+    query = "district=spr-district&staff=none&guardians=yes&version=v1p2"
+    for product, counts in (
+        ("students", False),
+        ("students&flag=contacts", True),
+        ("students-teachers", False),
+        ("everything", True),
+    ):
+        kinds = {
+            it["kind"] for it in browser.get(f"/vendors/new.json?{query}&product={product}").json["preview"]["counts"]
+        }
+        assert ("guardians" in kinds) == counts, product
 
 
 def test_rules_that_open_nothing_are_saved_once_that_is_confirmed(console: Console, browser: Browser) -> None:

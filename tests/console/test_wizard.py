@@ -77,7 +77,8 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     }
     assert {"email", "birthDate"} <= set(vendor.withheld)
     page = read(browser.get(f"/vendors/{vendor.id}").text)
-    assert "no e-mail, no guardians, no birth dates; no request yet, none refused today (UTC)." in page
+    lacks = "no e-mail addresses, no guardians but those with another role, no birth dates"
+    assert f"{lacks}; no request yet, none refused today (UTC)." in page
     page = read(browser.get(f"/vendors/{vendor.id}/credentials").text)
     assert "1 client for OneRoster and no API key. No request has come yet." in page
     assert "Link not used yet" in page

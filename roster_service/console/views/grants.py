@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from roster_service.accounts import vendor_rights
 from roster_service.accounts.districts import list_named_districts, list_school_names, read_students
+from roster_service.accounts.parts import reads_guardians
 from roster_service.accounts.vendors import Grant, Vendor, find_vendor_by_id
+from roster_service.accounts.ways import list_ways
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.list_pages import Paged, cut_page
@@ -122,7 +124,9 @@ def read_choice(visit: Visit) -> GrantChoice:
         rules = rules if visit.get("staff") is None else read_rules(visit)
         if rules is not None or ruled:
             wanted = [Grant(district_id, place, rules=rules) for place in places]
-            preview = read_preview(visit.tools, granted, granted if visit.get("extent") is None else wanted)
+            then = granted if visit.get("extent") is None else wanted
+            reads = reads_guardians(vendor, list_ways(connection).get(vendor.email, ()))
+            preview = read_preview(visit.tools, granted, then, guardians=reads)
     except CommandError as error:
         problem = str(error)
     if preview is not None:

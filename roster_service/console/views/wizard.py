@@ -21,7 +21,7 @@ from roster_service.accounts.parts import PARTS
 from roster_service.accounts.secret_links import DAYS, LINK_PATH, make_link
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
 from roster_service.accounts.vendors import Grant, Vendor
-from roster_service.auth.scopes import PRESET_VERSIONS, PRESETS
+from roster_service.auth.scopes import PRESET_VERSIONS, PRESETS, ScopeName
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.rule_forms import RuleForm, Values, make_rule_form, read_preview, read_rules
@@ -33,6 +33,7 @@ from roster_service.console.visit import Again, Outcome, Shown, Submission, Visi
 from roster_service.errors import CommandError
 from roster_service.feeds.feeds import list_feeds
 from roster_service.feeds.sharing_previews import SharingPreview
+from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
 from roster_service.schemas.sharing_rules import Rules
@@ -109,7 +110,8 @@ def read_wizard(visit: Visit) -> Wizard:
         try:
             rules = read_rules(visit)
             wanted = _list_wanted(_read_grants(visit), rules)
-            preview = read_preview(visit.tools, [], wanted) if wanted else None
+            reads = _reads_guardians(visit)
+            preview = read_preview(visit.tools, [], wanted, guardians=reads) if wanted else None
         except CommandError as error:
             problem = str(error)
     return Wizard(
@@ -130,6 +132,14 @@ def read_wizard(visit: Visit) -> Wizard:
         preview=preview,
         problem=problem,
     )
+
+
+def _reads_guardians(visit: Visit) -> bool:
+    """Whether the product that the form has chosen reads guardians."""
+    if visit.get("product") == STUDENTS:
+        return PermissionFlag.CONTACTS in visit.lists("flag") and PersonPart.GUARDIANS not in visit.lists("withhold")
+    preset = PRESETS.get(visit.get("product") or "")
+    return preset is not None and ScopeName.GUARDIANS in preset.names
 
 
 def _count_at_schools(connection: sa.Connection, district_id: str) -> list[tuple[str, str, int]]:
