@@ -33,7 +33,15 @@ def test_a_hidden_pupil_is_listed_says_so_and_is_shown_again(console: Console, b
     said = read(browser.get(f"/records/{PUPIL}").text)
     assert f"{PUPIL} is hidden. No vendor gets anything of this person now." in said
     assert "Show again" in said
-    viewer = read(console.log_in(OperatorRole.VIEWER).get(f"/records/{PUPIL}").text)
+    other = console.log_in(OperatorRole.VIEWER)
+    for place in (f"/find?q={PUPIL}", f"/roster?search={PUPIL}&kind=users"):
+        text = browser.get(place).text
+        assert (f'href="/console/records/{PUPIL}"' in text, "hidden" in read(text)) == (True, True), place
+        text = other.get(place).text
+        assert (f'href="/console/records/{PUPIL}"' in text, "hidden" in read(text)) == (False, False), place
+        near = browser.get(place.replace(PUPIL, PUPIL[:-1])).text
+        assert (f'href="/console/records/{PUPIL}"' in near, "is hidden" in read(near)) == (False, False), place
+    viewer = read(other.get(f"/records/{PUPIL}").text)
     assert "hidden" not in viewer
     assert f"The roster has no record {PUPIL}" in viewer
     assert browser.send("/people/show", person=PUPIL).status_code == 303

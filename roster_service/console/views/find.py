@@ -16,7 +16,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.record_cells import make_rows
 from roster_service.console.screen import Screen
-from roster_service.console.views.roster import find_problem
+from roster_service.console.views.roster import find_elsewhere, find_problem
 from roster_service.console.visit import Visit
 from roster_service.db.folding import split_name
 from roster_service.db.instants import describe_instant
@@ -94,6 +94,10 @@ def _list_records(visit: Visit, text: str) -> Iterator[ResultGroup]:
             )
             for row in make_rows(visit.connection, resource, found)
         ]
+        elsewhere = find_elsewhere(visit, text, [it.sourcedId for it in found]) if resource is USERS else None
+        if elsewhere is not None:
+            own = Result(text, f"{elsewhere.whereabouts}", f"/records/{to_segment(text)}")
+            results.insert(0, own)
         kind = {USERS: "users", CLASSES: "classes", ORGS: "orgs"}[resource]
         query = urlencode({"kind": kind, **facets, "search": text, "status": "active"})
         yield ResultGroup(title, results, f"/roster?{query}" if is_more else None)

@@ -10,7 +10,7 @@ from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import from_segment
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.records import find_shown_person
+from roster_service.console.views.roster import find_shown_person
 from roster_service.console.visit import Visit
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import KnownPerson

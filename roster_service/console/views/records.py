@@ -17,11 +17,11 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment
 from roster_service.console.record_cells import name_record
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.roster import LONGEST
+from roster_service.console.views.roster import LONGEST, find_shown_person
 from roster_service.console.visit import Outcome, Shown, Submission, Visit
 from roster_service.db.deadline import limit_statements
 from roster_service.errors import CommandError
-from roster_service.explore.known_people import EXCLUDED, KnownPerson, find_person
+from roster_service.explore.known_people import KnownPerson
 from roster_service.explore.person import MissingCause, PersonCard, ShownParts, list_causes, list_shown, read_card
 from roster_service.explore.person_grid import COLUMNS, GridRow, make_grid
 from roster_service.explore.references import References, read_references
@@ -148,14 +148,6 @@ def read_record(visit: Visit) -> RecordPage:
         names=read_vendor_names(visit.connection),
         versions=versions,
     )
-
-
-def find_shown_person(visit: Visit, sourced_id: str) -> KnownPerson | None:
-    """Returns the person with an id; None if there is nobody of whom the operator may know: who is hidden or erased is
-    for those alone who may hide and erase."""
-    known = find_person(visit.connection, sourced_id, visit.settings.read_secret_key())
-    is_secret = known is not None and known.whereabouts in EXCLUDED and not visit.may(Verb.PERSON_HIDE)
-    return None if is_secret else known
 
 
 def _read_person(visit: Visit, known: KnownPerson, verdicts: Sequence[Verdict], missing: str | None) -> PersonPage:

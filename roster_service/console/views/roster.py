@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -21,6 +21,7 @@ from roster_service.console.visit import Outcome, Shown, Submission, Visit, read
 from roster_service.db.deadline import limit_statements
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, RefusedRequestError
+from roster_service.explore.known_people import EXCLUDED, KnownPerson, find_person
 from roster_service.explore.references import read_labels
 from roster_service.explore.roster_facets import FACETS
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
@@ -103,8 +104,8 @@ class ShownFacet:
 @dataclass(frozen=True)
 class RosterList:
     """A page of a collection. `is_start`: whether the query string is empty; `problem`: why nothing was looked for;
-    `notices`: about parameters that were ignored; `count`: of all found records, of which there are more if `is_more`;
-    `following`, `previous`: the queries of the pages beside this one."""
+    `notices`: about parameters that were ignored; `elsewhere`: of `find_elsewhere`; `count`: of all found records,
+    of which there are more if `is_more`; `following`, `previous`: the queries of the pages beside this one."""
 
     kind: str
     kinds: Mapping[str, str]
@@ -117,6 +118,7 @@ class RosterList:
     sort: str
     problem: str | None
     notices: Sequence[str]
+    elsewhere: KnownPerson | None
     count: int
     is_more: bool
     page: int
@@ -163,6 +165,9 @@ def read_roster(visit: Visit) -> RosterList:
         sort=given.get("sort", sort),
         problem=problem,
         notices=[notice.description for notice in found.notices],
+        elsewhere=find_elsewhere(visit, given.get("search"), [record.sourcedId for record in found.records])
+        if resource is USERS and problem is None
+        else None,
         count=found.count,
         is_more=found.is_more,
         page=page,
@@ -181,6 +186,23 @@ def _find(connection: sa.Connection, wanted: Wanted, settings: Settings) -> tupl
             return find_records(connection, wanted, limits), None
     except (RefusedRequestError, CommandError) as error:
         return Found((), False, 0, False, {}, ()), str(error)
+
+
+def find_shown_person(visit: Visit, sourced_id: str) -> KnownPerson | None:
+    """Returns the person with an id; None if there is nobody of whom the operator may know: who is hidden or erased is
+    for those alone who may hide and erase."""
+    known = find_person(visit.connection, sourced_id, visit.settings.read_secret_key())
+    is_secret = known is not None and known.whereabouts in EXCLUDED and not visit.may(Verb.PERSON_HIDE)
+    return None if is_secret else known
+
+
+def find_elsewhere(visit: Visit, text: str | None, found: Collection[str]) -> KnownPerson | None:
+    """Returns the person whose whole id a search has, and whom the search of the roster has not found: hidden, erased,
+    purged, or in rejected rows alone. `found`: the ids that it has found. None as `find_shown_person`."""
+    if not text or " " in text or text in found:
+        return None
+    known = find_shown_person(visit, text)
+    return None if known is None or known.name is not None else known
 
 
 def find_problem(given: Mapping[str, str]) -> str | None:
