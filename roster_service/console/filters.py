@@ -167,6 +167,11 @@ def to_cause(outcome: str, message: str | None) -> str:
     return OUTCOMES[outcome].explain(message)
 
 
+def to_described(outcome: str, message: str | None) -> str:
+    """Returns the outcome of a run with its cause."""
+    return OUTCOMES[outcome].describe(message)
+
+
 def to_remedy(outcome: str) -> str:
     """Returns what to do after the outcome of a run, without its first capital and full stop; blank if there
     is nothing to do."""
@@ -190,6 +195,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "age": to_age,
     "colour": to_colour,
     "day": to_day,
+    "described": to_described,
     "remedy": to_remedy,
     "cause": to_cause,
     "counted": to_counted,

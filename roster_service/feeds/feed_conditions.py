@@ -41,8 +41,8 @@ class Condition:
 
     @property
     def sentence(self) -> str:
-        """The word and its cause, for a text without a badge."""
-        return f"{self.word}: {self.cause}"
+        """The word and its cause, which may begin with the word, for a text without a badge."""
+        return self.cause if self.cause.startswith(self.word) else f"{self.word}: {self.cause}"
 
 
 def explain_no_path(name: str, path: str) -> str:

@@ -48,8 +48,9 @@ class Outcome:
         return message or self.meaning
 
     def describe(self, message: str | None) -> str:
-        """Returns the outcome and its cause."""
-        return f"{self.word}: {self.explain(message)}"
+        """Returns the outcome and its cause, which may begin with its word."""
+        cause = self.explain(message)
+        return cause if cause.startswith(self.word) else f"{self.word}: {cause}"
 
 
 _UNTOUCHED = "nothing was changed"

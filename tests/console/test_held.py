@@ -21,6 +21,7 @@ from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.console.views.held import list_emptied
 from roster_service.db.tables import changes, feeds, sync_runs
 from roster_service.feeds.run_history import FinishedRun, ReadFile, explain_shrunk
+from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.feeds.runs import read_approval
 from roster_service.feeds.scripts import OUTPUT, name_folder
 from roster_service.feeds.sync_lock import hold_lock, name_session
@@ -282,6 +283,29 @@ def test_a_run_that_the_next_one_replaces_was_not_discarded(console: Console, he
         assert "iscarded" not in page
         assert "/held/approve" not in page
     assert f'href="/console/runs/{held}"' in browser.get("/runs?outcome=replaced").text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ("discarded", "discarded by an operator"),
+        ("discarded", "discarded, because its export has a person who was erased since"),
+        ("discarded", "discarded, because run 7 removed the feed"),
+        ("discarded", None),
+        ("replaced", "replaced by run 7"),
+    ],
+)
+def test_a_decided_run_says_its_outcome_once(console: Console, held: int, outcome: str, message: str | None) -> None:
+    with console.engine.begin() as connection:
+        changed = sa.update(sync_runs).where(sync_runs.c.id == held)
+        connection.execute(changed.values(outcome=outcome, message=message))
+    browser = console.log_in(OperatorRole.EDITOR)
+    for path in (f"/runs/{held}", f"/runs/{held}/held", "", "/feeds/springfield"):
+        text = re.sub(r"<[^>]+>", "", browser.get(path).text)
+        assert not re.search(rf"{outcome}: {outcome}", text, re.IGNORECASE), path
+        assert "None" not in text, path
+    said = OUTCOMES[outcome].describe(message)
+    assert f"{said[0].upper()}{said[1:]}" in re.sub(r"<[^>]+>", "", browser.get(f"/runs/{held}/held").text)
 
 
 def test_a_held_run_shows_where_records_would_vanish_and_change(console: Console, held: int) -> None:

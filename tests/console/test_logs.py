@@ -166,9 +166,11 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     assert words in page
     refused = "3 requests were refused in all, those with wrong secrets and of unknown callers among them."
     first = owner.get("").text
-    assert f"No vendor has sent a request with a valid token or key today (UTC). {refused}" in first
+    assert (
+        f"No vendor has sent a request with a token or key that the service recognized today (UTC). {refused}" in first
+    )
     usage = owner.get("/disclosures/usage").text
-    assert "No vendor has sent a request with a valid token or key in these days." in usage
+    assert "No vendor has sent a request with a token or key that the service recognized in these days." in usage
     assert 'href="/console/disclosures/usage#refused">Usage by vendor' in first
     request_id = re.search('id" title="([^"]+)">', page.partition('id="refused"')[2])
     assert request_id is not None

@@ -102,8 +102,9 @@ class Rest:
 
 @dataclass(frozen=True)
 class VendorsToday:
-    """The requests of all vendors today, in UTC. `requests`: with a valid token or key, `wrong` of which were answered
-    4xx and `failed` 5xx; `refused`: all requests that were refused, for whatever cause, of unknown callers, too."""
+    """The requests of all vendors today, in UTC. `requests`: of callers that the service recognized, also by a token
+    that has ended, `wrong` of which were answered 4xx and `failed` 5xx; `refused`: all requests that were refused,
+    for whatever cause, of unknown callers, too."""
 
     vendors: int
     requests: int

@@ -72,7 +72,7 @@ class VendorPage:
 
 @dataclass(frozen=True)
 class RequestsPage:
-    """The requests of a vendor. `today`: those of today in UTC with valid credentials, by class of status;
+    """The requests of a vendor. `today`: those of today in UTC that the service recognized, by class of status;
     `refused_today`: all of today that were refused; `refused`: those of the last `refused_days`, by cause; `empty`:
     those in these days whose filter found nothing; `names`: of its clients, by id; `asks_secret`: whether a new secret
     mends the last refusal."""
