@@ -174,9 +174,10 @@ def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
     if has_departures(shape):
         departed = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("departed")
         blank = [sa.false().label(column.name) for column in own]
-        left = sa.select(
-            make_departure_json(shape, departed).label("body"), departed.c.person_id.label("person"), *blank
-        )
+        # As in a list: a departure has nothing of the person but the id.
+        nobody = sa.cast(sa.null(), CText).label("person")
+        # A text without the id and the stamp names no column of the departure.
+        left = sa.select(make_departure_json(shape, departed).label("body"), nobody, *blank).select_from(departed)
         # In 1.1, the list may have a record of which a role has ended.
         record = sa.select(*sa.union_all(left, record).subquery("either").c).limit(1)
     # The text has one place, since PostgreSQL makes it anew at each.

@@ -226,17 +226,20 @@ def read_at_random(served: Served, dice: random.Random) -> set[str]:
 
 
 def test_a_departure_has_no_part(worn: Served) -> None:
-    """Its names are blank. So a list discloses nothing of the people who left, whatever it shows of others."""
+    """Its names are blank. So no answer discloses anything of the people who left, whatever it shows of others."""
     reading = Reading(worn, random.Random(0))
     assert reading.get("v1p2", "/users?filter=status%3D'tobedeleted'", "request-of-departures").json["users"]
     answer = reading.get("v1p1", "/students/spr-student-1-left", "request-of-a-departure")
     assert answer.status_code == 200, answer.text
     assert reading.read_log() == {"request-of-departures": [], "request-of-a-departure": []}
     with worn.engine.connect() as connection:
-        left = AccessLogFilter(
-            person=PersonHasher(SECRET_KEY).hash_id("spr-student-1"), request="request-of-departures"
-        )
-        assert read_access_log(connection, left) == []
+        for person, request in (
+            ("spr-student-1", "request-of-departures"),
+            ("spr-student-1-left", "request-of-a-departure"),
+            ("spr-student-1", "request-of-a-departure"),
+        ):
+            left = AccessLogFilter(person=PersonHasher(SECRET_KEY).hash_id(person), request=request)
+            assert read_access_log(connection, left) == [], request
 
 
 def test_each_day_of_a_vendor_stands_in_one_sentence(served: Served) -> None:
