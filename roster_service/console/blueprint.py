@@ -240,7 +240,7 @@ def _show_screen(screen: Screen, visit: Visit, status: int, error: str | None) -
 
 def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **values: Any) -> Response:
     may: Callable[[str], bool] = lambda verb: signed_in.role.includes(Verb(verb).least_role)  # noqa: E731
-    told: Callable[[str, str], str] = lambda remedy, verb: address(signed_in.role, Verb(verb), remedy)  # noqa: E731
+    advise: Callable[[str, str], str] = lambda remedy, verb: address(signed_in.role, Verb(verb), remedy)  # noqa: E731
     who: Callable[[str], str] = lambda verb: name_doer(signed_in.role, Verb(verb))  # noqa: E731
     sees = {screen.name for screen in SCREENS if signed_in.role.includes(screen.least)}
     given = {"screen": None, "query": {}, "error": None, **values}
@@ -253,7 +253,7 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
         section=section,
         opened=opened,
         may=may,
-        told=told,
+        advise=advise,
         who=who,
         sees=sees,
         closed_to_viewers=list_closed(OperatorRole.VIEWER),

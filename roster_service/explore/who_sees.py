@@ -204,7 +204,7 @@ def _narrow_to_person(
             parts = add_agents(parts, open_ways.get(vendor.email, ()), follows)
         shown = [verdict for verdict in verdicts if verdict.vendor == vendor.email and verdict.shown]
         kept = {
-            part: tuple(way for way in ways if any(it.by == way and it.shows(part) for it in shown))
+            part: tuple(way for way in ways if any(verdict.by == way and verdict.shows(part) for verdict in shown))
             for part, ways in parts.items()
             if part not in FOLLOWING or part in follows
         }

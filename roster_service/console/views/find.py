@@ -94,7 +94,7 @@ def _list_records(visit: Visit, text: str) -> Iterator[ResultGroup]:
             )
             for row in make_rows(visit.connection, resource, found)
         ]
-        elsewhere = find_elsewhere(visit, text, [it.sourcedId for it in found]) if resource is USERS else None
+        elsewhere = find_elsewhere(visit, text, [record.sourcedId for record in found]) if resource is USERS else None
         if elsewhere is not None:
             own = Result(text, f"{elsewhere.whereabouts}", f"/records/{to_segment(text)}")
             results.insert(0, own)

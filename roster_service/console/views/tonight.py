@@ -272,7 +272,9 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
             colour = Colour.WARN if delivery.state == WAITING else Colour.BAD
             verb = Verb.DELIVERY_APPROVE if delivery.state == WAITING else None
             subject, path = f"{delivery.vendor_name}: {delivery.name}", f"/vendors/{delivery.vendor_id}/files"
-            yield Task(subject, delivery.word, colour, delivery.sentence, delivery.remedy, path, "files", verb)
+            yield Task(
+                subject, delivery.word, colour, delivery.sentence, delivery.remedy, path=path, screen="files", verb=verb
+            )
 
 
 def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
@@ -280,8 +282,8 @@ def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
     for rule in found:
         text = f"no {rule.kind} of {rule.place} has {rule.filter} now, so this rule opens nothing"
         remedy = "change the rule, if its course or subject has another name"
-        path = f"/vendors/{rule.vendor_id}"
-        yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, path, "vendor", Verb.VENDOR_GRANT)
+        path, verb = f"/vendors/{rule.vendor_id}", Verb.VENDOR_GRANT
+        yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, path=path, screen="vendor", verb=verb)
 
 
 def _list_doubts(found: Sequence[Doubt]) -> Iterator[Task]:
