@@ -51,7 +51,7 @@ from roster_service.http.request_facts import add_common_headers, register_host_
 from roster_service.http.stages import DisclosureRecorder
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
-from roster_service.roster.upgrades import require_servable
+from roster_service.roster.revisions import require_servable
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.pipeline import Services

@@ -18,7 +18,7 @@ import click
 from roster_service.deliveries.accounts import FAILED, SENT, WAITING, Delivery, list_deliveries
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, ExitCode, exit_on_error
 from sync_scripts.engine.progress import Notify, print_line

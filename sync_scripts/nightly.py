@@ -24,7 +24,7 @@ from roster_service.deliveries.sender import Sender
 from roster_service.feeds.data_quality import store_counts
 from roster_service.feeds.group_check import WrongGroupsError, find_wrong_groups
 from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
 from roster_service.warm_up import warm_up
 from sync_scripts.access_log_days import fold_days

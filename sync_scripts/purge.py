@@ -23,8 +23,8 @@ from roster_service.feeds.sharing_members import MEMBERS, note_candidates
 from roster_service.feeds.sync_lock import LockedError, hold_lock
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.roster.stamps import NOW
-from roster_service.roster.upgrades import open_roster_engine
 from roster_service.roster.visible_orgs import end_grants, list_feed_grants, refresh_visible_orgs
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days

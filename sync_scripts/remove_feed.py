@@ -7,7 +7,7 @@ import os
 
 import click
 
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.feed_removal import remove_feed

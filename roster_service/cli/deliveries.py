@@ -19,7 +19,7 @@ from roster_service.deliveries.previews import preview_package
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.feeds.private_files import open_private
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.schemas.file_presets import PRESETS
 
 SHOWN_RUNS = 20

@@ -20,7 +20,7 @@ from roster_service.explore.known_people import find_person, require_person
 from roster_service.explore.person_answer import CompanyAnswer, PersonAnswer, make_answer
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions, list_under_other_keys
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 
 even_unknown = click.option(
     "--even-unknown",

@@ -31,7 +31,8 @@ from roster_service.db.roles import VENDOR_ROLES
 from roster_service.errors import CommandError, DatabaseUnavailableError
 from roster_service.explore.listed_settings import EMBEDDED
 from roster_service.http.request_facts import READY_PATH
-from roster_service.roster.upgrades import require_current, upgrade
+from roster_service.roster.revisions import require_current
+from roster_service.roster.upgrades import upgrade
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_app import announce_stop, make_options, share_metrics, start, stop
 from roster_service.server.role_addresses import DESCRIPTOR, SharedAddresses, withhold_owner

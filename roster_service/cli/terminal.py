@@ -23,7 +23,7 @@ from roster_service.auth.credentials.signing_keys import require_secret_key
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.instants import describe_instant
 from roster_service.errors import CommandError
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")

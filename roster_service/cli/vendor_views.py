@@ -21,7 +21,7 @@ from roster_service.explore.known_people import choose_person
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
 from roster_service.explore.who_sees import Access, explain_unseen, list_access
 from roster_service.feeds.private_files import open_private, write_private_csv
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.schemas.versions import V1P2, VERSIONS
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Access))

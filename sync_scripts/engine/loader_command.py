@@ -25,7 +25,7 @@ from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.tables import feeds
 from roster_service.feeds.data_quality import Doubt, list_doubts, store_counts
 from roster_service.feeds.feed_conditions import explain_no_path
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine import exit_codes
 from sync_scripts.engine.exit_codes import ExitCode

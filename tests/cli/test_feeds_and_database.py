@@ -20,7 +20,7 @@ import roster_service
 from roster_service.cli import main
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, api_keys, roster_state
 from roster_service.feeds.sync_lock import SYNC_LOCK
-from roster_service.roster.upgrades import GENERATION, read_revisions
+from roster_service.roster.revisions import GENERATION, read_revisions
 from sync_scripts import load_oneroster
 from sync_scripts.applying.writes import make_missing_indexes
 from tests.cli.conftest import Roster, make_environment

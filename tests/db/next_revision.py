@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from alembic.config import Config
-
-from roster_service.db import migrations
-from roster_service.roster import upgrades
+from roster_service.roster.revisions import FOLDERS
 
 REVISION = '''"""A revision of the tests."""
 
@@ -26,14 +22,7 @@ def upgrade() -> None:
 '''
 
 
-def add_revision(folder: Path, before: str) -> Callable[[], Config]:
-    """Writes the revision to `folder`; what is to take the place of `upgrades.make_config`."""
+def add_revision(folder: Path, before: str) -> tuple[Path, ...]:
+    """Writes the revision to `folder`; what is to take the place of `revisions.FOLDERS`."""
     (folder / "of_the_tests.py").write_text(REVISION.format(before=before))
-    make_config = upgrades.make_config
-
-    def make_both() -> Config:
-        config = make_config()
-        config.set_main_option("version_locations", f"{Path(migrations.__file__).parent}/versions:{folder}")
-        return config
-
-    return make_both
+    return (*FOLDERS, folder)

@@ -12,9 +12,10 @@ import sqlalchemy as sa
 from roster_service.db.tables import LABELLED
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.feeds.group_check import find_wrong_groups
-from roster_service.roster import upgrades
+from roster_service.roster import revisions, upgrades
 from roster_service.roster.label_check import find_wrong_labels
-from roster_service.roster.upgrades import read_revisions, upgrade
+from roster_service.roster.revisions import read_revisions
+from roster_service.roster.upgrades import upgrade
 from sync_scripts.engine.load import load
 from tests.db.next_revision import add_revision
 
@@ -36,7 +37,7 @@ def newest(engine: sa.Engine) -> str:
 @pytest.fixture(autouse=True)
 def next_revision(newest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a revision after it, and an upgrade has little patience."""
-    monkeypatch.setattr(upgrades, "make_config", add_revision(tmp_path, newest))
+    monkeypatch.setattr(revisions, "FOLDERS", add_revision(tmp_path, newest))
     monkeypatch.setattr(upgrades, "LOCK_SECONDS", 0.05)
 
 

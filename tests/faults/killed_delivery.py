@@ -12,7 +12,7 @@ from typing import IO, Any
 from roster_service.deliveries.accounts import Delivery
 from roster_service.deliveries.sender import Sender
 from roster_service.deliveries.sftp import Receiver, open_sftp
-from roster_service.roster.upgrades import open_roster_engine
+from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
 
 BEFORE, WHILE, UPLOADED, PLACED = "before", "while", "uploaded", "placed"

@@ -8,8 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from roster_service.roster import upgrades
-from roster_service.roster.upgrades import read_revisions, upgrade
+from roster_service.roster import revisions
+from roster_service.roster.revisions import read_revisions
+from roster_service.roster.upgrades import upgrade
 from tests.db.next_revision import add_revision
 
 from .services import Asking, Filled, assert_busy, assert_served, serving
@@ -25,7 +26,7 @@ def test_requests_are_answered_while_the_database_is_upgraded(
     with serving(filled.url, filled.credentials, tmp_path) as service:
         assert_served(service)
         with Asking(service) as asking:
-            monkeypatch.setattr(upgrades, "make_config", add_revision(tmp_path, newest))
+            monkeypatch.setattr(revisions, "FOLDERS", add_revision(tmp_path, newest))
             assert upgrade(filled.engine) == (newest, "of_the_tests")
             asking.wait()
         for _, interface, reply in asking.replies:

@@ -23,7 +23,7 @@ from roster_service.db.tables import (
     user_roles,
     vendor_defaults,
 )
-from roster_service.roster import upgrades
+from roster_service.roster import revisions
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.rejections import Findings, RefusedExportError, cut_value
 
@@ -89,7 +89,7 @@ def engine(reused_engine: sa.Engine) -> sa.Engine:
 def lend_engine(patch: pytest.MonkeyPatch, engine: sa.Engine) -> None:
     """Lets the commands that a test calls in its own process use the engine of the test, and its connections."""
     patch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
-    patch.setattr(upgrades, "make_engine", lambda _url, **_options: engine)
+    patch.setattr(revisions, "make_engine", lambda _url, **_options: engine)
 
 
 def empty_roster(engine: sa.Engine) -> None:
