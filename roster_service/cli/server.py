@@ -207,7 +207,9 @@ def serve(
             time.sleep(1)
         code = ended
     except Terminated:
-        announce_stop(child, NOTICE_SECONDS)
+        click.echo(f"roster: ends in {NOTICE_SECONDS} s, when load balancers know; a second signal: at once", err=True)
+        with contextlib.suppress(Terminated, KeyboardInterrupt):
+            announce_stop(child, NOTICE_SECONDS)
         code = 0
     except KeyboardInterrupt:
         code = 0

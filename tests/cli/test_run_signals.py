@@ -92,6 +92,7 @@ def test_a_hangup_replaces_the_workers_and_a_termination_is_announced(
         # It serves for a while, but says that it is not ready, and keeps no connection.
         wait_for(lambda: ask(free_port, READY_PATH) == (503, "close"))
         assert ask(free_port, "/docs") == (200, "close")
+        process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_SECONDS) == 0
     assert not any(child.is_running() for child in family)
 
