@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 from flask import Flask
 from flask.testing import FlaskClient
+from jinja2.bccache import Bucket, BytecodeCache
 from werkzeug.test import TestResponse
 
 from roster_service.accounts import operators
@@ -33,6 +34,26 @@ __all__ = ["make_served", "roster", "served"]
 PASSWORD = "a long sentence to log in with"
 ROOT = "/console"
 SECRET = SECRET_KEY
+
+
+class CompiledTemplates(BytecodeCache):
+    """What the consoles of this process have compiled: each would compile all templates, which takes longer than to
+    show them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Takes the code of a template with the same text."""
+        if (kept := self._kept.get((bucket.key, bucket.checksum))) is not None:
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keeps it."""
+        self._kept[bucket.key, bucket.checksum] = bucket.bytecode_to_string()
+
+
+TEMPLATES = CompiledTemplates()
 
 
 def name_operator(role: OperatorRole) -> str:
@@ -121,6 +142,7 @@ def make_console(
         for role in OperatorRole:
             add_operator(own.engine, name_operator(role), role, SECRET)
         made.append(create_console(Settings(**{**SETTINGS, "home": home, **settings}), own.url))
+        made[-1].jinja_env.bytecode_cache = TEMPLATES
         return Console(made[-1], own.app, own.engine, own.client, home)
 
     yield make
