@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.model import LINE, Cell, Staged, StagedFile
+from sync_scripts.formats.model import LINE, STATEMENT_CACHE_SIZE, Cell, Staged, StagedFile
 
 # The columns of a failing row beside its line: the cell, the reason, and the number of the cause of the row that it
 # refers to, if that row is rejected.
@@ -41,7 +42,12 @@ def select_rows(
 def may_have_bad_cells(connection: sa.Connection, file: StagedFile, staged: Staged) -> bool:
     """Whether a cell of the file may be bad, given that every reference of all files finds its target."""
     # A cell that names a row is then as good as the checked id of that row; it is bad only if it must not be empty.
-    naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, staged)]
+    naming = tuple(cell for cell in file.file.cells if _is_as_good_as_named(cell, file, staged))
+    return connection.scalar(_ask_for_bad_cells(file, naming)) is True
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _ask_for_bad_cells(file: StagedFile, naming: tuple[Cell, ...]) -> sa.Select[bool]:
     alike = [cell for cell in file.file.cells if cell.kind.few_values]
     others = [cell for cell in file.file.cells if cell not in naming and cell not in alike]
     bad = [
@@ -55,7 +61,7 @@ def may_have_bad_cells(connection: sa.Connection, file: StagedFile, staged: Stag
         distinct = StagedFile(file.file, values, ())
         bad = [condition for _, condition, _ in _list_cell_conditions(distinct, alike)]
         asked.append(sa.exists(sa.select(values).where(sa.or_(*bad))))
-    return connection.scalar(sa.select(sa.or_(*asked))) is True
+    return sa.select(sa.or_(*asked))
 
 
 def _is_as_good_as_named(cell: Cell, file: StagedFile, staged: Staged) -> bool:

@@ -10,6 +10,7 @@ One pass counts the deviations of a file. Only a file with cells to correct is w
 from __future__ import annotations
 
 import csv
+import functools
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -27,12 +28,13 @@ from sync_scripts.formats.cells import (
     may_have_slashes,
     to_list,
 )
-from sync_scripts.formats.model import Cell, CsvFile, Format, Staged, StagedFile
+from sync_scripts.formats.model import STATEMENT_CACHE_SIZE, Cell, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import MAPPED_WORD, STATUS_IN_BULK, Notice, SQLText, Tolerance, Tolerated
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
+_STATUS = Tolerance(STATUS_IN_BULK, lambda status: status.is_not(None))
 # The name of the mapping in the reasons for which a run refuses it.
 NAME = "the mapping of words"
 HEADER = ["file", "column", "word", "means"]
@@ -194,17 +196,11 @@ def _find_tolerated(
     connection: sa.Connection, file: StagedFile, tolerances: list[tuple[Cell, Tolerance]]
 ) -> tuple[list[_Found], list[_Found]]:
     """(the deviations of the cells, those that are not read because their columns contradict themselves)."""
-    asked = [
-        (place, condition(file[cell.header]))
-        for place, (cell, tolerance) in enumerate(tolerances)
-        for condition in (tolerance.holds, tolerance.needs, tolerance.excluded_by)
-        if condition is not None
-    ]
-    if not asked:
+    if not tolerances:
         return [], []
-    counted = sa.select(*(sa.func.count().filter(condition) for _, condition in asked)).select_from(file.table)
+    counted, asked = _make_count(file, tuple(tolerances))
     counts: dict[int, list[int]] = {}
-    for (place, _), count in zip(asked, connection.execute(counted).one(), strict=True):
+    for place, count in zip(asked, connection.execute(counted).one(), strict=True):
         counts.setdefault(place, []).append(count)
     found, clashes = list[_Found](), list[_Found]()
     for place, (cell, tolerance) in enumerate(tolerances):
@@ -216,10 +212,25 @@ def _find_tolerated(
     return found, [clash for clash in clashes if clash.tolerance.clash]
 
 
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _make_count(
+    file: StagedFile, tolerances: tuple[tuple[Cell, Tolerance], ...]
+) -> tuple[sa.Select[*tuple[Any, ...]], tuple[int, ...]]:
+    """(the SELECT that counts the rows of each condition of the tolerances, the place of the tolerance of each)."""
+    asked = [
+        (place, condition(file[cell.header]))
+        for place, (cell, tolerance) in enumerate(tolerances)
+        for condition in (tolerance.holds, tolerance.needs, tolerance.excluded_by)
+        if condition is not None
+    ]
+    counted = sa.select(*(sa.func.count().filter(condition) for _, condition in asked)).select_from(file.table)
+    return counted, tuple(place for place, _ in asked)
+
+
 def _list_tolerances(file: StagedFile, day_first: frozenset[str] | None) -> Iterator[tuple[Cell, Tolerance]]:
     for cell in file.file.cells:
         if cell.header == "status" and day_first is None:
-            yield cell, Tolerance(STATUS_IN_BULK, lambda status: status.is_not(None))
+            yield cell, _STATUS
         tolerates = cell.kind.tolerates
         if day_first is not None and name_column(file.file, cell) in day_first:
             tolerates = (*SLASHES_AFTER_DAY_FIRST, *(tolerance for tolerance in tolerates if tolerance not in SLASHES))
