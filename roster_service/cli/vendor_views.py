@@ -65,10 +65,17 @@ def access(
     if others is not None:
         click.echo(f"{vendor} does not see it: {why}; of the other vendors:")
         found = others
-    terminal.show_table(found, as_json, map(_to_row, found), f"no vendor sees {known or 'it'}")
+    terminal.show_table(found, as_json, map(_to_row, found), _say_nothing(vendor, part, str(known or "it")))
     if known is not None and found and not as_json:
         seeing = ", ".join(dict.fromkeys(item.vendor for item in found if item.parts))
         click.echo(f"these vendors see {known}: {seeing}" if seeing else f"no vendor sees {known}")
+
+
+def _say_nothing(vendor: str | None, part: str | None, sought: str) -> str:
+    """The words where nobody, or the one vendor that was asked for, sees what was asked for."""
+    if vendor is not None:
+        return f"{vendor} {'sees nothing' if part is None else f'does not get {PARTS[part].words}'}"
+    return f"no vendor sees {sought}" if part is None else f"no vendor gets {PARTS[part].words}"
 
 
 def _to_cells(item: Access) -> dict[str, Any]:

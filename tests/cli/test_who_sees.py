@@ -112,6 +112,8 @@ def test_the_list_is_csv_and_text_too(answer: Answer, roster: Roster) -> None:
     assert [row["sourcedId"] for row in rows] == [row["sourcedId"] for row in answer("access")]
     assert f"{CLOSED} (disabled)" in roster("access").stdout
     assert {row["vendor"] for row in answer("access", "--part", "birthDate")} == {WIDE}
+    # Of one vendor alone, it says nothing of the others.
+    assert roster("access", "--vendor", NARROW, "--part", "birthDate").stdout == f"{NARROW} does not get birth dates\n"
 
 
 @pytest.mark.usefixtures("credentials")
