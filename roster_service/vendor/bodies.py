@@ -27,6 +27,8 @@ FAILURES: dict[Problem, tuple[int, str]] = {
     Problem.PRIVILEGE: (403, "no-privilege"),
     Problem.NO_GRANT: (403, "no-privilege"),
     Problem.CREDENTIALS: (401, "unauthorized"),
+    # The caller learns no more than of a wrong password; the refused requests say it.
+    Problem.DISABLED: (401, "unauthorized"),
     Problem.PARAMETER: (400, "bad-request"),
     Problem.RATE: (429, "rate-limited"),
     Problem.PULL_ENDED: (410, "pull-ended"),
@@ -40,6 +42,7 @@ CHALLENGES = {
     Problem.BAD_TOKEN: 'Bearer realm="vendor", error="invalid_token"',
     Problem.ENDED_TOKEN: 'Bearer realm="vendor", error="invalid_token"',
     Problem.CREDENTIALS: 'Bearer realm="vendor"',
+    Problem.DISABLED: 'Bearer realm="vendor"',
 }
 
 

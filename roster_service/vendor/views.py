@@ -174,9 +174,10 @@ def _log_in(services: VendorServices, holder: KeyHolder, email: str, password: s
         raise ThrottledRequestError("too many failed logins; `Retry-After` says when to try again", wait)
     with services.accounts.connect() as connection:
         matches = verify_password(connection, holder.vendor_id, email, password)
-    if not matches:
+    if not (matches and holder.enabled):
         services.login_throttle.count_failure(attempt)
-        raise RefusedRequestError(Problem.CREDENTIALS, "the e-mail or the password is wrong")
+        problem = Problem.DISABLED if matches else Problem.CREDENTIALS
+        raise RefusedRequestError(problem, "the e-mail or the password is wrong")
     token, ends = make_permission_token(holder, services.keys, issuer=services.issuer)
     members = {
         "token": token,

@@ -91,6 +91,12 @@ class Caller:
         body = {"email": self.email, "password": password}
         return self.send("/v1/login", method="POST", json=body, headers=headers)
 
+    def log_in_disabled(self, password: str) -> int:
+        """Logs in to the vendor interface once the vendor is disabled."""
+        with self.served.engine.begin() as connection:
+            vendors.set_vendor_enabled(connection, TESTER, self.email, enabled=False)
+        return self.log_in(self.key, password)
+
     def disable(self) -> None:
         """Disables the client."""
         with self.served.engine.begin() as connection:
@@ -246,6 +252,13 @@ CASES: Mapping[str, tuple[Callable[[Caller], int], str, int, Problem]] = {
     "an unknown API key": (lambda it: it.log_in(f"key-00000000-{'x' * 43}", "x"), UNKNOWN, 403, Problem.API_KEY),
     "an API key that has ended": (lambda it: it.log_in(it.ended_key, it.password), "ended", 403, Problem.API_KEY),
     "a wrong password": (lambda it: it.log_in(it.key, NOT_STORED), "key", 401, Problem.CREDENTIALS),
+    "a disabled vendor": (lambda it: it.log_in_disabled(it.password), "key", 401, Problem.DISABLED),
+    "a wrong password of a disabled vendor": (
+        lambda it: it.log_in_disabled(NOT_STORED),
+        "key",
+        401,
+        Problem.CREDENTIALS,
+    ),
 }
 
 

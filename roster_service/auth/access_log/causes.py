@@ -30,7 +30,8 @@ CAUSES: Mapping[str, RefusalCause] = {
             "let the vendor check the secret that it sends; or make a new one, or a link with which it makes one",
         ),
         Problem.DISABLED: RefusalCause(
-            "{caller} is disabled, or its secret has ended", "enable the client, or make a new secret"
+            "{caller} or its vendor is disabled, or its secret has ended",
+            "enable the client or the vendor, or make a new secret",
         ),
         Problem.API_KEY: RefusalCause("the API key was missing, unknown or has ended", "make a new key"),
         Problem.NO_TOKEN: RefusalCause(

@@ -108,14 +108,12 @@ def set_password(connection: sa.Connection, vendor_id: int, password: str) -> No
 
 
 def verify_password(connection: sa.Connection, vendor_id: int, email: str, password: str) -> bool:
-    """Returns whether the enabled vendor with this id has this e-mail and this password.
+    """Returns whether the vendor with this id, enabled or not, has this e-mail and this password.
 
     An unknown e-mail, the e-mail of another vendor, and a vendor without a password take the same time as a wrong
     password: the time tells a caller nothing.
     """
     stored = connection.execute(
-        sa.select(vendors.c.password_hash).where(
-            vendors.c.id == vendor_id, vendors.c.email == email.strip().lower(), vendors.c.enabled
-        )
+        sa.select(vendors.c.password_hash).where(vendors.c.id == vendor_id, vendors.c.email == email.strip().lower())
     ).scalar_one_or_none()
     return matches_password(stored, password)
