@@ -238,9 +238,10 @@ def find_sent(files: dict[str, Rows]) -> set[str]:
     return found
 
 
-def let_leave(world: World) -> tuple[set[str], set[str]]:
-    """The parts that leave by all that the vendor holds, and the ids of the people and schools in it."""
-    found, ids = set[str](), set[str]()
+def let_leave(world: World) -> tuple[set[str], set[str], bool]:
+    """The parts that leave by all that the vendor holds, the ids of the people and schools in it, and whether a file
+    names an agent of the pupil."""
+    found, ids, names_agent = set[str](), set[str](), False
     secret = world.secret
     if world.link is not None:
         with world.console.engine.begin() as connection:
@@ -276,7 +277,9 @@ def let_leave(world: World) -> tuple[set[str], set[str]]:
             files = read_zip(content)
             found |= find_sent(files)
             ids |= {row["sourcedId"] for rows in files.values() for row in rows if "sourcedId" in row}
-    return found, ids
+            of_pupil = [row for row in files["users"] if row["sourcedId"] == PUPIL]
+            names_agent |= any(row.get("agentSourcedIds") for row in of_pupil)
+    return found, ids, names_agent
 
 
 CASES = [
@@ -324,13 +327,15 @@ def test_every_page_and_command_says_what_leaves(
     is_student_known = planted.account is not None or planted.client_id in str(ask("client", "list"))
     looks = ask("show", PUPIL, "--as", VENDOR) if is_student_known else []
 
-    leaves, sent = let_leave(planted)
+    leaves, sent, names_agent = let_leave(planted)
 
     assert stated == leaves
     assert set(received) == leaves
     assert {part for row in printed for part in row["parts"]} == leaves
-    # A volunteer is named without the scope of guardians.
-    named = {"guardians"} if NAMED.search(json.dumps([view["body"] for view in looks])) else set()
+    # A volunteer is named without the scope of guardians, but not in a file of 1.1, if no role of the export says so.
+    if planted.delivery is None:
+        names_agent = bool(NAMED.search(json.dumps([view["body"] for view in looks])))
+    named = {"guardians"} if names_agent else set()
     assert {part for row in of_pupil for part in row["parts"]} == leaves | named
     assert ("these vendors see" in in_words) == bool(leaves)
     assert [set(row["gets"]) for row in listed] == [words]
@@ -356,9 +361,9 @@ def test_the_open_ways_leave_something(console: Console, world: World) -> None:
     """So that the test above compares no two empty answers."""
     for plant in (plant_secret, plant_earlier_secret, plant_link):
         assert {"names", "birthDate", "guardians"} <= let_leave(plant(world))[0]
-    found, ids = let_leave(plant_key(world))
+    found, ids, _ = let_leave(plant_key(world))
     assert ("birthDate" in found, {PUPIL, GUARDIAN, TEACHER} <= ids) == (True, True)
-    found, ids = let_leave(plant_delivery("oneroster-1.2")(world))
+    found, ids, _ = let_leave(plant_delivery("oneroster-1.2")(world))
     assert {"names", "birthDate", "guardians", "demographicMetadata"} <= found
     assert {PUPIL, GUARDIAN, SCHOOL} <= ids
 
