@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from .consumer import Consumer, Record
 from .world import VERSIONS, World
@@ -15,17 +15,18 @@ LEAS = ("a-d", "a-e", "b-d", "c-d")
 INTERFACES = (*VERSIONS, "v1")
 
 
-def make_consumer(world: World, vendor: str, interface: str) -> Consumer:
-    """A consumer of all collections of an interface. It has read nothing yet."""
+def make_consumer(world: World, vendor: str, interface: str, paths: Sequence[str] = PATHS) -> Consumer:
+    """A consumer of all collections of an interface, or of those of the rostering interface in `paths`. It has read
+    nothing yet."""
     if interface == "v1":
         students = world.read_students(vendor)
         return Consumer(students.read, students)
-    return Consumer(world.read_rostering(vendor, interface).read, PATHS)
+    return Consumer(world.read_rostering(vendor, interface).read, paths)
 
 
-def open_copies(world: World, vendor: str) -> dict[str, Consumer]:
-    """A copy of each interface."""
-    copies = {interface: make_consumer(world, vendor, interface) for interface in INTERFACES}
+def open_copies(world: World, vendor: str, paths: Sequence[str] = PATHS) -> dict[str, Consumer]:
+    """A copy of each interface, with the collections of `make_consumer`."""
+    copies = {interface: make_consumer(world, vendor, interface, paths) for interface in INTERFACES}
     for consumer in copies.values():
         consumer.pull()
     return copies
