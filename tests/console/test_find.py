@@ -15,8 +15,9 @@ from tests.console.conftest import Browser, Console
 
 @pytest.fixture(scope="module", autouse=True)
 def more(console: Console) -> None:
-    """A Hangul and a hyphenated name in place of two others, and a request in the access log."""
+    """A Hangul and a hyphenated name in place of two others, a person who left, and a request in the access log."""
     with console.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE users SET status = 'tobedeleted' WHERE sourced_id = 'shv-student-2'"))
         for own_id, given, family in (("spr-teacher-2", "민준", "김"), ("spr-aide-1", "Ava", "Smith-Jones")):
             connection.execute(
                 sa.text("UPDATE users SET given_name = :given, family_name = :family WHERE sourced_id = :id"),
@@ -71,6 +72,7 @@ def find(browser: Browser, text: str) -> dict[str, list[str]]:
         ),
         pytest.param("run 2", {"Runs": ["Run 2"]}, id="a run"),
         pytest.param("abcdef0123456789", {"Requests": ["GET /ims/oneroster/rostering/v1p2/users"]}, id="a request"),
+        pytest.param("shv-student-2", {"People": ["shv-student-2"]}, id="the whole id of somebody who left"),
         pytest.param("nobody at all", {}, id="nothing"),
         pytest.param("'; DROP TABLE users; --", {}, id="hostile"),
         pytest.param("   ", {}, id="blank"),

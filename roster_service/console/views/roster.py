@@ -21,7 +21,7 @@ from roster_service.console.visit import Outcome, Shown, Submission, Visit, read
 from roster_service.db.deadline import limit_statements
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, RefusedRequestError
-from roster_service.explore.known_people import EXCLUDED, KnownPerson, find_person
+from roster_service.explore.known_people import EXCLUDED, KnownPerson, Whereabouts, find_person
 from roster_service.explore.references import read_labels
 from roster_service.explore.roster_facets import FACETS
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
@@ -197,12 +197,13 @@ def find_shown_person(visit: Visit, sourced_id: str) -> KnownPerson | None:
 
 
 def find_elsewhere(visit: Visit, text: str | None, found: Collection[str]) -> KnownPerson | None:
-    """Returns the person whose whole id a search has, and whom the search of the roster has not found: hidden, erased,
-    purged, or in rejected rows alone. `found`: the ids that it has found. None as `find_shown_person`."""
+    """Returns the person whose whole id a search has, and whom the search of the roster has not found: marked as
+    deleted, hidden, erased, purged, or in rejected rows alone. `found`: the ids that it has found. None as
+    `find_shown_person`."""
     if not text or " " in text or text in found:
         return None
     known = find_shown_person(visit, text)
-    return None if known is None or known.name is not None else known
+    return None if known is None or known.whereabouts is Whereabouts.ROSTER else known
 
 
 def find_problem(given: Mapping[str, str]) -> str | None:
