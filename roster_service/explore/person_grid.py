@@ -66,6 +66,9 @@ class GridRow:
     cells: Sequence[GridCell]
 
 
+_BY_OTHER_WAYS = "the ways that have it do not show this person"
+
+
 def make_grid(
     connection: sa.Connection,
     sourced_id: str,
@@ -101,7 +104,7 @@ def make_grid(
                 cell = GridCell(
                     Seeing.WITHHELD, "what the roster has of it is withheld, or not in the version that is read"
                 )
-            elif cell.state is Seeing.EMPTY:
+            elif cell.state is Seeing.EMPTY or (cell.reason == _BY_OTHER_WAYS and known.isdisjoint(parts)):
                 cell = GridCell(Seeing.EMPTY, f"the roster has no {title.lower()} of this person")
             elif cell.state is Seeing.SEES and not FOLLOWING.intersection(parts) <= following[vendor.email]:
                 words = f"the vendor sees none of the {title.lower()}: no grant opens one, or they are kept from it"
@@ -150,4 +153,6 @@ def _judge(
         return GridCell(Seeing.EMPTY, "")
     if all(is_withheld(PARTS[part], vendor) for part in parts):
         return GridCell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
-    return GridCell(Seeing.CLOSED, "no secret, link, delivery or key of it has the scope or the flag for it")
+    if any(received.get(part) for part in parts):
+        return GridCell(Seeing.CLOSED, _BY_OTHER_WAYS)
+    return GridCell(Seeing.CLOSED, "no secret, link, delivery or key that is open has the scope or the flag for it")

@@ -400,8 +400,21 @@ def _judge_student(
         return True, "it is named as a guardian of a student whom the vendor sees", _OF_GUARDIANS
     if vendor.as_teacher and PermissionFlag.ENROLLMENTS in known.flags:
         return True, "it is named as a teacher of a student whom the vendor sees", _OF_TEACHERS
-    hidden = _REFUSED.format(rules) if rules else "a grant opens no school where it is a student"
-    return False, KEPT if vendor.kept else hidden, None
+    return False, KEPT if vendor.kept else _explain_no_student(vendor, known, rules), None
+
+
+def _explain_no_student(vendor: sa.Row[Any], known: Vendor, rules: str) -> str:
+    """Why the vendor interface shows nothing of a person who is not kept from the vendor."""
+    if not known.grants:
+        return "the vendor has no grant"
+    if vendor.as_guardian and WithheldField.AGENTS in known.withheld:
+        return "it is named as a guardian alone, and who that is (`agents`) is withheld from the vendor"
+    lacking = [(vendor.as_guardian, "a guardian", PermissionFlag.CONTACTS)]
+    lacking += [(vendor.as_teacher, "a teacher", PermissionFlag.ENROLLMENTS)]
+    for is_named, role, flag in lacking:
+        if is_named:
+            return f"it would be named as {role} of a student, and the vendor lacks the permission flag {flag}"
+    return _REFUSED.format(rules) if rules else "no grant opens a school where it is a student"
 
 
 def _explain_left_out(

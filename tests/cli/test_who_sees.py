@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.ways import VENDOR_INTERFACE
 from roster_service.app import create_app
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
@@ -104,6 +105,24 @@ def test_a_kept_person_is_not_seen_and_the_reason_says_so(answer: Answer, roster
     assert {(it.shown, it.reason) for it in verdicts} == {(False, "the person is kept from this vendor")}
     answer("person", "show", "spr-student-1", "--from", NARROW, "--yes")
     assert {row["vendor"] for row in answer("access", "--person", "spr-student-1")} == {CLOSED, NARROW, WIDE}
+
+
+@pytest.mark.usefixtures("credentials")
+def test_the_reason_of_the_vendor_interface_is_what_it_lacks(engine: sa.Engine) -> None:
+    """Of who is no student: a flag, a field that is withheld, or a grant."""
+    with engine.begin() as connection:
+        vendor_rights.change_withheld(connection, TESTER, WIDE, [WithheldField.AGENTS])
+        vendors.add_vendor(connection, TESTER, "new@vendor.example", "New")
+        found = {
+            (it.vendor.partition("@")[0], person): it.reason
+            for person in ("spr-guardian-1", "spr-teacher-1")
+            for it in list_verdicts(connection, person)
+            if it.by == VENDOR_INTERFACE and it.kind == "user"
+        }
+    assert found["narrow", "spr-guardian-1"].endswith("the vendor lacks the permission flag contacts")
+    assert found["narrow", "spr-teacher-1"].endswith("the vendor lacks the permission flag enrollments")
+    assert found["wide", "spr-guardian-1"].endswith("who that is (`agents`) is withheld from the vendor")
+    assert {reason for (vendor, _), reason in found.items() if vendor == "new"} == {"the vendor has no grant"}
 
 
 @pytest.mark.usefixtures("credentials")
