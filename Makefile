@@ -62,8 +62,7 @@ conformance: $(VENV)/.test ## Hold all 41 paths of OneRoster 1.2 against the off
 	@ONEROSTER_OPENAPI=$(OPENAPI) $(BIN)/python -m pytest -rs tests/conformance
 
 faults: $(VENV)/.test ## Test the service while its processes, its database and its tables are killed, locked or away; CI does, too
-	@# They wait most of the time, so one process more than there are processors is at work.
-	@$(BIN)/python -m pytest --numprocesses 3 --dist worksteal tests/faults
+	@$(BIN)/python -m pytest $(SPREAD) tests/faults
 
 lint: style types imports ## Run the linters alone
 
