@@ -253,7 +253,7 @@ def feed_resume(name: str, as_json: bool) -> None:
     """End the pause of the feed NAME, also one to come."""
     with terminal.open_change() as (connection, actor):
         resume_feed(connection, actor, name)
-    terminal.show({"feed": name}, as_json, lambda _: f"the feed {name} is loaded again by the next sync")
+    terminal.show({"feed": name}, as_json, lambda _: f"the feed {name} has no pause any more")
 
 
 # What a removal does with records, by the key of their count in its report. One that deletes them marks none.
