@@ -21,6 +21,7 @@ from roster_service.accounts.clients import Client, find_listed_client, list_cli
 from roster_service.accounts.parts import DELIVERIES_PATH
 from roster_service.accounts.vendors import Vendor, find_vendor
 from roster_service.accounts.ways import FILE_METHOD, STUDENTS_PATH, Way, explain_closed, list_ways
+from roster_service.accounts.ways import VENDOR_INTERFACE as STUDENTS_WAY
 from roster_service.auth.access_log.entries import mask_filter
 from roster_service.auth.credentials.api_keys import find_holder_of
 from roster_service.auth.credentials.tokens import AccessToken
@@ -30,7 +31,7 @@ from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import oauth_clients, orgs, user_roles, users
 from roster_service.errors import CommandError, Problem, RefusedRequestError
-from roster_service.explore.who_sees import explain_hidden, explain_left_out, find_endpoints
+from roster_service.explore.who_sees import explain_hidden, explain_left_out, find_endpoints, list_verdicts
 from roster_service.feeds.exclusions import IdHasher
 from roster_service.roster.references import OF_PEOPLE
 from roster_service.roster.visibility import VENDOR, Viewer, org_id_is_shared
@@ -95,13 +96,14 @@ def show_as(
     `serving`: logs in as the serving role.
 
     Raises CommandError for an unknown vendor, an id that no record has, and a vendor without clients for a record that
-    is no student.
+    is no student, and that no student names.
     """
     vendor = find_vendor(connection, email)
     clients = list_clients(connection, oauth_clients.c.vendor_id == vendor.id)
     endpoints = find_endpoints(connection, sourced_id)
     is_student = connection.scalar(sa.select(sa.exists().where(_is_student(sourced_id))))
-    if not clients and not is_student:
+    naming = None if is_student else _explain_naming(connection, vendor, sourced_id)
+    if not clients and not is_student and naming is None:
         raise CommandError(f"the vendor {vendor.email} has no client, and so gets nothing from the rostering interface")
     # The change log names people by a keyed hash.
     is_person = any(table in OF_PEOPLE for table, _ in endpoints)
@@ -119,7 +121,15 @@ def show_as(
         ]
         if is_student and version in (None, VENDOR_INTERFACE):
             views.append(look.show_student(vendor, sourced_id))
+        if naming is not None and version in (None, VENDOR_INTERFACE):
+            views.append(look.show_named(vendor, naming))
         return views
+
+
+def _explain_naming(connection: sa.Connection, vendor: Vendor, sourced_id: str) -> str | None:
+    """Why students of the vendor interface name a person who is none; None if no student does."""
+    verdicts = (verdict for verdict in list_verdicts(connection, sourced_id) if verdict.vendor == vendor.email)
+    return next((verdict.reason for verdict in verdicts if verdict.by == STUDENTS_WAY and verdict.shown), None)
 
 
 def show_collection_as(
@@ -288,6 +298,13 @@ class _Look:
         except RefusedRequestError as error:
             return VendorView(*shown, None, str(error))
         return VendorView(*shown, text and json.loads(text), None if text else "no page has the student")
+
+    def show_named(self, vendor: Vendor, naming: str) -> VendorView:
+        """Returns the view of the vendor interface of who is no student and named by one. `naming`: why."""
+        holder = find_holder_of(self.connection, vendor.id)
+        prefix = "-" if holder is None else holder.key_prefix
+        words = f"by itself, because students alone are; but inside of a student: {naming}"
+        return VendorView(prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH, None, words)
 
     def _explain(self, vendor: Vendor, table: sa.Table, sourced_id: str, *, guardians: bool) -> str:
         return explain_hidden(self.connection, table, sourced_id, vendor.id, guardians=guardians)

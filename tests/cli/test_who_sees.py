@@ -229,7 +229,9 @@ def test_a_student_is_shown_as_the_vendor_interface_answers(
     close_app(app)
     assert set(shown) == {True, False}
     assert {view["version"] for view in answer("show", ids[0], "--as", WIDE)} == {"v1p2", "v1"}
-    assert answer("show", "spr-guardian-1", "--as", WIDE, "--version", "v1") == []
+    [named] = answer("show", "spr-guardian-1", "--as", WIDE, "--version", "v1")
+    assert (named["body"], "inside of a student: it is named as a guardian" in named["refusal"]) == (None, True)
+    assert answer("show", "spr-guardian-1", "--as", NARROW, "--version", "v1") == []
     assert "POST /v1/students" in roster("show", ids[0], "--as", WIDE).stdout
 
 
