@@ -66,14 +66,17 @@ def _list_needed() -> Mapping[str, Sequence[Scope]]:
 
 
 @functools.cache
-def _list_withholding() -> Mapping[str, set[str]]:
-    """The words that withhold a field, by its name: it is unknown where all of them are withheld."""
-    found: dict[str, set[str]] = {}
-    for version in VERSIONS:
-        for record in version.records.values():
-            for name, field in list_roster_fields(record).items():
-                found.setdefault(name, set()).update([] if field.withheld_as is None else [field.withheld_as.value])
-    return found
+def _list_withholding() -> Mapping[str, Mapping[str, str]]:
+    """The words that withhold the fields of a path, by the documented path and the name of the field."""
+    return {
+        version.root + endpoint.path: {
+            name: field.withheld_as.value
+            for name, field in list_roster_fields(version.records[endpoint.resource]).items()
+            if field.withheld_as is not None
+        }
+        for version in VERSIONS
+        for endpoint in ENDPOINTS
+    }
 
 
 def _explain_empty(row: RefusedRow, vendor: Vendor | None, words: Mapping[str, Sequence[str]], *, keeps: bool) -> str:
@@ -99,12 +102,14 @@ def _find_remedy(row: RefusedRow, client: Client | None, vendor: Vendor | None) 
         if needed:
             return f"give the client {' or '.join(scope.short for scope in needed)}, or let the product do without"
     if row.cause in (Problem.FILTER.value, Problem.PARAMETER.value) and vendor is not None:
-        words_of = _list_withholding()
-        hidden = [name for name in row.fields if words_of[name] and words_of[name] <= set(vendor.withheld)]
+        words_of = _list_withholding().get(row.endpoint.partition(" ")[2], {})
+        hidden = [name for name in row.fields if words_of.get(name) in vendor.withheld]
         if hidden:
+            is_or_are, them = ("is", "it") if len(hidden) == 1 else ("are", "them")
+            others = "; if that is not it, the answer said what is wrong" if row.requests > 1 else ""
             return (
-                f"{_join(hidden)} {'is' if len(hidden) == 1 else 'are'} withheld from the vendor, so a request cannot "
-                "name it: show it to the vendor, or let the product do without"
+                f"{_join(hidden)} {is_or_are} withheld from the vendor, so a request cannot name {them}: show {them} "
+                f"to the vendor, or let the product do without{others}"
             )
     return row.remedy
 

@@ -37,12 +37,14 @@ Narrow = Callable[[sa.Connection], None]
 @pytest.fixture
 def ask(make_served: Callable[..., Served]) -> Callable[..., Sequence[RefusedRow]]:
     """Narrows what the vendor sees, and asks for a path with a query and a token of one scope; what is listed of it.
-    The vendor is of one district, and its middle names are withheld."""
+    The vendor is of one district, and middle names and birth dates are withheld from it."""
     own = make_served()
     with own.engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, "asks@vendor.example", "Asks")
         vendor_rights.grant(connection, TESTER, "asks@vendor.example", "spr-district", ())
-        vendor_rights.change_withheld(connection, TESTER, "asks@vendor.example", [WithheldField.MIDDLE_NAME])
+        vendor_rights.change_withheld(
+            connection, TESTER, "asks@vendor.example", [WithheldField.MIDDLE_NAME, WithheldField.BIRTH_DATE]
+        )
         scopes = [Scope("v1p1", name) for name in SCOPES]
         made = clients.add_client(connection, TESTER, "asks@vendor.example", "tests", scopes, secret_key=SECRET_KEY)
         vendor_id = vendors.find_vendor(connection, "asks@vendor.example").id
@@ -81,6 +83,8 @@ def query(text: str, **others: str) -> str:
                      id="a scope that the product did not ask for"),
         pytest.param("/users", query("middleName='Zyx'"), ScopeName.CORE, Problem.FILTER.value,
                      "`middleName` is withheld from the vendor", id="a field that we withhold"),
+        pytest.param("/users", query("birthDate='Zyx'"), ScopeName.CORE, Problem.FILTER.value,
+                     "the vendor must correct the request", id="a withheld field of other paths"),
         pytest.param("/users", query("givenName>>'Zyx'"), ScopeName.CORE, Problem.FILTER.value,
                      "the vendor must correct the request", id="a filter that nobody could read"),
         pytest.param("/users", query("grades='6'"), ScopeName.CORE, NOTHING_FOUND, "there, `grades` is 03 or 09",
