@@ -222,7 +222,7 @@ def set_enabled(sent: Submission) -> Outcome:
         name = _find_feed(connection, sent).name
         feeds.change_feed(connection, sent.actor, name, {"enabled": is_enabled})
     return _show(
-        sent, "The nightly sync loads the feed again." if is_enabled else "The nightly sync leaves the feed out."
+        sent, "The nightly sync leaves the feed out no more." if is_enabled else "The nightly sync leaves the feed out."
     )
 
 
@@ -242,7 +242,7 @@ def resume(sent: Submission) -> Outcome:
     """Ends a pause."""
     with sent.change() as connection:
         feeds.resume_feed(connection, sent.actor, _find_feed(connection, sent).name)
-    return _show(sent, "The next sync loads the feed again.")
+    return _show(sent, "The feed has no pause any more.")
 
 
 def take_back(sent: Submission) -> Outcome:
