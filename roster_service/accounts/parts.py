@@ -206,8 +206,7 @@ def _find_received(vendor: Vendor, ways: Sequence[Way], *, guardians: bool) -> R
 
 def reads_guardians(vendor: Vendor, ways: Sequence[Way]) -> bool:
     """Returns whether a way of a vendor has the guardians whom its grants open. `ways`: those that are open."""
-    withheld = frozenset(map(WithheldField, vendor.withheld))
-    return any(_opens(way, PARTS[PersonPart.GUARDIANS], vendor.flags, withheld) for way in ways)
+    return PersonPart.GUARDIANS in _find_received(vendor, ways, guardians=True)
 
 
 def is_withheld(part: ShownPart, vendor: Vendor) -> bool:

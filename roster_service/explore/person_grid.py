@@ -66,9 +66,6 @@ class GridRow:
     cells: Sequence[GridCell]
 
 
-_BY_OTHER_WAYS = "the ways that have it do not show this person"
-
-
 def make_grid(
     connection: sa.Connection,
     sourced_id: str,
@@ -99,12 +96,13 @@ def make_grid(
         opened = add_agents(received[vendor.email], ways, following[vendor.email])
         cells = []
         for title, parts in columns.items():
-            cell = _judge(vendor, parts, own, opened, left)
-            if cell.state is Seeing.EMPTY and not known.isdisjoint(parts):
+            is_known = not known.isdisjoint(parts)
+            cell = _judge(vendor, parts, own, opened, left, is_known=is_known)
+            if cell.state is Seeing.EMPTY and is_known:
                 cell = GridCell(
                     Seeing.WITHHELD, "what the roster has of it is withheld, or not in the version that is read"
                 )
-            elif cell.state is Seeing.EMPTY or (cell.reason == _BY_OTHER_WAYS and known.isdisjoint(parts)):
+            elif cell.state is Seeing.EMPTY:
                 cell = GridCell(Seeing.EMPTY, f"the roster has no {title.lower()} of this person")
             elif cell.state is Seeing.SEES and not FOLLOWING.intersection(parts) <= following[vendor.email]:
                 words = f"the vendor sees none of the {title.lower()}: no grant opens one, or they are kept from it"
@@ -122,9 +120,11 @@ def _judge(
     verdicts: Sequence[Verdict],
     received: Received,
     left: Mapping[str, Collection[str]],
+    *,
+    is_known: bool,
 ) -> GridCell:
     """Whether a vendor sees parts of a person. `verdicts`: of the vendor; `left`: the parts of the person that the
-    roster has, without what is withheld, by way."""
+    roster has, without what is withheld, by way; `is_known`: whether the roster has one of the parts."""
     people = [verdict for verdict in verdicts if verdict.kind == USERS.singular]
     ways = {verdict.by for verdict in people if verdict.shown}
     # What the record of a student names has some parts alone.
@@ -154,5 +154,6 @@ def _judge(
     if all(is_withheld(PARTS[part], vendor) for part in parts):
         return GridCell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
     if any(received.get(part) for part in parts):
-        return GridCell(Seeing.CLOSED, _BY_OTHER_WAYS)
+        by_others = GridCell(Seeing.CLOSED, "the ways that have it do not show this person")
+        return by_others if is_known else GridCell(Seeing.EMPTY, "")
     return GridCell(Seeing.CLOSED, "no secret, link, delivery or key that is open has the scope or the flag for it")

@@ -91,8 +91,9 @@ def _explain_empty(row: RefusedRow, vendor: Vendor | None, words: Mapping[str, S
 
 
 def _find_remedy(row: RefusedRow, client: Client | None, vendor: Vendor | None) -> str:
+    path = row.endpoint.partition(" ")[2]
     if row.cause == Problem.SCOPE.value and client is not None:
-        needed = _list_needed().get(row.endpoint.partition(" ")[2], ())
+        needed = _list_needed().get(path, ())
         held = [scope.short for scope in needed if scope in read_scopes(client.scopes)]
         if held:
             return (
@@ -102,7 +103,7 @@ def _find_remedy(row: RefusedRow, client: Client | None, vendor: Vendor | None) 
         if needed:
             return f"give the client {' or '.join(scope.short for scope in needed)}, or let the product do without"
     if row.cause in (Problem.FILTER.value, Problem.PARAMETER.value) and vendor is not None:
-        words_of = _list_withholding().get(row.endpoint.partition(" ")[2], {})
+        words_of = _list_withholding().get(path, {})
         hidden = [name for name in row.fields if words_of.get(name) in vendor.withheld]
         if hidden:
             is_or_are, them = ("is", "it") if len(hidden) == 1 else ("are", "them")

@@ -102,7 +102,8 @@ def show_as(
     clients = list_clients(connection, oauth_clients.c.vendor_id == vendor.id)
     endpoints = find_endpoints(connection, sourced_id)
     is_student = connection.scalar(sa.select(sa.exists().where(_is_student(sourced_id))))
-    naming = None if is_student else _explain_naming(connection, vendor, sourced_id)
+    is_user = any(table is users for table, _ in endpoints)
+    naming = _explain_naming(connection, vendor, sourced_id) if is_user and not is_student else None
     if not clients and not is_student and naming is None:
         raise CommandError(f"the vendor {vendor.email} has no client, and so gets nothing from the rostering interface")
     # The change log names people by a keyed hash.
@@ -303,7 +304,7 @@ class _Look:
         """Returns the view of the vendor interface of who is no student and named by one. `naming`: why."""
         holder = find_holder_of(self.connection, vendor.id)
         prefix = "-" if holder is None else holder.key_prefix
-        words = f"by itself, because students alone are; but inside of a student: {naming}"
+        words = f"by itself, but inside of a student: {naming}"
         return VendorView(prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH, None, words)
 
     def _explain(self, vendor: Vendor, table: sa.Table, sourced_id: str, *, guardians: bool) -> str:
