@@ -47,14 +47,15 @@ def _make_text(text: str, compiled: SQLCompiler) -> sa.TextClause:
     def write(found: re.Match[str]) -> str:
         constant = quote(found)
         if constant is not None:
-            return _COLON.sub(r"\\:", constant)
+            return _escape(constant)
         name = found["value"]
         bound[name] = sa.bindparam(name, type_=compiled.binds[name].type)
         return f":{name}"
 
-    pieces, end = [], 0
-    for found in PLACEHOLDER.finditer(text):
-        pieces += [_COLON.sub(r"\\:", text[end : found.start()]), write(found)]
-        end = found.end()
-    pieces.append(_COLON.sub(r"\\:", text[end:]))
-    return sa.text("".join(pieces)).bindparams(*bound.values())
+    # No placeholder has a colon.
+    written = PLACEHOLDER.sub(write, _escape(text))
+    return sa.text(written).bindparams(*bound.values())
+
+
+def _escape(text: str) -> str:
+    return _COLON.sub(r"\\:", text)

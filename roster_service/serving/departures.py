@@ -55,15 +55,14 @@ def has_departures(shape: QueryShape) -> bool:
 
 
 def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    """Returns the SELECT of the departures of a list that the caller sees: `sourced_id`, `feed_id`, `person_id`, and
-    `departed_at`, the latest one of a record. `conditions`: on the table of departures. Raises TypeError for a shape
+    """Returns the SELECT of the departures of a list that the caller sees: `sourced_id`, `feed_id`, and `departed_at`,
+    the latest one of a record. `conditions`: on the table of departures. Raises TypeError for a shape
     without departures."""
     left = tables.departures
     return (
         sa.select(
             left.c.sourced_id,
             left.c.feed_id,
-            sa.func.max(left.c.person_id).label("person_id"),
             sa.func.max(left.c.departed_at).label("departed_at"),
         )
         .where(_is_seen_in_list(shape.path_filter, shape.view.record.table, shape.view.rights.of_rows), *conditions)

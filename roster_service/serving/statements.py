@@ -129,11 +129,13 @@ def _make_collection_condition(
 ) -> sa.ColumnElement[bool]:
     visible = row_is_visible(record.table, record.table, rights)
     selected = path_filter(rights, record.wording)
-    condition = {
-        Driver.VISIBILITY: sa.and_(find_visible_rows(record.table, rights), selected),
-        Driver.PATH: sa.and_(selected, of_each_row(visible)),
-        Driver.FILTER: of_each_row(sa.and_(visible, selected)),
-    }[driver]
+    match driver:
+        case Driver.VISIBILITY:
+            condition = sa.and_(find_visible_rows(record.table, rights), selected)
+        case Driver.PATH:
+            condition = sa.and_(selected, of_each_row(visible))
+        case Driver.FILTER:
+            condition = of_each_row(sa.and_(visible, selected))
     return freeze(condition, record.table)
 
 
