@@ -18,7 +18,7 @@ from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.secret_links import list_links
 from roster_service.auth.scopes import ScopeName, read_scopes
-from roster_service.db.tables import deliveries
+from roster_service.db.tables import deliveries, delivery_runs
 from roster_service.schemas.file_presets import PRESETS, Preset
 from roster_service.schemas.versions import VERSIONS, Version
 
@@ -34,6 +34,8 @@ class WayKind(StrEnum):
     SECRET = "secret"  # noqa: S105  (a kind)
     LINK = "link"
     DELIVERY = "delivery"
+    # Its receiver has no file of this content yet: somebody approves the first one.
+    FIRST_FILE = "delivery without an approved file"
     API_KEY = "api key"
 
 
@@ -79,8 +81,8 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
             own.append(Way(WayKind.LINK, f"{name}, by a link that nobody has used", client))
         if client.client_id in may_read:
             files = (
-                Way(WayKind.DELIVERY, f"the delivery {delivery}", client, delivery, preset)
-                for delivery, preset in sending[client.client_id]
+                Way(kind, f"the delivery {delivery}", client, delivery, preset)
+                for delivery, preset, kind in sending[client.client_id]
             )
             own += [way for way in files if way.list_names()]
     for email in dict.fromkeys(credential.vendor for credential in valid if credential.kind is CredentialKind.API_KEY):
@@ -88,13 +90,23 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
     return found
 
 
-def _list_sending(connection: sa.Connection) -> Mapping[str, Sequence[tuple[str, Preset]]]:
-    """The names and presets of the deliveries that are not stopped, by client id."""
-    found = defaultdict[str, list[tuple[str, Preset]]](list)
-    listed = sa.select(deliveries.c.client_id, deliveries.c.name, deliveries.c.preset).where(~deliveries.c.stopped)
+def _list_sending(connection: sa.Connection) -> Mapping[str, Sequence[tuple[str, Preset, WayKind]]]:
+    """The names, presets and kinds of the deliveries that are not stopped, by client id."""
+    found = defaultdict[str, list[tuple[str, Preset, WayKind]]](list)
+    has_approved = sa.exists().where(
+        delivery_runs.c.delivery_id == deliveries.c.id,
+        sa.or_(
+            delivery_runs.c.uploaded_at >= deliveries.c.since,
+            delivery_runs.c.digest == deliveries.c.approved_digest,
+        ),
+    )
+    listed = sa.select(
+        deliveries.c.client_id, deliveries.c.name, deliveries.c.preset, has_approved.label("has_approved")
+    ).where(~deliveries.c.stopped)
     for row in connection.execute(listed.order_by(deliveries.c.name)):
         if row.preset in PRESETS:
-            found[row.client_id].append((row.name, PRESETS[row.preset]))
+            kind = WayKind.DELIVERY if row.has_approved else WayKind.FIRST_FILE
+            found[row.client_id].append((row.name, PRESETS[row.preset], kind))
     return found
 
 

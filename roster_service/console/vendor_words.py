@@ -17,7 +17,7 @@ from roster_service.console.filters import to_counted
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import REFUSED_DAYS, oauth_clients
-from roster_service.deliveries.accounts import FAILED, WAITING, Delivery, list_deliveries
+from roster_service.deliveries.accounts import Delivery, list_deliveries
 from roster_service.explore.refusals import explain_refused
 
 # The most names in a sentence.
@@ -86,11 +86,15 @@ def describe_files(deliveries: Iterable[Delivery]) -> str:
     """Returns what is to be said of the files that need a person: those that wait, and those that were not sent; blank
     if there is none."""
     needing = [delivery for delivery in deliveries if delivery.needs]
-    said = ((WAITING, "waits for approval", "wait for approval"), (FAILED, "could not be sent", "could not be sent"))
+    said = (
+        ("waiting", "waits for approval", "wait for approval"),
+        ("failed", "could not be sent", "could not be sent"),
+        ("closed", "of a disabled client cannot be sent", "of disabled clients cannot be sent"),
+    )
     return " ".join(
         f"{to_counted(len(names), 'file')}{_name_few(names)} {one if len(names) == 1 else many}."
-        for state, one, many in said
-        if (names := [delivery.name for delivery in needing if delivery.state == state])
+        for word, one, many in said
+        if (names := [delivery.name for delivery in needing if delivery.word == word])
     )
 
 

@@ -21,7 +21,7 @@ from roster_service.auth.credentials.signing_keys import make_seal
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import format_instant
-from roster_service.db.tables import deliveries, delivery_runs, vendors
+from roster_service.db.tables import deliveries, delivery_runs, oauth_clients, vendors
 from roster_service.deliveries.addresses import require_public
 from roster_service.deliveries.sources import choose_client, require_preset
 from roster_service.errors import CommandError
@@ -42,7 +42,8 @@ class Delivery:
     """A delivery, without its secret. `host_key`: the type and the base64 of the only key that the server may have;
     `hour`: in the time zone of the settings, None: after the nightly sync; `contact`: to whom to write at the receiver;
     `since`: when what it sends, or where to, was last set; `state`, `message`, `digest`, `file_name`, `at`: of the
-    latest run, None before the first; `sent_at`: of the last file that was sent. Instants are ISO 8601, UTC."""
+    latest run, None before the first; `sent_at`: of the last file that was sent; `enabled`: whether its client is there
+    and neither this nor the vendor is disabled. Instants are ISO 8601, UTC."""
 
     name: str
     vendor: str
@@ -68,6 +69,7 @@ class Delivery:
     file_name: str | None
     at: str | None
     sent_at: str | None
+    enabled: bool
     id: int
 
     @property
@@ -82,8 +84,8 @@ class Delivery:
 
     @property
     def is_approved(self) -> bool:
-        """Whether the file waits no more: it is approved, and no attempt has begun since."""
-        return self.state == WAITING and self.approved_digest == self.digest
+        """Whether the file waits no more: it is approved, can be sent, and no attempt has begun since."""
+        return self.enabled and self.state == WAITING and self.approved_digest == self.digest
 
     @property
     def word(self) -> str:
@@ -92,11 +94,15 @@ class Delivery:
             return "stopped"
         if self.is_approved:
             return "approved"
+        if not self.enabled:
+            return "closed"
         return {None: "no file yet", MADE: "under way"}.get(self.state, str(self.state))
 
     @property
     def remedy(self) -> str:
         """What is to be done about a file that needs a person, without its first capital and full stop."""
+        if not self.enabled:
+            return "stop the delivery, or enable the client and the vendor"
         if self.state == WAITING:
             return "look at the file, and approve it"
         when = "after the next nightly sync" if self.hour is None else f"each hour from {self.hour}:00 on"
@@ -107,6 +113,8 @@ class Delivery:
         """The state as a sentence."""
         if self.stopped:
             return "No file is sent until somebody starts it again"
+        if not self.enabled:
+            return "No file can be sent, because the client or the vendor is disabled or gone"
         if self.is_approved:
             return "The file is approved: it is being sent, or goes with the next attempt if the roster is the same"
         if self.state == WAITING and self.message == FIRST:
@@ -204,7 +212,12 @@ def list_deliveries(
         vendors.c.name.label("vendor_name"),
         *(latest.c.state, latest.c.message, latest.c.digest, latest.c.file_name, latest.c.started_at.label("at")),
         sent_at.scalar_subquery().label("sent_at"),
-    ).select_from(deliveries.join(vendors).outerjoin(latest, sa.true()))
+        sa.func.coalesce(vendors.c.enabled & oauth_clients.c.enabled, False).label("enabled"),
+    ).select_from(
+        deliveries.join(vendors, vendors.c.id == deliveries.c.vendor_id)
+        .outerjoin(oauth_clients, oauth_clients.c.client_id == deliveries.c.client_id)
+        .outerjoin(latest, sa.true())
+    )
     if name is not None:
         rows = rows.where(deliveries.c.name == name)
     if vendor is not None:

@@ -138,6 +138,8 @@ def _judge(
         hidden = [verdict for verdict in people if verdict.by != VENDOR_INTERFACE] or people
         return GridCell(Seeing.CLOSED, "; ".join(dict.fromkeys(verdict.reason for verdict in hidden)))
     if "guardians" in parts and WithheldField.AGENTS in vendor.withheld:
+        if not is_known:
+            return GridCell(Seeing.EMPTY, "")
         return GridCell(Seeing.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)")
     seen = {
         part: [way for way in received.get(part, ()) if way in ways and (way not in narrow or narrow[way].shows(part))]

@@ -52,6 +52,7 @@ WAY_WORDS: Mapping[WayKind, str] = {
     WayKind.API_KEY: "when its product asks for it",
     WayKind.LINK: "when its product asks for it, once the company has opened an invitation that it has not used yet",
     WayKind.DELIVERY: "in files that are sent to it",
+    WayKind.FIRST_FILE: "in files that are sent to it, once the district has looked at the first one and let it go",
 }
 REMOVED = "it is no longer one of the companies that use this service"
 UNKNOWN = "the school’s records here do not have this person"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
+from roster_service.accounts.vendors import set_vendor_enabled
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import delivery_runs
 from roster_service.deliveries.accounts import FAILED, find_delivery, read_secret
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
+from tests.actors import TESTER
 from tests.console.conftest import Browser, Console
 from tests.console.test_statements import read
 from tests.contract.conftest import SECRET_KEY, add_vendor
@@ -67,6 +69,20 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
         approved = connection.scalar(sa.text("SELECT approved_digest FROM deliveries"))
         verb = connection.scalar(sa.text("SELECT verb FROM changes ORDER BY id DESC LIMIT 1"))
     assert (approved, verb) == (digest, "delivery approve")
+
+
+def test_nobody_is_asked_to_approve_the_file_of_a_disabled_vendor(
+    console: Console, owner: Browser, number: int
+) -> None:
+    with console.engine.begin() as connection:
+        set_vendor_enabled(connection, TESTER, "all@vendors.example", enabled=False)
+    said = "No file can be sent, because the client or the vendor is disabled or gone. Stop the delivery, or enable the"
+    page = read(owner.get("").text)
+    assert f"all: {NAME} closed {said} client and the vendor. See what to do" in page
+    assert f"1 file ({NAME}) of a disabled client cannot be sent." in page
+    shown = read(owner.get(f"/vendors/{number}/files").text)
+    assert said in shown
+    assert "Approve this file" not in shown
 
 
 def test_the_file_that_a_vendor_would_get_is_downloaded(console: Console, owner: Browser, number: int) -> None:

@@ -128,6 +128,17 @@ def test_the_grid_says_what_the_interfaces_answer(console: Console) -> None:
     assert {state for _, state in states} == {*Seeing}
 
 
+def test_who_has_no_guardian_has_none_withheld(console: Console) -> None:
+    with console.engine.connect() as connection:
+        states = {
+            person: row.cells[list(COLUMNS).index("Guardians")].state
+            for person in (PUPIL, "spr-teacher-1")
+            for row in make_grid(connection, person, list_verdicts(connection, person))
+            if row.vendor == "bare@person.example"
+        }
+    assert states == {PUPIL: Seeing.WITHHELD, "spr-teacher-1": Seeing.EMPTY}
+
+
 def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Console) -> None:
     with console.engine.connect() as connection:
         for sourced_id in (PUPIL, "spr-student-2", "shv-student-1", "spr-teacher-1", "spr-guardian-1"):
@@ -214,8 +225,10 @@ def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(console
             sa.text("SELECT o.name FROM user_roles r JOIN orgs o ON o.sourced_id = r.org_id WHERE r.user_id = :id"),
             {"id": PUPIL},
         ).all()
-    assert "springfield@vendors.example was shown birth dates, sex, race and ethnicity" in page
+    shown = "was shown this person in answers with birth dates, sex, race and ethnicity"
+    assert f"springfield@vendors.example {shown}" in page
     assert f"on {day} ." in page
+    assert "one of these parts may have been in it of others only" in page
     assert f"{pupil.given_name} {pupil.family_name} is in the roster." in page
     for text in (*schools, pupil.email, *pupil.grades):
         assert text in page
@@ -234,7 +247,7 @@ def test_a_person_who_left_is_known_by_the_log_alone(console: Console) -> None:
         assert answer.status_code == 200
         page = read(answer.text)
         assert f"{gone} is no longer in the roster. No vendor gets anything of this person now." in page
-        assert "both@vendors.example was shown names, usernames and grades" in page
+        assert "both@vendors.example was shown this person in answers with names, usernames and grades" in page
         assert "What each vendor sees" not in page
         assert ("Hide" in page) == (role is OperatorRole.OWNER)
 

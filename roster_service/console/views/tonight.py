@@ -270,7 +270,9 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
     for delivery in found:
         if delivery.needs:
             colour = Colour.WARN if delivery.state == WAITING else Colour.BAD
-            verb = Verb.DELIVERY_APPROVE if delivery.state == WAITING else None
+            verb = None
+            if delivery.state == WAITING:
+                verb = Verb.DELIVERY_APPROVE if delivery.enabled else Verb.DELIVERY_STOP
             subject, path = f"{delivery.vendor_name}: {delivery.name}", f"/vendors/{delivery.vendor_id}/files"
             yield Task(
                 subject, delivery.word, colour, delivery.sentence, delivery.remedy, path=path, screen="files", verb=verb
