@@ -99,7 +99,19 @@ def preview_grants(
     kinds = [kind for kind in KINDS if guardians or kind != GUARDIANS]
     counted = preview_extents(connection, map(_get_extent, now), map(_get_extent, then), kinds)
     notes = [] if guardians else ["guardians do not count: no client, delivery or key of the vendor may read them"]
-    return replace(counted, notes=[*_list_unknown_grades(connection, then), *notes])
+    return replace(counted, notes=[*_list_unknown_grades(connection, then), *list_covered(then), *notes])
+
+
+def list_covered(grants: Collection[Grant]) -> Iterator[str]:
+    """Yields a sentence for the grants of schools that open nothing, because the whole district is granted as well."""
+    for whole in grants:
+        if whole == Grant(whole.district_id):
+            schools = [item.school_id for item in grants if item.district_id == whole.district_id and item.school_id]
+            if schools:
+                yield (
+                    f"{whole.district_id} is granted as a whole, so the grant of {', '.join(schools)} opens nothing "
+                    "more, and narrows nothing"
+                )
 
 
 def _list_unknown_grades(connection: sa.Connection, then: Sequence[Grant]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from roster_service.accounts.credentials import ListedCredential, list_credentials
+from roster_service.accounts.secret_links import list_links
 from roster_service.auth.credentials.signing_keys import (
     ListedKey,
     find_given_key,
@@ -16,6 +17,7 @@ from roster_service.auth.credentials.signing_keys import (
 )
 from roster_service.auth.credentials.tokens import LEEWAY_SECONDS, PERMISSION_TOKEN_SECONDS
 from roster_service.cli import terminal
+from roster_service.db.tables import vendors
 from roster_service.settings import Settings
 
 # The members of a credential that lists of vendors and clients show, too, and their headings.
@@ -55,6 +57,12 @@ def credential_list(email: str | None, unused_days: int | None, ending_days: int
             and (unused_days is None or item.is_unused(unused_days, now))
             and (ending_days is None or item.ends_within(ending_days, now))
         ]
+        of_vendor = () if email is None else (vendors.c.email == email,)
+        waiting = [
+            f"{link.client} of {link.vendor}, until {link.ends_at}"
+            for link in list_links(connection, *of_vendor)
+            if not (link.has_ended or link.used_at)
+        ]
     rows = [
         {
             "kind": item.kind.value,
@@ -66,6 +74,8 @@ def credential_list(email: str | None, unused_days: int | None, ending_days: int
         for item in found
     ]
     terminal.show_table(found, as_json, rows, "there are no such credentials")
+    if waiting and not as_json:
+        click.echo(f"links that nobody has used, each of which makes a secret: {'; '.join(waiting)}")
 
 
 @click.group()

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
 import click
+import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.parts import reads_guardians
 from roster_service.accounts.secret_links import describe_ended_links
 from roster_service.accounts.vendors import Grant, Vendor
 from roster_service.accounts.ways import list_ways
 from roster_service.cli import terminal, vendor_access
 from roster_service.db.tables import oauth_clients
+from roster_service.deliveries.accounts import describe_files_of, list_deliveries
 from roster_service.deliveries.recipients import FILES, find_recipient
 from roster_service.feeds.sharing_previews import SharingPreview
 from roster_service.roster.withheld import WithheldField
@@ -139,6 +143,8 @@ def vendor_grant(
         )
     shown = {**asdict(changed), "preview": terminal.to_plain(preview), "dry_run": dry_run}
     words = _describe_grants(changed, "would then" if dry_run else "may now")
+    if preview is None:
+        words = "\n".join([words, *vendor_rights.list_covered(changed.grants)])
     terminal.show(shown, as_json, lambda _: words if preview is None else f"{_describe_preview(preview)}\n{words}")
 
 
@@ -202,8 +208,8 @@ def vendor_disable(email: str, as_json: bool) -> None:
     """Disable the vendor EMAIL at once, with all its clients, tokens, files and unused links."""
     with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=False)
-        links = describe_ended_links(connection, oauth_clients.c.vendor_id == changed.id)
-    terminal.show(changed, as_json, lambda _: "\n".join(filter(None, [f"{changed.email} is disabled", links])))
+        said = _describe_ways(connection, changed)
+    terminal.show(changed, as_json, lambda _: "\n".join(filter(None, [f"{changed.email} is disabled", *said])))
 
 
 @vendor.command("enable")
@@ -213,8 +219,16 @@ def vendor_enable(email: str, as_json: bool) -> None:
     """Enable the disabled vendor EMAIL again."""
     with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=True)
-        links = describe_ended_links(connection, oauth_clients.c.vendor_id == changed.id)
-    terminal.show(changed, as_json, lambda _: "\n".join(filter(None, [f"{changed.email} is enabled", links])))
+        said = _describe_ways(connection, changed)
+    terminal.show(changed, as_json, lambda _: "\n".join(filter(None, [f"{changed.email} is enabled", *said])))
+
+
+def _describe_ways(connection: sa.Connection, changed: Vendor) -> Sequence[str]:
+    """What becomes of the links and the deliveries of a vendor that was disabled or enabled."""
+    return (
+        describe_ended_links(connection, oauth_clients.c.vendor_id == changed.id),
+        describe_files_of(connection, changed),
+    )
 
 
 @vendor.command("remove")
@@ -231,9 +245,25 @@ def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         found = vendors.find_vendor(connection, email)
         owned = [item.client_id for item in clients.list_clients(connection, oauth_clients.c.vendor_id == found.id)]
+        keys = [
+            item.name
+            for item in list_credentials(connection)
+            if item.vendor == found.email and item.kind is CredentialKind.API_KEY
+        ]
+        files = [item.name for item in list_deliveries(connection, vendor=found.email)]
         vendors.remove_vendor(connection, actor, email)
-    shown = {"email": found.email, "grants": len(found.grants), "clients": owned, "dry_run": dry_run}
-    words = f"the vendor {found.email}, {len(found.grants)} grants and {len(owned)} clients"
+    shown = {
+        "email": found.email,
+        "grants": len(found.grants),
+        "clients": owned,
+        "keys": keys,
+        "deliveries": files,
+        "dry_run": dry_run,
+    }
+    counts = {"grants": found.grants, "clients": owned, "API keys": keys, "deliveries": files}
+    words = (
+        f"the vendor {found.email} with its {', '.join(f'{kind} ({len(of_kind)})' for kind, of_kind in counts.items())}"
+    )
     terminal.show(shown, as_json, lambda _: f"would remove {words}" if dry_run else f"removed {words}")
 
 

@@ -15,7 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.fernet import InvalidToken
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
-from roster_service.accounts.vendors import find_vendor
+from roster_service.accounts.vendors import Vendor, find_vendor
 from roster_service.accounts.ways import list_ways
 from roster_service.auth.credentials.signing_keys import make_seal
 from roster_service.change_log.actors import Actor
@@ -247,6 +247,16 @@ def describe_ended_files(connection: sa.Connection, found: Sequence[Delivery]) -
         for words, of_words in said.items()
         if of_words
     )
+
+
+def describe_files_of(connection: sa.Connection, vendor: Vendor) -> str:
+    """Returns what becomes of the deliveries of a vendor that was just enabled or disabled as sentences, blank if it
+    has none."""
+    found = [one for one in list_deliveries(connection, vendor=vendor.email) if not one.stopped]
+    if not vendor.enabled:
+        return describe_ended_files(connection, found)
+    going = [one for one in found if one.name in list_sending(connection)]
+    return f"Files go again: {', '.join(f'{one.name} to {one.host}' for one in going)}." if going else ""
 
 
 def list_sending(connection: sa.Connection) -> frozenset[str]:

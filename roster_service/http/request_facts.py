@@ -69,7 +69,8 @@ class RequestFacts:
     operator's session was found. `named_caller`: the client id
     that its body names, before anything is verified. `rate`: the state of the vendor's rate limit. `refusal`: why an
     interface refuses it. `failure`: why the service cannot answer it. `records`: how many its response discloses.
-    `finds_nothing`: whether its filter fits no record that the vendor sees.
+    `finds_nothing`: whether its filter fits no record that the vendor sees; `has_unknown_word`: whether it compares a
+    field with a word that is none of the field's.
     `describe_shape`: its parameters, with every value of a filter masked; it is called only if the request is slow.
     """
 
@@ -86,6 +87,7 @@ class RequestFacts:
     failure: str | None = None
     records: int | None = None
     finds_nothing: bool = False
+    has_unknown_word: bool = False
     describe_shape: Callable[[], str] | None = None
 
 

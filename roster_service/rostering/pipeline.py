@@ -145,7 +145,9 @@ def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Dis
             return Response(status=304, headers=known), None
     state, records = _read(services, planned)
     headers = planned.make_headers(state, records.total)
-    get_request_facts().finds_nothing = records.total == 0 and planned.filter is not None
+    facts = get_request_facts()
+    facts.finds_nothing = records.total == 0 and planned.filter is not None
+    facts.has_unknown_word = any(notice.problem is Problem.FILTER_WORD for notice in planned.plan.notices)
     # `*` matches any record.
     if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
         return Response(status=304, headers=headers), None

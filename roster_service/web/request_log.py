@@ -63,7 +63,7 @@ def add_entry(access_log: AccessLog, facts: RequestFacts, status: int, size: int
         if refusal is None:
             given = MultiDict({FILTER.name: given.get(FILTER.name, "")})
         fields = find_named_fields(given)
-        if refusal is None and not _OF_DELTAS.issuperset(fields):
+        if refusal is None and (facts.has_unknown_word or not _OF_DELTAS.issuperset(fields)):
             cause = NOTHING_FOUND
     if vendor is not None or refusal is not None:
         named = None if vendor is not None else find_named_caller(request.headers, facts.named_caller)

@@ -127,3 +127,11 @@ def test_rules_that_open_nothing_need_a_yes(roster: Roster, engine: sa.Engine) -
     assert roster(*GRANT, *nothing, "--dry-run").exit_code == 0
     assert read_rows(engine) == before
     assert roster(*GRANT, *nothing, "--yes").exit_code == 0
+
+
+def test_a_school_beside_its_whole_district_is_said_to_narrow_nothing(roster: Roster) -> None:
+    said = "spr-district is granted as a whole, so the grant of spr-elementary opens nothing more, and narrows nothing"
+    assert said not in roster(*GRANT, "--school", "spr-elementary").stdout
+    assert said in roster(*GRANT, "--dry-run").stdout.splitlines()
+    assert said in roster(*GRANT).stdout.splitlines()
+    assert said in roster(*GRANT, "--school", "spr-elementary").stdout.splitlines()

@@ -433,6 +433,21 @@ def test_a_command_names_no_file_of_others(console: Console, world: World) -> No
     assert said.stdout == f"{other.client_id} is disabled\n"
 
 
+def test_a_vendor_that_is_disabled_or_removed_takes_its_ways_along_by_name(console: Console, world: World) -> None:
+    plant_key(plant_secret_and_delivery(world))
+    plant_link(world)
+    url = console.engine.url.render_as_string(hide_password=False)
+
+    def say(*words: str) -> str:
+        return run_roster(url, console.home, *words).stdout
+
+    assert "reader of App, until" in say("credential", "list", "--vendor", VENDOR)
+    assert "links that nobody" not in say("credential", "list", "--vendor", "other@ways.example")
+    assert "Files that cannot be sent any more" in say("vendor", "disable", VENDOR)
+    assert "Files go again: nightly to sftp.example.org." in say("vendor", "enable", VENDOR)
+    assert "API keys (1), deliveries (1)" in say("vendor", "remove", VENDOR, "--dry-run")
+
+
 def test_a_leak_ends_the_link_that_nobody_has_used(console: Console, world: World) -> None:
     planted = plant_link(world)
     planted.run("UPDATE oauth_clients SET secret_expires_at = NULL")

@@ -89,6 +89,8 @@ def query(text: str, **others: str) -> str:
                      "the vendor must correct the request", id="a filter that nobody could read"),
         pytest.param("/users", query("grades='6'"), ScopeName.CORE, NOTHING_FOUND, "there, `grades` is 03 or 09",
                      id="a grade that the roster does not write so"),
+        pytest.param("/users", query("status='Zyx'"), ScopeName.CORE, NOTHING_FOUND,
+                     "compare the values that the product asks for", id="a status that is none"),
         pytest.param("/users", query("familyName='Zyx'"), ScopeName.CORE, NOTHING_FOUND,
                      "compare the values that the product asks for with those of the roster",
                      id="a name that nobody has"),

@@ -30,6 +30,7 @@ from roster_service.console.vendor_words import (
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import REFUSED_DAYS, oauth_clients, users
+from roster_service.deliveries.accounts import describe_files_of
 from roster_service.errors import CommandError, Problem
 from roster_service.explore.references import read_labels
 from roster_service.explore.vendor_summary import VendorSummary, summarize_vendor
@@ -178,8 +179,9 @@ def set_enabled(sent: Submission) -> Outcome:
         enabled = sent.form.get("enabled") == "yes"
         vendor = vendors.set_vendor_enabled(connection, sent.actor, find_vendor(sent).email, enabled)
         links = describe_ended_links(connection, oauth_clients.c.vendor_id == vendor.id)
+        files = describe_files_of(connection, vendor)
     words = f"{vendor.name} is {'enabled' if enabled else 'disabled'} now."
-    return Moved(f"/vendors/{vendor.id}", f"{words} {links}".strip())
+    return Moved(f"/vendors/{vendor.id}", " ".join(filter(None, [words, links, files])))
 
 
 def remove_vendor(sent: Submission) -> Outcome:
