@@ -44,6 +44,16 @@ def test_the_overview_says_what_the_log_and_the_rights_have(console: Console, br
     assert first is None or "phone, sms" in page
 
 
+def test_people_who_are_kept_from_a_vendor_are_counted_beside_what_is_withheld(
+    console: Console, browser: Browser
+) -> None:
+    email = "south@vendors.example"
+    assert browser.send("/people/keep", person="shv-student-1", vendor=email, reason="an order").status_code == 303
+    rows = browser.get("/privacy.json").json["kept"]
+    assert {row["vendor"]: row["people"] for row in rows if row["people"]} == {"south": 1}
+    assert 'data-label="People kept from it"><a href=' in browser.get("/privacy").text
+
+
 def test_a_person_who_is_hidden_is_counted_for_owners_alone(console: Console, browser: Browser) -> None:
     assert "Nobody is erased or hidden." in read(browser.get("/privacy").text)
     assert browser.send("/people/hide", person="spr-student-3").status_code == 303

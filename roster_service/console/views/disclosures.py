@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import list_named_districts
+from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS, complete_parts, list_received
 from roster_service.accounts.vendor_rights import read_withheld_default
 from roster_service.accounts.vendors import Vendor, list_vendors
@@ -73,13 +74,14 @@ class Disclosures:
 @dataclass(frozen=True)
 class KeptFields:
     """What is withheld from a vendor. `fields`: the words of the fields, with those that follow from a flag that is not
-    set; `by`: what withholds them, in words; `gets_birth_dates`: whether it gets birth dates, and `from_clients`: by
-    what."""
+    set; `by`: what withholds them, in words; `people`: how many people are kept from it; `gets_birth_dates`: whether it
+    gets birth dates, and `from_clients`: by what."""
 
     vendor: str
     id: int
     fields: Sequence[str]
     by: str
+    people: int
     gets_birth_dates: bool
     from_clients: Sequence[str]
 
@@ -130,6 +132,7 @@ def read_privacy(visit: Visit) -> Privacy:
     received, listed = list_received(connection), list_vendors(connection)
     default = read_withheld_default(connection)
     counts = Counter(exclusion.kind for exclusion in list_exclusions(connection))
+    people = Counter(kept.vendor_id for kept in list_kept(connection))
     may_know = visit.may(Verb.PERSON_HIDE)
     return Privacy(
         days=days,
@@ -141,6 +144,7 @@ def read_privacy(visit: Visit) -> Privacy:
                 vendor.id,
                 vendor.withheld,
                 _name_list(vendor, default),
+                people[vendor.id],
                 "birthDate" in received[vendor.email],
                 received[vendor.email].get("birthDate", ()),
             )
