@@ -1700,7 +1700,8 @@ CASE
        FROM public.visible_orgs seen
       WHERE ((seen.org_id = classes.school_id) AND seen.granted))) OR (EXISTS ( SELECT
        FROM public.group_members m
-      WHERE ((m.type = 'classes'::text) AND (m.sourced_id = classes.sourced_id))))) THEN 1
+      WHERE ((m.type = 'classes'::text) AND (m.sourced_id = classes.sourced_id))
+     OFFSET 0))) THEN 1
     ELSE 0
 END <> 0));
 
@@ -1731,7 +1732,8 @@ CREATE POLICY visible ON public.departures FOR SELECT USING ((((EXISTS ( SELECT
   WHERE ((seen.feed_id = departures.feed_id) AND (seen.floor < departures.departed_at) AND ((departures.vendor_id = 0) OR (departures.vendor_id = seen.vendor_id))))) AND (NOT (( SELECT (EXISTS ( SELECT
            FROM public.kept_people)) AS "exists") AND (EXISTS ( SELECT
    FROM public.kept_people kept
-  WHERE ((kept.user_id = departures.person_id) AND (departures.vendor_id = 0) AND (kept.since < departures.departed_at) AND ((kept.until IS NULL) OR (departures.departed_at <= kept.until))))))) AND (departed_at > COALESCE(( SELECT (NULLIF(current_setting('roster.floor'::text, true), ''::text))::timestamp with time zone AS "nullif"), '-infinity'::timestamp with time zone))));
+  WHERE ((kept.user_id = departures.person_id) AND (departures.vendor_id = 0) AND (kept.since < departures.departed_at) AND ((kept.until IS NULL) OR (departures.departed_at <= kept.until)))
+ OFFSET 0)))) AND (departed_at > COALESCE(( SELECT (NULLIF(current_setting('roster.floor'::text, true), ''::text))::timestamp with time zone AS "nullif"), '-infinity'::timestamp with time zone))));
 
 CREATE POLICY visible ON public.enrollments FOR SELECT USING ((
 CASE
@@ -1747,10 +1749,12 @@ CASE
        FROM ((public.group_members own
          JOIN public.group_members taught ON ((taught.group_id = own.group_id)))
          JOIN public.group_members person ON ((person.group_id = own.group_id)))
-      WHERE ((own.type = 'enrollments'::text) AND (own.sourced_id = enrollments.sourced_id) AND (taught.type = 'classes'::text) AND (taught.sourced_id = enrollments.class_id) AND (person.type = 'users'::text) AND (person.sourced_id = enrollments.user_id) AND (person.role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])))))) AND (NOT (( SELECT (EXISTS ( SELECT
+      WHERE ((own.type = 'enrollments'::text) AND (own.sourced_id = enrollments.sourced_id) AND (taught.type = 'classes'::text) AND (taught.sourced_id = enrollments.class_id) AND (person.type = 'users'::text) AND (person.sourced_id = enrollments.user_id) AND (person.role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])))
+     OFFSET 0))) AND (NOT (( SELECT (EXISTS ( SELECT
                FROM public.kept_people)) AS "exists") AND (EXISTS ( SELECT
        FROM public.kept_people kept
-      WHERE ((kept.user_id = enrollments.user_id) AND (kept.until IS NULL))))))) THEN 1
+      WHERE ((kept.user_id = enrollments.user_id) AND (kept.until IS NULL))
+     OFFSET 0))))) THEN 1
     ELSE 0
 END <> 0));
 
@@ -1813,10 +1817,12 @@ CASE
        FROM public.visible_orgs seen
       WHERE ((seen.org_id = user_roles.org_id) AND seen.granted))) OR (EXISTS ( SELECT
        FROM public.group_members m
-      WHERE ((m.type = 'users'::text) AND (m.sourced_id = user_roles.user_id) AND (m.org_id = user_roles.org_id) AND (m.role = user_roles.role))))) AND ((role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif")) AND (NOT (( SELECT (EXISTS ( SELECT
+      WHERE ((m.type = 'users'::text) AND (m.sourced_id = user_roles.user_id) AND (m.org_id = user_roles.org_id) AND (m.role = user_roles.role))
+     OFFSET 0))) AND ((role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif")) AND (NOT (( SELECT (EXISTS ( SELECT
                FROM public.kept_people)) AS "exists") AND (EXISTS ( SELECT
        FROM public.kept_people kept
-      WHERE ((kept.user_id = user_roles.user_id) AND (kept.until IS NULL))))))) THEN 1
+      WHERE ((kept.user_id = user_roles.user_id) AND (kept.until IS NULL))
+     OFFSET 0))))) THEN 1
     ELSE 0
 END <> 0));
 

@@ -2,7 +2,7 @@
 -- group has it, its class and its user. Of nearly all of them the school opens class and user, too; only of the others
 -- are these looked up. A policy that reads another table gets the rows that the other table's policy shows. The CASE
 -- keeps the planner from guessing that the condition halves the rows: the query filter has left visible ones only. None is
--- visible of a person who is kept from the vendor, as in the policy of user_roles.
+-- visible of a person who is kept from the vendor, as in the policy of user_roles, which says what OFFSET 0 is for.
 CREATE POLICY visible ON enrollments FOR SELECT USING (CASE WHEN
     (EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = enrollments.school_id AND seen.granted)
     AND (school_opens OR (
@@ -23,9 +23,11 @@ CREATE POLICY visible ON enrollments FOR SELECT USING (CASE WHEN
             AND taught.type = 'classes' AND taught.sourced_id = enrollments.class_id
             AND person.type = 'users' AND person.sourced_id = enrollments.user_id
             AND person.role NOT IN ('guardian', 'parent', 'relative')
+        OFFSET 0
     ))
     AND NOT ((SELECT EXISTS (SELECT FROM kept_people)) AND EXISTS (
         SELECT FROM kept_people kept WHERE kept.user_id = enrollments.user_id AND kept.until IS NULL
+        OFFSET 0
     ))
 THEN 1 ELSE 0 END <> 0);
 ALTER TABLE enrollments ENABLE ROW LEVEL SECURITY;
