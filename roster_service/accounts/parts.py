@@ -57,6 +57,11 @@ class ShownPart:
         return f"{self.words} but those with another role" if self.name is PersonPart.GUARDIANS else self.words
 
     @property
+    def choice(self) -> str:
+        """The words for what a vendor gets that gets the part, where some of it is seen without."""
+        return f"{self.words} who have no other role, too" if self.name is PersonPart.GUARDIANS else self.words
+
+    @property
     def is_of_guardians(self) -> bool:
         """Whether it is about the guardians whom a grant opens."""
         return any(ScopeName.GUARDIANS in needed for needed in self.scopes)

@@ -34,8 +34,8 @@ class WayKind(StrEnum):
     SECRET = "secret"  # noqa: S105  (a kind)
     LINK = "link"
     DELIVERY = "delivery"
-    # Its receiver has no file of this content yet: somebody approves the first one.
-    FIRST_FILE = "delivery without an approved file"
+    # Its receiver has no file of this content yet, and somebody has to approve the first one.
+    FIRST_FILE = "delivery without a file yet"
     API_KEY = "api key"
 
 
@@ -93,19 +93,16 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
 def _list_sending(connection: sa.Connection) -> Mapping[str, Sequence[tuple[str, Preset, WayKind]]]:
     """The names, presets and kinds of the deliveries that are not stopped, by client id."""
     found = defaultdict[str, list[tuple[str, Preset, WayKind]]](list)
-    has_approved = sa.exists().where(
+    has_sent = sa.exists().where(
         delivery_runs.c.delivery_id == deliveries.c.id,
-        sa.or_(
-            delivery_runs.c.uploaded_at >= deliveries.c.since,
-            delivery_runs.c.digest == deliveries.c.approved_digest,
-        ),
+        delivery_runs.c.uploaded_at >= deliveries.c.since,
     )
     listed = sa.select(
-        deliveries.c.client_id, deliveries.c.name, deliveries.c.preset, has_approved.label("has_approved")
+        deliveries.c.client_id, deliveries.c.name, deliveries.c.preset, has_sent.label("has_sent")
     ).where(~deliveries.c.stopped)
     for row in connection.execute(listed.order_by(deliveries.c.name)):
         if row.preset in PRESETS:
-            kind = WayKind.DELIVERY if row.has_approved else WayKind.FIRST_FILE
+            kind = WayKind.DELIVERY if row.has_sent else WayKind.FIRST_FILE
             found[row.client_id].append((row.name, PRESETS[row.preset], kind))
     return found
 

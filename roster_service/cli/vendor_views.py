@@ -74,14 +74,19 @@ def access(
 def _say_nothing(vendor: str | None, part: str | None, sought: str) -> str:
     """The words where nobody, or the one vendor that was asked for, sees what was asked for."""
     if vendor is not None:
-        return f"{vendor} {'sees nothing' if part is None else f'does not get {PARTS[part].words}'}"
-    return f"no vendor sees {sought}" if part is None else f"no vendor gets {PARTS[part].words}"
+        return f"{vendor} {'sees nothing' if part is None else f'does not get {PARTS[part].lack}'}"
+    return f"no vendor sees {sought}" if part is None else f"no vendor gets {PARTS[part].lack}"
 
 
 def _to_cells(item: Access) -> dict[str, Any]:
     return {
         name: " ".join(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(item).items()
     }
+
+
+def _name_lack(name: str, item: Access) -> str:
+    """The name of a part that a vendor does not get of people; of one person, the answer has no exception."""
+    return name if item.role is not None else f"{name}{PARTS[name].lack.removeprefix(PARTS[name].words)}"
 
 
 def _to_row(item: Access) -> dict[str, str]:
@@ -93,7 +98,7 @@ def _to_row(item: Access) -> dict[str, str]:
         **({} if item.role is None else {"role": item.role}),
         "grant": item.grant if item.only is None else f"{item.grant}, only {item.only}",
         "gets": cells["parts"] or "nothing",
-        "does not get": cells["withheld"] or "-",
+        "does not get": ", ".join(_name_lack(name, item) for name in item.withheld) or "-",
         **({"by": ", ".join(item.by)} if item.by else {}),
     }
 

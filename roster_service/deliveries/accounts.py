@@ -122,9 +122,9 @@ class Delivery:
         return {
             None: "No file was made yet",
             MADE: "A file is being made or sent, or was interrupted",
-            WAITING: f"The file waits for an operator to approve it: {self.message}",
+            WAITING: f"The file waits for an operator to approve it. When it was made: {self.message}",
             SENT: f"{self.file_name} was sent",
-            FAILED: f"The file was not sent: {self.message}",
+            FAILED: f"The file was not sent. When it was tried: {self.message}",
         }[self.state]
 
 
@@ -256,7 +256,7 @@ def describe_files_of(connection: sa.Connection, vendor: Vendor) -> str:
     if not vendor.enabled:
         return describe_ended_files(connection, found)
     going = [one for one in found if one.name in list_sending(connection)]
-    return f"Files go again: {', '.join(f'{one.name} to {one.host}' for one in going)}." if going else ""
+    return f"Its deliveries go on: {', '.join(f'{one.name} to {one.host}' for one in going)}." if going else ""
 
 
 def list_sending(connection: sa.Connection) -> frozenset[str]:

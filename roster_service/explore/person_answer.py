@@ -177,7 +177,7 @@ def _describe_vendors(
             may_get=may_get,
             nothing="" if may_get else _explain_nothing(vendor, person, row, has_way=bool(own)),
             kept_since=None if since is None else since.date().isoformat(),
-            held_back=words.list_held_back(vendor.withheld, known) if may_get else (),
+            held_back=words.list_held_back(vendor.withheld, known, _list_seen(row)) if row and may_get else (),
         )
     for email in sorted(sent.keys() - {vendor.email for vendor in listed}):
         yield CompanyAnswer(
@@ -190,6 +190,11 @@ def _describe_vendors(
             kept_since=None,
             held_back=(),
         )
+
+
+def _list_seen(row: GridRow) -> frozenset[PersonPart]:
+    cells = zip(PersonPart, row.cells, strict=False)
+    return frozenset(part for part, cell in cells if cell.state is Seeing.SEES)
 
 
 def _list_open(cells: Sequence[GridCell], kinds: Mapping[str, WayKind]) -> list[OpenParts]:

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS, Received, add_agents, is_withheld, list_received
 from roster_service.accounts.vendors import Vendor, list_vendors
-from roster_service.accounts.ways import VENDOR_INTERFACE, list_ways
+from roster_service.accounts.ways import VENDOR_INTERFACE, WayKind, list_ways
 from roster_service.explore.who_sees import FOLLOWING, Verdict, list_following
-from roster_service.explore.whole_roster import find_parts
+from roster_service.explore.whole_roster import find_ended_parts, find_parts
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P2, VERSIONS, Version
@@ -82,14 +82,17 @@ def make_grid(
     def find(withheld: frozenset[WithheldField], version: Version) -> frozenset[PersonPart]:
         return find_parts(connection, sourced_id, withheld, version)
 
+    # The vendor interface has the terms of 1.2, and no demographics and enrollments that are marked as deleted.
+    ended = find_ended_parts(connection, sourced_id)
     known = frozenset[PersonPart]().union(*(find(frozenset(), version) for version in VERSIONS))
     rows = []
     for vendor in list_vendors(connection):
         own = [verdict for verdict in verdicts if verdict.vendor == vendor.email]
         withheld = frozenset(map(WithheldField, vendor.withheld))
-        # The vendor interface has the terms of 1.2.
         left = {
-            way.words: frozenset[str]().union(*(find(withheld, version) for version in way.list_names() or (V1P2,)))
+            way.words: find(withheld, V1P2) - ended
+            if way.kind is WayKind.API_KEY
+            else frozenset[str]().union(*(find(withheld, version) for version in way.list_names()))
             for way in open_ways.get(vendor.email, ())
         }
         ways = open_ways.get(vendor.email, ())
@@ -105,7 +108,8 @@ def make_grid(
             elif cell.state is Seeing.EMPTY:
                 cell = GridCell(Seeing.EMPTY, f"the roster has no {title.lower()} of this person")
             elif cell.state is Seeing.SEES and not FOLLOWING.intersection(parts) <= following[vendor.email]:
-                words = f"the vendor sees none of the {title.lower()}: no grant opens one, or they are kept from it"
+                why = "no grant opens one, or somebody in it is kept from the vendor"
+                words = f"the vendor sees none of the {title.lower()}: {why}"
                 cell = GridCell(Seeing.CLOSED, words)
             cells.append(cell)
         only = next((verdict.only for verdict in own if verdict.kind == USERS.singular), "")
@@ -132,7 +136,8 @@ def _judge(
     if all(PARTS[part].is_of_demographics for part in parts):
         # The vendor interface has them inside of the student.
         ways &= {VENDOR_INTERFACE}
-        ways |= {verdict.by for verdict in verdicts if verdict.shown and verdict.kind == DEMOGRAPHICS.singular}
+        of_demographics = [verdict for verdict in verdicts if verdict.shown and verdict.kind == DEMOGRAPHICS.singular]
+        ways |= {verdict.by for verdict in of_demographics if verdict.by != VENDOR_INTERFACE}
     if not ways and not any(verdict.shown for verdict in people):
         # The vendor interface has students alone, so the reason of a client says more.
         hidden = [verdict for verdict in people if verdict.by != VENDOR_INTERFACE] or people

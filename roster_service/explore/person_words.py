@@ -50,7 +50,7 @@ _FIELD_WORDS: Mapping[WithheldField, str] = {
 WAY_WORDS: Mapping[WayKind, str] = {
     WayKind.SECRET: "when its product asks for it",
     WayKind.API_KEY: "when its product asks for it",
-    WayKind.LINK: "when its product asks for it, once the company has opened an invitation that it has not used yet",
+    WayKind.LINK: "when its product asks for it, once the company has used an invitation that waits for it",
     WayKind.DELIVERY: "in files that are sent to it",
     WayKind.FIRST_FILE: "in files that are sent to it, once the district has looked at the first one and let it go",
 }
@@ -64,14 +64,14 @@ LEFT_OUT = "it may get some people only, and this person is not one of them"
 NOT_COVERED = "its permission does not cover this person"
 
 
-def list_held_back(withheld: Collection[str], known: Collection[PersonPart]) -> list[str]:
-    """Returns the words for what is withheld from a vendor of the parts that the roster has of a person: of a part as a
-    whole, or of its fields. `withheld`: words of fields."""
+def list_held_back(withheld: Collection[str], known: Collection[PersonPart], seen: Collection[PersonPart]) -> list[str]:
+    """Returns the words for what a vendor does not get of the parts that the roster has of a person: of a part as a
+    whole, or of its fields. `withheld`: words of fields; `seen`: the parts that it gets."""
     fields = list(map(WithheldField, withheld))
     found = dict[str, None]()
     for part in (part for part in PART_WORDS if part in known):
         own = [field for field, shown in PART_OF.items() if shown is part]
         kept = [field for field in own if field in fields]
-        is_whole = bool(own) and kept == own
+        is_whole = part not in seen or (bool(own) and kept == own)
         found.update(dict.fromkeys([PART_WORDS[part]] if is_whole else [_FIELD_WORDS[field] for field in kept]))
     return list(found)

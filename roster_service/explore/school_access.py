@@ -44,7 +44,8 @@ class SeenBy:
 class SchoolRow:
     """A school, the row of the table. `levels`: of its classes' grades, none if no class has a grade; `seen`: the ids
     of the vendors that see it, each with `district` or `school`, whichever is granted; `only`: of those whose rules
-    narrow that, in words."""
+    narrow that, in words; `parts`: the words for what each gets of people there; `sensitive`: the ids of those that
+    get guardians or demographics there."""
 
     sourcedId: str  # noqa: N815  (the name in OneRoster)
     name: str
@@ -52,6 +53,8 @@ class SchoolRow:
     levels: Sequence[str]
     seen: Mapping[int, str]
     only: Mapping[int, str]
+    parts: Mapping[int, Sequence[str]]
+    sensitive: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,11 @@ def read_school_access(
     ids = {vendor.email: vendor.id for vendor in vendors if vendor.parts}
     seen: dict[str, dict[int, str]] = {}
     only: dict[str, dict[int, str]] = {}
+    parts: dict[str, dict[int, Sequence[str]]] = {}
     for access in list_access(connection, vendor=None, school=None, person=None, part=part):
         if access.vendor in ids:
             seen.setdefault(access.sourcedId, {})[ids[access.vendor]] = access.grant
+            parts.setdefault(access.sourcedId, {})[ids[access.vendor]] = access.parts
             if access.only is not None:
                 only.setdefault(access.sourcedId, {})[ids[access.vendor]] = access.only
     named = {item.sourcedId: item.words for item in list_named_districts(connection)}
@@ -113,6 +118,8 @@ def read_school_access(
             [name for name, codes in LEVELS.items() if codes & grades.get(row.sourced_id, set())],
             seen.get(row.sourced_id, {}),
             only.get(row.sourced_id, {}),
+            {vendor: [PARTS[name].words for name in names] for vendor, names in parts.get(row.sourced_id, {}).items()},
+            [vendor for vendor, names in parts.get(row.sourced_id, {}).items() if not SENSITIVE.isdisjoint(names)],
         )
         for row in connection.execute(schools)
         if search.casefold() in row.name.casefold()

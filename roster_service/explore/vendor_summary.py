@@ -23,11 +23,13 @@ _ASKED_FOR = ("names", "email", "guardians", "birthDate")
 
 @dataclass(frozen=True)
 class VendorSummary:
-    """What a vendor sees and did. `pupils`: active, whom its grants open; `lacks`: words for the parts that it does not
+    """What a vendor sees and did. `schools`: active, and `ended`: those that are marked as deleted, which it sees until
+    they are purged; `pupils`: active, whom its grants open; `lacks`: words for the parts that it does not
     get; `nothing`: why it gets nothing of people, None if it gets something; `used`: its last request with any
     credential, ISO 8601; `refused`: its requests of today, in UTC, that were refused."""
 
     schools: int
+    ended: int
     pupils: int
     lacks: Sequence[str]
     nothing: str | None
@@ -42,7 +44,6 @@ def summarize_vendor(connection: sa.Connection, vendor: Vendor) -> VendorSummary
         visible_orgs.c.vendor_id == vendor.id,
         visible_orgs.c.shared,
         orgs.c.type == SCHOOL,
-        orgs.c.status == ACTIVE,
     )
     has_rules = connection.scalar(sa.select(vendors.c.has_rules).where(vendors.c.id == vendor.id))
     rights = make_content_rights(frozenset(), frozenset(), has_rules=bool(has_rules))
@@ -52,7 +53,8 @@ def summarize_vendor(connection: sa.Connection, vendor: Vendor) -> VendorSummary
     used = [item.used_at for item in list_credentials(connection) if item.vendor == vendor.email and item.used_at]
     today = datetime.now(UTC).date()
     return VendorSummary(
-        schools=connection.scalar(schools) or 0,
+        schools=connection.scalar(schools.where(orgs.c.status == ACTIVE)) or 0,
+        ended=connection.scalar(schools.where(orgs.c.status != ACTIVE)) or 0,
         pupils=connection.scalar(pupils, {VENDOR.key: vendor.id}) or 0,
         lacks=[PARTS[name].lack for name in _ASKED_FOR if name not in received] if received else [],
         nothing=None if received else explain_nothing(vendor),

@@ -23,8 +23,11 @@ from roster_service.change_log.actors import normalize_email
 from roster_service.db.tables import (
     CText,
     CTexts,
+    academic_sessions,
     api_keys,
     classes,
+    courses,
+    demographics,
     enrollments,
     orgs,
     user_agents,
@@ -50,10 +53,16 @@ from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField, read_list
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint, Scopes
 from roster_service.schemas.flags import PermissionFlag, find_withheld
-from roster_service.schemas.sharing_rules import name_rules
+from roster_service.schemas.sharing_rules import Rules, name_rules
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P1, VERSIONS
 from roster_service.serving.path_filters import everything
 
+# The records that the vendor interface shows inside of students, and the permission flag that it takes.
+_INSIDE_OF_STUDENTS: Mapping[sa.Table, PermissionFlag | None] = {
+    orgs: None,
+    demographics: PermissionFlag.DEMOGRAPHICS,
+    **dict.fromkeys((enrollments, classes, courses, academic_sessions), PermissionFlag.ENROLLMENTS),
+}
 # The orgs on which it depends whether a vendor sees a record.
 _ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
     orgs: orgs.c.sourced_id,
@@ -167,6 +176,12 @@ def list_access(
         _KEYS,
     ).select_from(seen.outerjoin(district, district.c.sourced_id == orgs.c.district_id))
     ordered = found.where(*conditions).distinct().order_by(vendors.c.email, "district", "school", "role")
+    listed = []
+    for row in connection.execute(ordered):
+        rules = known[row.email].list_rules(row.sourced_id, row.district_id)
+        gets = _leave_out_by_rules(received[row.email], rules if person is None else ())
+        if part is None or part in gets:
+            listed.append((row, name_rules(rules) or None, gets))
     return [
         Access(
             vendor=row.email,
@@ -176,18 +191,24 @@ def list_access(
             sourcedId=row.sourced_id,
             role=row.role,
             grant="district" if row.whole else "school",
-            only=name_rules(known[row.email].list_rules(row.sourced_id, row.district_id)) or None,
+            only=only,
             scopes=tuple(scope.short for scope in sorted(scopes[row.email])),
             keys=row.keys,
             flags=tuple(row.flags),
             withheld_fields=tuple(sorted(find_withheld(row.listed, row.flags))),
-            parts=tuple(received[row.email]),
-            withheld=tuple(name for name in PARTS if name not in received[row.email]),
-            by=() if part is None else received[row.email][part],
+            parts=tuple(gets),
+            withheld=tuple(name for name in PARTS if name not in gets),
+            by=() if part is None else gets[part],
         )
-        for row in connection.execute(ordered)
-        if part is None or part in received[row.email]
+        for row, only, gets in listed
     ]
+
+
+def _leave_out_by_rules(received: Received, rules: Sequence[Rules]) -> Received:
+    """What a vendor gets at an org of what it gets of people. `rules`: all that narrow what it sees there."""
+    if not rules or any(rule.guardians for rule in rules):
+        return received
+    return {name: by for name, by in received.items() if not PARTS[name].is_of_guardians}
 
 
 def _narrow_to_person(
@@ -282,10 +303,11 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
             rules = _name_rules(known[vendor.email], granted)
             of_vendor = []
             for way in open_ways.get(vendor.email, ()):
-                if way.kind is WayKind.API_KEY:
-                    if table is not users:
-                        continue
+                if way.kind is WayKind.API_KEY and table is users:
                     shown, reason, parts = _judge_student(vendor, known[vendor.email], opened, rules)
+                elif way.kind is WayKind.API_KEY:
+                    shown, reason = _judge_inside(vendor, known[vendor.email], table, rules)
+                    parts = None
                 else:
                     shown, reason = _judge(vendor, way, endpoint, table, places, granted, opened, rules)
                     left_out = _explain_left_out(way, endpoint, opened, words)
@@ -360,6 +382,8 @@ def explain_unseen(connection: sa.Connection, email: str, sourced_id: str, part:
     own = [verdict for verdict in own if verdict.by != VENDOR_INTERFACE] or own
     if part is not None and part not in list_received(connection).get(normalize_email(email), {}):
         return f"it does not get {PARTS[part].words}"
+    if part is not None and not own:
+        return f"it sees the record without {PARTS[part].words}"
     return "; ".join(dict.fromkeys(verdict.reason for verdict in own))
 
 
@@ -396,11 +420,27 @@ def _judge_student(
     a student names some."""
     if vendor.student:
         return True, _name([place for place in opened if place.role not in GUARDIAN_ROLES], rules), None
+    named = dict[str, frozenset[str]]()
     if vendor.as_guardian and PermissionFlag.CONTACTS in known.flags and WithheldField.AGENTS not in known.withheld:
-        return True, "it is named as a guardian of a student whom the vendor sees", _OF_GUARDIANS
+        named["a guardian"] = _OF_GUARDIANS
     if vendor.as_teacher and PermissionFlag.ENROLLMENTS in known.flags:
-        return True, "it is named as a teacher of a student whom the vendor sees", _OF_TEACHERS
+        named["a teacher"] = _OF_TEACHERS
+    if named:
+        words = f"it is named as {' and '.join(named)} of a student whom the vendor sees"
+        return True, words, frozenset[str]().union(*named.values())
     return False, KEPT if vendor.kept else _explain_no_student(vendor, known, rules), None
+
+
+def _judge_inside(vendor: sa.Row[Any], known: Vendor, table: sa.Table, rules: str) -> tuple[bool, str]:
+    """Whether the vendor interface shows a record that is no person inside of students, and why."""
+    flag = _INSIDE_OF_STUDENTS[table]
+    if not vendor.without:
+        return False, KEPT if vendor.kept else _REFUSED.format(rules) if rules else "no grant of the vendor opens it"
+    if flag is not None and flag not in known.flags:
+        return False, f"the vendor lacks the permission flag {flag}"
+    if table is demographics and not vendor.student:
+        return False, _explain_no_student(vendor, known, rules)
+    return True, "the students whom the vendor sees are answered with it, as far as they have it"
 
 
 def _explain_no_student(vendor: sa.Row[Any], known: Vendor, rules: str) -> str:
@@ -548,7 +588,8 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         return sa.select(key).where(key == sourced_id, condition).correlate(vendors).exists().label(name)
 
     with_guardians, without = _EVERY[True], _EVERY[False]
-    student = record_is_open(users, without, Opened.STUDENT) if table is users else sa.false()
+    is_student = (users.c.sourced_id == sourced_id, record_is_open(users, without, Opened.STUDENT))
+    student = sa.select(users.c.sourced_id).where(*is_student).correlate(vendors).exists()
     as_guardian, as_teacher = _select_named(sourced_id) if table is users else (sa.false(), sa.false())
     granted = sa.select(visible_orgs.c.org_id).where(
         visible_orgs.c.vendor_id == vendors.c.id,
@@ -567,7 +608,7 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         sa.func.array(granted.correlate(vendors).scalar_subquery(), type_=CTexts).label("granted"),
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),
-        ask(student, "student"),
+        (student if table in (users, demographics) else sa.false()).label("student"),
         as_guardian.label("as_guardian"),
         as_teacher.label("as_teacher"),
         (ask(is_kept(PERSONS[table], Viewer.EVERY_VENDOR), "kept") if table in PERSONS else sa.false().label("kept")),

@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.accounts.districts import ACTIVE
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
 from roster_service.explore.references import LABELS
@@ -214,6 +215,25 @@ def find_parts(
         found.update(list_parts(number or 0))
     enrolled = sa.exists().where(tables.enrollments.c.user_id == sourced_id)
     return frozenset(found | {PersonPart.CLASSES}) if connection.scalar(sa.select(enrolled)) else frozenset(found)
+
+
+_OF_DEMOGRAPHICS = frozenset(
+    {PersonPart.BIRTH_DATE, PersonPart.SEX, PersonPart.RACE, PersonPart.BIRTH_PLACE, PersonPart.RESIDENCE}
+)
+
+
+def find_ended_parts(connection: sa.Connection, sourced_id: str) -> frozenset[PersonPart]:
+    """Returns the parts of a person that are in records of their own, of which none is active."""
+
+    def has_active(table: sa.Table, key: sa.Column[str]) -> bool:
+        return bool(connection.scalar(sa.select(sa.exists().where(key == sourced_id, table.c.status == ACTIVE))))
+
+    ended = frozenset[PersonPart]()
+    if not has_active(tables.demographics, tables.demographics.c.sourced_id):
+        ended |= _OF_DEMOGRAPHICS
+    if not has_active(tables.enrollments, tables.enrollments.c.user_id):
+        ended |= {PersonPart.CLASSES}
+    return ended
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)

@@ -20,6 +20,7 @@ from tests.postgres.loaded import load_districts
 Answer = Callable[..., Any]
 EMAIL = "ruled@vendor.example"
 GRANT = ("vendor", "grant", EMAIL, "--district", "spr-district")
+SPRINGFIELD, SHELBYVILLE = "Springfield Unified School District", "Shelbyville School District"
 RULES = ("--students", "grades~'03'", "--classes", "subjects~'Mathematics'", "--staff", "classes")
 
 
@@ -127,6 +128,15 @@ def test_rules_that_open_nothing_need_a_yes(roster: Roster, engine: sa.Engine) -
     assert roster(*GRANT, *nothing, "--dry-run").exit_code == 0
     assert read_rows(engine) == before
     assert roster(*GRANT, *nothing, "--yes").exit_code == 0
+
+
+def test_the_schools_of_a_rule_without_guardians_have_none_of_them(answer: Answer) -> None:
+    answer("client", "add", "--vendor", EMAIL, "--name", "app", "--preset", "guardians")
+    answer(*GRANT, "--staff", "all", "--no-guardians")
+    answer("vendor", "grant", EMAIL, "--district", "shv-district")
+    rows = answer("access", "--vendor", EMAIL)
+    assert {row["district"]: "guardians" in row["parts"] for row in rows} == {SPRINGFIELD: False, SHELBYVILLE: True}
+    assert {row["district"] for row in answer("access", "--vendor", EMAIL, "--part", "guardians")} == {SHELBYVILLE}
 
 
 def test_a_school_beside_its_whole_district_is_said_to_narrow_nothing(roster: Roster) -> None:

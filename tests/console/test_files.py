@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import sqlalchemy as sa
 
@@ -58,7 +60,10 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
         "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words)
     )
     with console.engine.connect() as connection:
-        digest = str(find_delivery(connection, NAME).digest)
+        found = find_delivery(connection, NAME)
+    digest = str(found.digest)
+    # What was so then need not be so now.
+    assert replace(found, message="a feed is held").sentence.endswith(" approve it. When it was made: a feed is held")
     wrong = owner.send(f"/vendors/{number}/files/approve-file", delivery=NAME, digest="0" * 64)
     assert wrong.status_code == 422
     owner.send(f"/vendors/{number}/files/approve-file", delivery=NAME, digest=digest, reason="looked at it")

@@ -139,6 +139,27 @@ def test_who_has_no_guardian_has_none_withheld(console: Console) -> None:
     assert states == {PUPIL: Seeing.WITHHELD, "spr-teacher-1": Seeing.EMPTY}
 
 
+def test_a_student_who_left_has_no_classes_and_demographics_on_the_vendor_interface(
+    make_console: Callable[..., Console],
+) -> None:
+    console = make_console()
+    with console.engine.begin() as connection:
+        set_flags(connection, TESTER, "both@vendors.example", [*PermissionFlag])
+        connection.execute(sa.text("UPDATE oauth_clients SET enabled = false"))
+        verdicts = list_verdicts(connection, PUPIL)
+        before = {row.vendor: row.cells for row in make_grid(connection, PUPIL, verdicts)}["both@vendors.example"]
+        for table, key in (("enrollments", "user_id"), ("demographics", "sourced_id")):
+            connection.execute(sa.text(f"UPDATE {table} SET status = 'tobedeleted' WHERE {key} = :id"), {"id": PUPIL})
+        verdicts = list_verdicts(connection, PUPIL)
+        after = {row.vendor: row.cells for row in make_grid(connection, PUPIL, verdicts)}["both@vendors.example"]
+    changed = {
+        column
+        for column, one, other in zip(COLUMNS, before, after, strict=True)
+        if (one.state is Seeing.SEES) != (other.state is Seeing.SEES)
+    }
+    assert changed == {"Demographics", "Classes"}
+
+
 def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Console) -> None:
     with console.engine.connect() as connection:
         for sourced_id in (PUPIL, "spr-student-2", "shv-student-1", "spr-teacher-1", "spr-guardian-1"):

@@ -243,6 +243,14 @@ def test_a_withheld_field_is_not_open_and_is_named(browser: Browser, world: Worl
     assert bool(company["held_back"]) or not gone
 
 
+def test_what_no_scope_opens_is_named_as_held_back(browser: Browser, world: World) -> None:
+    add_client(world, CORE, datetime.now(UTC) + timedelta(hours=1))
+    company = find_company(ask(browser))
+    seen = {word for part in company["may_get"] for word in part["parts"]}
+    assert PART_WORDS[PersonPart.BIRTH_DATE] in company["held_back"]
+    assert seen.isdisjoint(company["held_back"])
+
+
 def set_number(world: World) -> int:
     """The number of the vendor."""
     with world.console.engine.connect() as connection:

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts.clients import add_client, disable_client
-from roster_service.accounts.vendor_rights import grant
+from roster_service.accounts.vendor_rights import grant, set_flags
 from roster_service.accounts.vendors import add_vendor
 from roster_service.accounts.ways import VENDOR_INTERFACE
 from roster_service.app import make_serving_engine
@@ -26,6 +26,7 @@ from roster_service.explore.vendor_view import show_as
 from roster_service.explore.who_sees import list_verdicts
 from roster_service.feeds.run_history import TYPES
 from roster_service.rostering.endpoints import ENDPOINTS
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
@@ -178,9 +179,27 @@ def test_a_vendor_with_a_key_sees_students_alone(console: Console, narrow: str) 
             ("spr-student-1", "elementary@vendors.example", True),
         ):
             (verdict,) = (
-                it for it in list_verdicts(connection, sourced_id) if it.by == VENDOR_INTERFACE and it.vendor == vendor
+                it
+                for it in list_verdicts(connection, sourced_id)
+                if (it.kind, it.by, it.vendor) == ("user", VENDOR_INTERFACE, vendor)
             )
             assert verdict.shown is shown, verdict
+
+
+def test_what_students_have_inside_is_judged_by_the_flags_of_the_vendor(console: Console, narrow: str) -> None:
+    """A vendor without a client sees classes, demographics and schools in the record of a student."""
+    inside = ("spr-class-math3-a", "spr-enr-01", "spr-elementary")
+
+    def find_shown() -> dict[tuple[str, str], bool]:
+        with console.engine.connect() as connection:
+            verdicts = [it for sourced_id in (*inside, "spr-student-1") for it in list_verdicts(connection, sourced_id)]
+            own = [it for it in verdicts if (it.by, it.vendor) == (VENDOR_INTERFACE, narrow)]
+        return {it.kind: it.shown for it in own}
+
+    assert find_shown() == {"class": False, "enrollment": False, "org": True, "user": True, "demographics": False}
+    with console.engine.begin() as connection:
+        set_flags(connection, TESTER, narrow, [PermissionFlag.ENROLLMENTS, PermissionFlag.DEMOGRAPHICS])
+    assert find_shown() == dict.fromkeys(("class", "enrollment", "org", "user", "demographics"), True)
 
 
 def test_a_look_shows_the_answer_of_the_vendor_and_is_recorded(console: Console, browser: Browser) -> None:

@@ -47,16 +47,15 @@ def read_access(visit: Visit) -> SchoolAccess:
         )
     except CommandError as error:
         problem = str(error)
-    sensitive = {vendor.id for vendor in vendors if vendor.is_sensitive}
     return SchoolAccess(
         vendors=vendors,
         rows=cut_page(visit, rows),
         count=len(rows),
         shared=sum(bool(row.seen) for row in rows),
-        sensitive=sum(not sensitive.isdisjoint(row.seen) for row in rows),
+        sensitive=sum(bool(row.sensitive) for row in rows),
         districts=list_named_districts(visit.connection),
         levels=list(LEVELS),
-        parts={part.name: part.words for part in PARTS.values()},
+        parts={part.name: part.choice for part in PARTS.values()},
         problem=problem,
     )
 
@@ -70,7 +69,7 @@ def list_notice(content: SchoolAccess) -> list[SharedSchool]:
             row.sourcedId,
             vendor.name,
             vendor.email,
-            "; ".join(vendor.parts),
+            "; ".join(row.parts[vendor.id]),
             row.only.get(vendor.id, ""),
         )
         for row in content.rows.rows
