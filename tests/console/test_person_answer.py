@@ -11,54 +11,46 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import secret_links, vendor_rights, vendors
+from roster_service.accounts import vendor_rights, vendors
 from roster_service.accounts.kept_people import keep_from_vendor
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.instants import describe_day
 from roster_service.db.tables import audit
-from roster_service.deliveries.accounts import approve_file
-from roster_service.deliveries.sender import Sender
-from roster_service.errors import CommandError
 from roster_service.explore.person_words import PART_WORDS
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.withheld import WithheldField
-from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
-from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
-from tests.accounts.test_parts import LEA, ROOTS
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
-from tests.console.conftest import SECRET, Browser, Console
+from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT, TEXTS, add_people
 from tests.console.test_statements import read
-from tests.console.test_ways import (
-    CASES,
+from tests.console.test_ways import alone, world
+from tests.console.ways import (
     CORE,
     DISTRICT,
-    EVERY,
     GUARDIAN,
+    PARTS_SAID,
     PUPIL,
     TEACHER,
     VENDOR,
     World,
     add_client,
-    alone,
+    ask_as_client,
     disable_vendor,
-    find_sent,
+    find_of_person,
+    get_all,
     leave,
+    list_open,
+    list_sent,
     plant_delivery,
     plant_key,
     plant_secret,
     revoke,
-    world,
 )
-from tests.console.test_ways import narrow as narrow_scopes
-from tests.deliveries.conftest import read_zip
-from tests.deliveries.dropbox import DropBox
-from tests.vendor.client import VendorClient
-from tests.vendor.test_disclosed_parts import find_parts, find_parts_of_student
+from tests.console.ways import narrow as narrow_scopes
 
 __all__ = ["alone", "world"]
 
@@ -71,7 +63,6 @@ def log(world: World) -> None:
         world.run(f"DELETE FROM {table}")
 
 
-PARTS = {words: part.value for part, words in PART_WORDS.items()}
 TODAY, DAY = datetime.now(UTC).date(), timedelta(days=1)
 
 
@@ -85,98 +76,9 @@ def find_company(answer: Any) -> Any:
     return next((it for it in answer["companies"] if it["email"] == VENDOR), None)
 
 
-def list_open(company: Any) -> set[str]:
-    """The parts that a company may get."""
-    return {PARTS[words] for one in (company or {"may_get": ()})["may_get"] for words in one["parts"]}
-
-
-def list_sent(company: Any, *, at_most: bool = False) -> set[str]:
-    """The parts that it was sent, or was sent at most."""
-    return {PARTS[words] for one in company["sent"] if one["at_most"] == at_most for words in one["parts"]}
-
-
-def ask_as_client(planted: World, secret: str, person: str) -> set[str]:
-    """The parts in the client's answers about one person."""
-    found, asked = set[str](), planted.console.vendors.test_client()
-    with planted.console.engine.connect() as connection:
-        roles = dict(map(tuple, connection.execute(sa.text("SELECT user_id, min(role) FROM user_roles GROUP BY 1"))))
-        asked_for = {"id": planted.client_id}
-        scopes = connection.scalar(sa.text("SELECT scopes FROM oauth_clients WHERE client_id = :id"), asked_for) or ()
-    for version, root in ROOTS.items():
-        own = " ".join(
-            scope for scope in EVERY if scope.startswith(version) and any(it.endswith(scope) for it in scopes)
-        )
-        form = {"grant_type": "client_credentials", "scope": own}
-        token = asked.post("/oauth/token", data=form, auth=(planted.client_id, secret))
-        if token.status_code != 200:
-            continue
-        headers = {"Authorization": f"Bearer {token.json['access_token']}"}
-        for path, key in ((f"/users/{person}", "user"), (f"/demographics/{person}", "demographics")):
-            answer = asked.get(root + path, headers=headers)
-            if answer.status_code == 200:
-                found |= {*find_parts(key, answer.json[key], roles)}
-        answer = asked.get(f"{root}/enrollments?filter=user.sourcedId%3D'{person}'", headers=headers)
-        found |= {"classes"} if answer.status_code == 200 and answer.json["enrollments"] else set()
-    return found
-
-
 def let_leave(planted: World, person: str) -> set[str]:
     """The parts of one person that leave by all that the vendor holds."""
-    found, console = set[str](), planted.console
-    secret = planted.secret
-    if planted.link is not None:
-        with console.engine.begin() as connection:
-            secret = secret_links.use_link(connection, planted.link, None) or secret
-    if secret is not None:
-        found |= ask_as_client(planted, secret, person)
-    if planted.account is not None:
-        key = {"x-api-key": planted.account.api_key}
-        login = {"email": VENDOR, "password": planted.account.password}
-        if console.vendors.test_client().post("/v1/login", json=login, headers=key).status_code == 200:
-            client = VendorClient(console.vendors)
-            sent = {"districtlea": LEA, "include": list(PermissionFlag)}
-            page = client.students(planted.account, client.token(planted.account), sent)
-            for student in page.json.get("students", ()):
-                found |= {*find_parts_of_student(student)} if student["sourcedId"] == person else set()
-    if planted.delivery is not None:
-        box = DropBox()
-        sender = Sender(console.engine, Settings(secret_key=SECRET, home=console.home), box.connect)
-        try:
-            made = sender.deliver(planted.delivery)
-            with console.engine.begin() as connection:
-                approve_file(connection, TESTER, planted.delivery, str(made.digest))
-            sender.deliver(planted.delivery)
-        except CommandError:
-            pass
-        for content in box.files.values():
-            files = read_zip(content)
-            names = ("sourcedId", "userSourcedId")
-            own = {
-                file: [row for row in rows if person in (row.get(name) for name in names)]
-                for file, rows in files.items()
-            }
-            found |= find_sent({**own, "classes": own.get("enrollments", [])}) if own["users"] else set()
-            found |= {"guardians"} if any(GUARDIAN in row.get("agentSourcedIds", "") for row in own["users"]) else set()
-    return found
-
-
-@pytest.mark.parametrize(("plant", "change"), CASES)
-def test_what_a_company_may_get_is_what_leaves(
-    browser: Browser, world: World, plant: Callable[[World], World], change: Callable[[World], None]
-) -> None:
-    planted = plant(world)
-    change(planted)
-    answer = ask(browser)
-    company = find_company(answer)
-    leaves = let_leave(planted, PUPIL)
-    assert list_open(company) == leaves
-    assert (company is None) == (not leaves)
-    assert answer["others"] == ([] if leaves else ["App"])
-    page = read(browser.get(f"/records/{PUPIL}/answer").text)
-    assert ("1 company may get something now." if leaves else "No company may get anything now.") in page
-    way = "in files that are sent to it" if planted.delivery is not None else "when its product asks for it"
-    assert (way in page) == bool(leaves)
-    assert "looked at the first one" not in page, "it was approved and sent"
+    return find_of_person(planted, get_all(planted), person)
 
 
 @pytest.mark.parametrize("person", [GUARDIAN, TEACHER])
@@ -317,7 +219,9 @@ def test_what_was_sent_before_an_end_stays(
         [company] = ask(browser)["companies"]
         assert list_sent(company) == second
         of_days = {
-            PARTS[words]: (one["first"], one["last"], one["days"]) for one in company["sent"] for words in one["parts"]
+            PARTS_SAID[words]: (one["first"], one["last"], one["days"])
+            for one in company["sent"]
+            for words in one["parts"]
         }
         days = [(TODAY - ago * DAY).isoformat() for ago in (5, 3)]
         assert {of_days[part] for part in first} == {(days[0], days[1], 2)}

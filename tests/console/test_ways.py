@@ -1,11 +1,13 @@
-"""Each way by which something can leave for a vendor, alone: every page and command beside what really leaves."""
+"""Each way by which something can leave for a vendor: every page and command beside what really leaves."""
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,348 +15,222 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import clients, secret_links, vendor_rights, vendors
+from roster_service.accounts import clients, secret_links, vendors
 from roster_service.accounts.parts import PARTS, list_received
-from roster_service.auth.scopes import ScopeName, read_scopes
+from roster_service.app import make_serving_engine
+from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import oauth_clients
-from roster_service.deliveries.accounts import add_delivery, approve_file, stop_delivery
-from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
+from roster_service.explore.vendor_view import show_as
 from roster_service.explore.who_sees import list_verdicts
-from roster_service.roster.vocabulary import GUARDIAN_ROLES
-from roster_service.schemas.file_presets import PRESETS
-from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.sharing_rules import Rules, Staff
-from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
-from tests.accounts.test_parts import LEA, MEMBERS, ask_rostering, ask_vendor_interface
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.console.conftest import SECRET, Browser, Console
 from tests.console.test_statements import read
-from tests.deliveries.conftest import Rows, read_zip
-from tests.deliveries.dropbox import DropBox
-from tests.deliveries.test_sending import HOST_KEY, PASSWORD
-from tests.vendor.client import Account, VendorClient
+from tests.console.ways import (
+    CASES,
+    DISTRICT,
+    GUARDIAN,
+    PUPIL,
+    QUICK,
+    SCHOOL,
+    TEACHER,
+    VENDOR,
+    World,
+    add_client,
+    add_world,
+    begin,
+    find_all,
+    find_of_person,
+    get_all,
+    let_leave,
+    list_open,
+    plant_delivery,
+    plant_earlier_secret,
+    plant_key,
+    plant_link,
+    plant_secret,
+    remove_vendors,
+)
+from tests.extent import EXTENT, Extent, cases
 
-VENDOR, DISTRICT = "app@ways.example", "shv-district"
-PUPIL, GUARDIAN, TEACHER, SCHOOL = "shv-student-1", "shv-guardian-1", "shv-teacher-1", "shv-north"
-EVERY = tuple(f"{version.prefix}/{name}" for version in VERSIONS for name in ScopeName)
-CORE = tuple(f"{version.prefix}/{ScopeName.CORE}" for version in VERSIONS)
-HOUR = timedelta(hours=1)
 # Somebody whom a record names.
 NAMED = re.compile(r'"(agents|guardians)": \[\{|"agentSourcedIds": "\w')
-# The columns of files that show a part, where their headers are not those of the interface.
-# Of a file, preferred names have the headers of OneRoster 1.2.
-COLUMNS = MEMBERS | {"preferredNames": ("preferredGivenName", "preferredFamilyName")}
-
-
-@dataclass(frozen=True)
-class World:
-    """A vendor that is granted a district, and what it holds."""
-
-    console: Console
-    client_id: str = ""
-    secret: str | None = None
-    link: str | None = None
-    account: Account | None = None
-    delivery: str | None = None
-
-    def run(self, statement: str) -> None:
-        with self.console.engine.begin() as connection:
-            connection.execute(sa.text(statement))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def alone(console: Console) -> None:
     """No other vendor; everybody has metadata."""
-    (console.home / "secret_key").write_text(SECRET)
-    with console.engine.begin() as connection:
-        for vendor in vendors.list_vendors(connection):
-            vendors.remove_vendor(connection, TESTER, vendor.email)
-        for table in ("users", "demographics"):
-            connection.execute(sa.text(f"UPDATE {table} SET metadata = jsonb_build_object('locker', '7')"))
+    begin(console)
 
 
 @pytest.fixture
 def world(console: Console) -> World:
     """The vendor without any way."""
-    with console.engine.begin() as connection:
-        for vendor in vendors.list_vendors(connection):
-            vendors.remove_vendor(connection, TESTER, vendor.email)
-        vendors.add_vendor(connection, TESTER, VENDOR, "App")
-        vendors.end_keys(connection, vendors.find_vendor(connection, VENDOR).id)
-        vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), tuple(PermissionFlag))
-    return World(console)
+    remove_vendors(console)
+    return add_world(console)
 
 
-def add_client(world: World, scopes: tuple[str, ...] = EVERY, expires_at: datetime | None = None) -> World:
-    """With a client. Its secret has ended unless an end is given."""
-    with world.console.engine.begin() as connection:
-        given = (connection, TESTER, VENDOR, "reader", read_scopes(scopes))
-        made = clients.add_client(*given, expires_at=expires_at or datetime.now(UTC) - HOUR)
-    return replace(world, client_id=made.client_id, secret=made.client_secret)
+@dataclass(frozen=True)
+class Everybody:
+    """A vendor for each case, and what was asked once of all of them, before anything left. `url`: of the database;
+    `pages`: the texts of pages, and `parsed` their JSON, by path; `stated`: the parts that each vendor gets, by e-mail;
+    `shown`: for some people and a school the vendors that see it; `rows`: of the list of vendors; `notice`: the e-mails
+    in the annual notice; `printed`: what `roster access` prints of all schools, `of_pupil` of the pupil, and `seeing`
+    the vendors in its last line."""
+
+    console: Console
+    browser: Browser
+    serving: sa.Engine
+    worlds: Mapping[str, World]
+    pages: Mapping[str, str]
+    parsed: Mapping[str, Any]
+    stated: Mapping[str, set[str]]
+    shown: Mapping[str, set[str]]
+    rows: Mapping[str, Any]
+    notice: set[str]
+    printed: Sequence[Any]
+    of_pupil: Sequence[Any]
+    seeing: set[str]
 
 
-def plant_secret(world: World) -> World:
-    return add_client(world, expires_at=datetime.now(UTC) + HOUR)
-
-
-def plant_earlier_secret(world: World) -> World:
-    """The newest one has ended, and nobody has it; the one before it has a grace."""
-    made = plant_secret(world)
-    with world.console.engine.begin() as connection:
-        clients.rotate_secret(connection, TESTER, made.client_id, HOUR, expires_at=datetime.now(UTC) - HOUR)
-    return made
-
-
-def plant_link(world: World) -> World:
-    made = add_client(world)
-    with world.console.engine.begin() as connection:
-        return replace(made, link=secret_links.make_link(connection, TESTER, made.client_id))
-
-
-def plant_key(world: World) -> World:
-    with world.console.engine.begin() as connection:
-        password = vendors.change_password(connection, TESTER, VENDOR, None)
-        key = vendors.replace_key(connection, TESTER, VENDOR, timedelta(0)).api_key
-        number = vendors.find_vendor(connection, VENDOR).id
-    return replace(world, account=Account(number, VENDOR, key, str(password)))
-
-
-def plant_delivery(preset: str, scopes: tuple[str, ...] = EVERY) -> Callable[[World], World]:
-    def plant(world: World) -> World:
-        made = add_client(world, scopes)
-        row = {
-            "client_id": made.client_id, "preset": preset, "host": "sftp.example.org", "port": 22, "username": "us",
-            "folder": "in", "host_key": HOST_KEY, "secret": PASSWORD, "has_private_key": False, "in_place": False,
-        }  # fmt: skip
-        with world.console.engine.begin() as connection:
-            add_delivery(connection, TESTER, "nightly", VENDOR, row, Settings(secret_key=SECRET))
-        return replace(made, delivery="nightly")
-
-    return plant
-
-
-def stop(world: World) -> None:
-    with world.console.engine.begin() as connection:
-        stop_delivery(connection, TESTER, "nightly", stopped=True)
-
-
-def remove_client(world: World) -> None:
-    with world.console.engine.begin() as connection:
-        clients.remove_client(connection, TESTER, world.client_id)
-
-
-def narrow(world: World) -> None:
-    with world.console.engine.begin() as connection:
-        clients.change_scopes(connection, TESTER, world.client_id, read_scopes(("v1p2/roster-core.readonly",)))
-
-
-def disable_client(world: World) -> None:
-    with world.console.engine.begin() as connection:
-        clients.disable_client(connection, TESTER, world.client_id)
-
-
-def disable_vendor(world: World) -> None:
-    with world.console.engine.begin() as connection:
-        vendors.set_vendor_enabled(connection, TESTER, VENDOR, enabled=False)
-
-
-def revoke(world: World) -> None:
-    with world.console.engine.begin() as connection:
-        vendor_rights.revoke(connection, TESTER, VENDOR, DISTRICT)
-
-
-def rule(rules: Rules) -> Callable[[World], None]:
-    def change(world: World) -> None:
-        with world.console.engine.begin() as connection:
-            vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, (), rules=rules)
-
-    return change
-
-
-def leave(_world: World) -> None:
-    pass
-
-
-def say(statement: str) -> Callable[[World], None]:
-    return lambda world: world.run(statement)
-
-
-RULES = {
-    "no guardians by rule": rule(Rules(None, None, Staff.ALL, guardians=False)),
-    "no staff by rule": rule(Rules(None, None, Staff.NONE, guardians=True)),
-    "a few by rule": rule(Rules("grades~'09,10'", None, Staff.CLASSES, guardians=False)),
-}
-OF_ALL = {"open": leave, "of a disabled vendor": disable_vendor, "without a grant": revoke}
-OF_CLIENTS = {**OF_ALL, "of a disabled client": disable_client, "of a removed client": remove_client}
-END_SECRET = say("UPDATE oauth_clients SET secret_expires_at = now()")
-WAYS: dict[str, tuple[Callable[[World], World], dict[str, Callable[[World], None]]]] = {
-    "a secret": (plant_secret, {**OF_CLIENTS, **RULES, "ended": END_SECRET}),
-    "an earlier secret": (
-        plant_earlier_secret, {"open": leave, "ended": say("UPDATE oauth_clients SET previous_secret_ends_at = now()")}
-    ),
-    "a link": (
-        plant_link,
-        {
-            **OF_CLIENTS,
-            "ended": say("UPDATE oauth_clients SET link_ends_at = now()"),
-            "used, and its secret ended": say("UPDATE oauth_clients SET link_used_at = now()"),
-        },
-    ),
-    "a key": (plant_key, {**OF_ALL, **RULES, "ended": say("UPDATE api_keys SET expires_at = now()")}),
-    **{
-        f"a delivery of {preset}": (
-            plant_delivery(preset), {**OF_CLIENTS, **RULES, "stopped": stop, "of other scopes": narrow}
-        )
-        for preset in PRESETS
-    },
-    "a delivery with few scopes": (plant_delivery("oneroster-1.2", CORE), {"open": leave}),
-    "nothing": (add_client, {"open": leave}),
-}  # fmt: skip
-
-
-def find_sent(files: dict[str, Rows]) -> set[str]:
-    """The parts that the rows of files show."""
-    people, demographics = files["users"], files.get("demographics", [])
-    found = {
-        name
-        for name, headers in COLUMNS.items()
-        for it in (*people, *demographics)
-        if any(it.get(one) for one in headers)
-    }
-    roles = {(row["userSourcedId"], row["role"]) for row in files.get("roles", ())}
-    roles |= {(row["sourcedId"], row["role"]) for row in people if "role" in row}
-    guardians = {person for person, role in roles if role in GUARDIAN_ROLES}
-    found |= {"guardians"} if guardians else set()
-    found |= {"classes"} if files.get("classes") else set()
-    for rows, of_guardians, of_others in (
-        (people, "guardianMetadata", "studentMetadata"), (demographics, "", "demographicMetadata")
-    ):  # fmt: skip
-        for row in rows:
-            if any(value for header, value in row.items() if header.startswith("metadata.")):
-                found.add(of_guardians if row["sourcedId"] in guardians else of_others)
-    return found
-
-
-def let_leave(world: World) -> tuple[set[str], set[str], bool]:
-    """The parts that leave by all that the vendor holds, the ids of the people and schools in it, and whether a file
-    names an agent of the pupil."""
-    found, ids, names_agent = set[str](), set[str](), False
-    secret = world.secret
-    if world.link is not None:
-        with world.console.engine.begin() as connection:
-            secret = secret_links.use_link(connection, world.link, None) or secret
-    app = world.console.vendors
-    if secret is not None:
-        for version, scopes in itertools.groupby(EVERY, lambda scope: scope.partition("/")[0]):
-            with_token = (world.client_id, secret)
-            form = {"grant_type": "client_credentials", "scope": " ".join(scopes)}
-            answer = app.test_client().post("/oauth/token", data=form, auth=with_token)
-            if answer.status_code == 200:
-                found |= ask_rostering(app, with_token, version, form["scope"].split())
-    if world.account is not None:
-        key = {"x-api-key": world.account.api_key}
-        login = {"email": VENDOR, "password": world.account.password}
-        if app.test_client().post("/v1/login", json=login, headers=key).status_code == 200:
-            found |= ask_vendor_interface(app, world.account, tuple(PermissionFlag))
-            asked = VendorClient(app)
-            sent = {"districtlea": LEA, "include": list(PermissionFlag)}
-            page = asked.students(world.account, asked.token(world.account), sent)
-            ids |= {*re.findall(r'"sourcedId": ?"([^"]+)"', json.dumps(page.json))}
-    if world.delivery is not None:
-        box = DropBox()
-        sender = Sender(world.console.engine, Settings(secret_key=SECRET, home=world.console.home), box.connect)
-        try:
-            made = sender.deliver(world.delivery)
-            with world.console.engine.begin() as connection:
-                approve_file(connection, TESTER, world.delivery, str(made.digest))
-            sender.deliver(world.delivery)
-        except CommandError:
-            pass
-        for content in box.files.values():
-            files = read_zip(content)
-            found |= find_sent(files)
-            ids |= {row["sourcedId"] for rows in files.values() for row in rows if "sourcedId" in row}
-            of_pupil = [row for row in files["users"] if row["sourcedId"] == PUPIL]
-            names_agent |= any(row.get("agentSourcedIds") for row in of_pupil)
-    return found, ids, names_agent
-
-
-CASES = [
-    pytest.param(plant, change, id=f"{way}, {state}")
-    for way, (plant, states) in WAYS.items()
-    for state, change in states.items()
-]
-
-
-@pytest.mark.parametrize(("plant", "change"), CASES)
-def test_every_page_and_command_says_what_leaves(
-    console: Console,
-    browser: Browser,
-    world: World,
-    plant: Callable[[World], World],
-    change: Callable[[World], None],
-) -> None:
-    planted = plant(world)
-    change(planted)
-    url = console.engine.url.render_as_string(hide_password=False)
+@pytest.fixture(scope="module")
+def everybody(make_console: Callable[..., Console]) -> Iterator[Everybody]:
+    """The vendors of all cases that this run tries, in one roster."""
+    console = make_console()
+    begin(console)
+    worlds = {}
+    for number, (name, (plant, change)) in enumerate(CASES.items()):
+        if EXTENT is Extent.SAMPLE and name not in QUICK:
+            continue
+        worlds[name] = plant(add_world(console, number))
+        change(worlds[name])
+    browser, url = console.log_in(), console.engine.url.render_as_string(hide_password=False)
 
     def ask(*arguments: str) -> Any:
         done = run_roster(url, console.home, *arguments, "--json")
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
+    people, school = (PUPIL, GUARDIAN, TEACHER), f"/records/{SCHOOL}"
+    paths = (*(f"/records/{person}" for person in people), school, f"/records/{PUPIL}/answer", "/access", "/privacy")
     with console.engine.connect() as connection:
-        stated = set(list_received(connection)[VENDOR])
-        number = vendors.find_vendor(connection, VENDOR).id
-        shown = {
-            id_: any(it.shown for it in list_verdicts(connection, id_)) for id_ in (PUPIL, GUARDIAN, TEACHER, SCHOOL)
-        }
-    words = {PARTS[name].words for name in stated}
-    pages = {
-        path: read(browser.get(path).text)
-        for path in (f"/records/{PUPIL}", f"/records/{GUARDIAN}", f"/records/{SCHOOL}", "/access", "/privacy")
-    }
-    listed = browser.get("/vendors.json").json["vendors"]["rows"]
-    notice = browser.get("/access.csv").text
-    page = read(browser.get(f"/vendors/{number}").text)
-    printed = ask("access", "--vendor", VENDOR)
-    of_pupil = ask("access", "--person", PUPIL)
+        stated = {email: set(parts) for email, parts in list_received(connection).items()}
+        urls = make_role_urls(connection, None)
+        shown = {id_: {it.vendor for it in list_verdicts(connection, id_) if it.shown} for id_ in (*people, SCHOOL)}
+    listed = (browser.get(f"/vendors.json?page={page}").json["vendors"]["rows"] for page in itertools.count(1))
     in_words = run_roster(url, console.home, "access", "--person", PUPIL).stdout
-    received = ask("vendor", "show", VENDOR)["received"]
-    is_student_known = planted.account is not None or planted.client_id in str(ask("client", "list"))
-    looks = ask("show", PUPIL, "--as", VENDOR) if is_student_known else []
+    serving = make_serving_engine(urls[DatabaseRole.SERVING], Settings())
+    yield Everybody(
+        console=console,
+        browser=browser,
+        serving=serving,
+        worlds=worlds,
+        pages={path: browser.get(path).text for path in paths},
+        parsed={path: browser.get(f"{path}.json").json for path in paths},
+        stated=stated,
+        shown=shown,
+        rows={row["email"]: row for rows in itertools.takewhile(bool, listed) for row in rows},
+        notice={row["email"] for row in csv.DictReader(io.StringIO(browser.get("/access.csv").text))},
+        printed=ask("access"),
+        of_pupil=ask("access", "--person", PUPIL),
+        seeing=set(re.findall(r"[\w-]+@[\w.]+", in_words.partition("these vendors see")[2])),
+    )
+    serving.dispose()
 
-    leaves, sent, names_agent = let_leave(planted)
 
-    assert stated == leaves
+@pytest.mark.parametrize("case", cases({name: name for name in CASES}, quick=QUICK))
+def test_every_page_and_command_says_what_leaves(everybody: Everybody, case: str) -> None:
+    planted, console = everybody.worlds[case], everybody.console
+    email, number = planted.vendor, planted.find_number()
+    url = console.engine.url.render_as_string(hide_password=False)
+    page = read(everybody.browser.get(f"/vendors/{number}").text)
+    received = json.loads(run_roster(url, console.home, "vendor", "show", email, "--json").stdout)["received"]
+    with console.engine.begin() as connection:
+        settings = Settings(secret_key=SECRET, home=console.home)
+        looks = show_as(connection, everybody.serving, TESTER, PUPIL, email, None, settings)
+
+    held = get_all(planted)
+    leaves, sent, names_agent = find_all(planted, held)
+    of_pupil = find_of_person(planted, held, PUPIL)
+
+    assert everybody.stated[email] == leaves
     assert set(received) == leaves
-    assert {part for row in printed for part in row["parts"]} == leaves
+    assert {part for row in everybody.printed if row["vendor"] == email for part in row["parts"]} == leaves
     # A volunteer is named without the scope of guardians, but not in a file of 1.1, if no role of the export says so.
     if planted.delivery is None:
-        names_agent = bool(NAMED.search(json.dumps([view["body"] for view in looks])))
+        names_agent = bool(NAMED.search(json.dumps([view.body for view in looks])))
     named = {"guardians"} if names_agent else set()
-    assert {part for row in of_pupil for part in row["parts"]} == leaves | named
-    assert ("these vendors see" in in_words) == bool(leaves)
-    assert [set(row["gets"]) for row in listed] == [words]
-    assert (VENDOR in notice) == bool(leaves)
+    printed = {part for row in everybody.of_pupil if row["vendor"] == email for part in row["parts"]}
+    assert printed == leaves | named
+    assert (email in everybody.seeing) == bool(leaves)
+    assert set(everybody.rows[email]["gets"]) == {PARTS[name].words for name in everybody.stated[email]}
+    assert (email in everybody.notice) == bool(leaves)
     assert ("it gets nothing: " in page) == (not leaves)
     assert (", no guardians but those with another role" in page) == (bool(leaves) and "guardians" not in leaves)
     assert ("Guardians but those with another role not at all" in page) == (bool(leaves) and "guardians" not in leaves)
-    assert any(view["body"] is not None for view in looks) == bool(leaves)
-    assert f"{1 if leaves else 0} of 1 vendor may see this person" in pages[f"/records/{PUPIL}"]
-    assert f"{2 if leaves else 0} of 4 schools are seen by a vendor" in pages["/access"]
-    assert ("No vendor may read birth dates" in pages["/privacy"]) == ("birthDate" not in leaves)
-    assert shown[PUPIL] == bool(leaves)
+    assert any(view.body is not None for view in looks) == bool(leaves)
+    grids = {id_: everybody.parsed[f"/records/{id_}"]["person"]["grid"] for id_ in (PUPIL, GUARDIAN, TEACHER)}
+    sees = {id_ for id_, grid in grids.items() for row in grid if row["vendor"] == email and row["sees"]}
+    shown = {id_ for id_, seeing in everybody.shown.items() if email in seeing}
+    assert (PUPIL in sees, PUPIL in shown) == (bool(leaves), bool(leaves))
+    schools = [row for row in everybody.parsed["/access"]["rows"]["rows"] if str(number) in row["seen"]]
+    assert len(schools) == (2 if leaves else 0)
+    [kept] = [it for it in everybody.parsed["/privacy"]["kept"] if it["id"] == number]
+    assert kept["gets_birth_dates"] == ("birthDate" in leaves)
     for person in (PUPIL, GUARDIAN, TEACHER):
         if planted.delivery is not None or planted.account is not None:
-            assert shown[person] == (person in sent), person
+            assert (person in shown) == (person in sent), person
     if planted.delivery is not None:
-        assert shown == {id_: id_ in sent for id_ in shown}
-        assert f"{int(GUARDIAN in sent)} of 1 vendor may see this person" in pages[f"/records/{GUARDIAN}"]
-        assert ("no vendor may see it" in pages[f"/records/{SCHOOL}"]) == (SCHOOL not in sent)
+        assert shown == {id_ for id_ in everybody.shown if id_ in sent}
+        assert (GUARDIAN in sees) == (GUARDIAN in sent)
+        verdicts = everybody.parsed[f"/records/{SCHOOL}"]["verdicts"]
+        assert any(it["shown"] for it in verdicts if it["vendor"] == email) == (SCHOOL in sent)
+
+    # A parent's answer.
+    answer = everybody.parsed[f"/records/{PUPIL}/answer"]["answer"]
+    company = next((it for it in answer["companies"] if it["email"] == email), None)
+    assert list_open(company) == of_pupil
+    assert (company is None) == (not of_pupil)
+    assert (planted.name in answer["others"]) == (not of_pupil)
+    paper = everybody.pages[f"/records/{PUPIL}/answer"].split("<section")
+    own = [read(section) for section in paper if email in section]
+    way = "in files that are sent to it" if planted.delivery is not None else "when its product asks for it"
+    assert [way in section for section in own] == [True] * bool(of_pupil)
+
+
+def test_a_page_of_all_counts_the_vendors_that_it_lists(everybody: Everybody) -> None:
+    count, pages = len(everybody.worlds), {path: read(page) for path, page in everybody.pages.items()}
+    for person in (PUPIL, GUARDIAN):
+        sees = sum(row["sees"] for row in everybody.parsed[f"/records/{person}"]["person"]["grid"])
+        assert f"{sees} of {count} vendors may see this person" in pages[f"/records/{person}"]
+        assert 0 < sees < count
+    seeing = {it["vendor"] for it in everybody.parsed[f"/records/{SCHOOL}"]["verdicts"] if it["shown"]}
+    assert f"{len(seeing)} vendors may see it" in pages[f"/records/{SCHOOL}"]
+    assert "2 of 4 schools are seen by a vendor" in pages["/access"]
+    gets = sum(it["gets_birth_dates"] for it in everybody.parsed["/privacy"]["kept"])
+    assert f"{gets} vendors may read birth dates" in pages["/privacy"]
+    open_to = sum(bool(it["may_get"]) for it in everybody.parsed[f"/records/{PUPIL}/answer"]["answer"]["companies"])
+    assert f"{open_to} companies may get something now." in pages[f"/records/{PUPIL}/answer"]
+
+
+@pytest.mark.parametrize(("plant", "leaves"), [(add_client, False), (plant_secret, True)])
+def test_a_page_of_the_only_vendor_says_whether_anything_leaves(
+    console: Console, browser: Browser, world: World, plant: Callable[[World], World], leaves: bool
+) -> None:
+    plant(world)
+    paths = (f"/records/{PUPIL}", f"/records/{SCHOOL}", "/access", "/privacy", f"/records/{PUPIL}/answer")
+    person, school, access, privacy, answer = (read(browser.get(path).text) for path in paths)
+    assert f"{int(leaves)} of 1 vendor may see this person" in person
+    assert ("no vendor may see it" in school) == (not leaves)
+    assert f"{2 if leaves else 0} of 4 schools are seen by a vendor" in access
+    assert ("No vendor may read birth dates" in privacy) == (not leaves)
+    assert ("1 company may get something now." if leaves else "No company may get anything now.") in answer
+    url = console.engine.url.render_as_string(hide_password=False)
+    printed = run_roster(url, console.home, "access", "--person", PUPIL).stdout
+    assert ("these vendors see" in printed) == leaves
+    assert ("no vendor sees" in printed) == (not leaves)
 
 
 def test_the_open_ways_leave_something(console: Console, world: World) -> None:
