@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
+from werkzeug.test import TestResponse
 
 from roster_service.accounts import clients, operators, vendor_rights, vendors
 from roster_service.auth.scopes import Scope, ScopeName
@@ -47,20 +49,33 @@ def browser(make_console: Callable[..., Console], tmp_path_factory: pytest.TempP
     return own.log_in()
 
 
+@dataclass(frozen=True)
+class Crawl:
+    """What the links of pages lead to. `addresses`: of each screen; `answers`: of those that were opened."""
+
+    browser: Browser
+    addresses: Mapping[str, Sequence[str]]
+    answers: dict[str, TestResponse]
+
+    def get(self, address: str) -> TestResponse:
+        """The answer at an address, which is opened once."""
+        if address not in self.answers:
+            self.answers[address] = self.browser.get(address.removeprefix(ROOT))
+        return self.answers[address]
+
+
 @pytest.fixture(scope="module")
-def addresses(browser: Browser) -> dict[str, list[str]]:
-    """Addresses of each screen."""
-
-    def get(address: str) -> str:
-        return browser.get(address.removeprefix(ROOT)).text
-
-    return {name: list(found) for name, found in find_addresses(get, SCREENS, most=150, of_each=6).items()}
+def crawl(browser: Browser) -> Crawl:
+    """A few pages of each screen."""
+    made = Crawl(browser, {}, {})
+    found = find_addresses(lambda address: made.get(address).text, SCREENS, most=150, of_each=6)
+    return replace(made, addresses=found)
 
 
 @pytest.mark.parametrize("screen", SCREENS, ids=lambda it: it.name)
-def test_no_name_becomes_markup(browser: Browser, addresses: dict[str, list[str]], screen: object) -> None:
-    for address in addresses[screen.name]:  # type: ignore[attr-defined]
-        answered = browser.get(address.removeprefix(ROOT))
+def test_no_name_becomes_markup(crawl: Crawl, screen: object) -> None:
+    for address in crawl.addresses[screen.name]:  # type: ignore[attr-defined]
+        answered = crawl.get(address)
         assert answered.status_code == 200, address
         # Without the empty fields of forms.
         text = re.sub(r"<textarea[^>]*></textarea>", "", answered.text)
@@ -69,29 +84,25 @@ def test_no_name_becomes_markup(browser: Browser, addresses: dict[str, list[str]
 
 
 @pytest.mark.parametrize("screen", [it for it in SCREENS if it.rows is not None], ids=lambda it: it.name)
-def test_no_name_becomes_a_formula(browser: Browser, addresses: dict[str, list[str]], screen: object) -> None:
-    for address in addresses[screen.name]:  # type: ignore[attr-defined]
+def test_no_name_becomes_a_formula(browser: Browser, crawl: Crawl, screen: object) -> None:
+    for address in crawl.addresses[screen.name]:  # type: ignore[attr-defined]
         path, _, query = address.removeprefix(ROOT).partition("?")
         text = browser.get(f"{path or '/index'}.csv?{query}").text
         cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
         assert [cell for cell in cells if cell.startswith(FORMULA_STARTS) and cell in HOSTILE] == [], address
 
 
-def test_the_names_are_there(browser: Browser, addresses: dict[str, list[str]]) -> None:
-    pages = [
-        browser.get(found.removeprefix(ROOT)).text
-        for name in ("roster", "vendors", "operators")
-        for found in addresses[name]
-    ]
+def test_the_names_are_there(crawl: Crawl) -> None:
+    pages = [crawl.get(found).text for name in ("roster", "vendors", "operators") for found in crawl.addresses[name]]
     assert sum("&lt;script&gt;alert" in page for page in pages) >= 3
 
 
-def test_every_screen_is_linked_from_another_one(browser: Browser, addresses: dict[str, list[str]]) -> None:
+def test_every_screen_is_linked_from_another_one(crawl: Crawl) -> None:
     linked = {
         screen.name
-        for name, found in addresses.items()
+        for name, found in crawl.addresses.items()
         for address in found
-        for link in list_links(browser.get(address.removeprefix(ROOT)).text)
+        for link in list_links(crawl.get(address).text)
         for screen in SCREENS
         if screen.name != name and make_pattern(screen).match(link.partition("?")[0])
     }

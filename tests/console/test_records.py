@@ -54,13 +54,17 @@ def read(browser: Browser, sourced_id: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("table", ROSTER_TABLES, ids=lambda table: table.name)
 def test_the_json_is_that_of_the_interfaces(console: Console, browser: Browser, table: Any) -> None:
+    pages: dict[str, dict[str, Any]] = {}
     for version, title in (("v1p1", "OneRoster 1.1"), ("v1p2", "OneRoster 1.2")):
         answer = console.client.call(version, f"/{TYPES[table.name]}")
         assert answer.records
         for record in answer.records[:8]:
+            sourced_id = record["sourcedId"]
+            if sourced_id not in pages:
+                pages[sourced_id] = read(browser, sourced_id)
             faces = {
                 face["text"]
-                for found in read(browser, record["sourcedId"]).values()
+                for found in pages[sourced_id].values()
                 for face in found["faces"]
                 if face["title"] == title
             }
@@ -154,10 +158,15 @@ def test_each_vendor_is_judged_as_its_clients_are_answered(console: Console, nar
     outcomes = set()
     with console.engine.connect() as connection:
         serving = make_serving_engine(make_role_urls(connection, None)[DatabaseRole.SERVING], settings)
-        for sourced_id in connection.scalars(sa.select(table.c.sourced_id).order_by(table.c.sourced_id)).all()[::4]:
+        ids = connection.scalars(sa.select(table.c.sourced_id).order_by(table.c.sourced_id)).all()
+        for sourced_id in {*ids[::4], *(it for it in ids if it == "spr-guardian-1")}:
             verdicts = [it for it in list_verdicts(connection, sourced_id) if it.by != VENDOR_INTERFACE]
+            looks = {
+                vendor: show_as(connection, serving, TESTER, sourced_id, vendor, "v1p2", settings)
+                for vendor in {verdict.vendor for verdict in verdicts}
+            }
             for verdict in verdicts:
-                views = show_as(connection, serving, TESTER, sourced_id, verdict.vendor, "v1p2", settings)
+                views = looks[verdict.vendor]
                 (view,) = (it for it in views if it.client == verdict.by and f"/{KINDS[verdict.kind]}/" in it.path)
                 assert verdict.shown == (view.body is not None), verdict
                 outcomes.add((verdict.vendor, verdict.shown))
