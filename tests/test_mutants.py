@@ -1,0 +1,48 @@
+"""The faults that `make mutants` puts into the product."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants import NEAR, ROOT, choose, list_mutants
+
+
+@pytest.mark.parametrize(
+    ("source", "after"),
+    [
+        ("x = a == b\n", {"a != b"}),
+        ("x = a < b\n", {"a <= b"}),
+        ("x = a in b\n", {"a not in b"}),
+        ("x = a and b\n", {"a or b"}),
+        ("x = (a & ~b)\n", {"a | ~b", "b"}),
+        ("x = not a\n", {"a"}),
+        ("x = a if b else c\n", {"c if b else a"}),
+        ("x = f(True, 3)\n", {"False", "4"}),
+        ("x = sa.true()\n", {"sa.false()"}),
+        ("x = rows.where(a, b)\n", {"rows.where(a)"}),
+        ("x = rows.where(a)\n", set()),
+        # What is no behaviour.
+        ('"""A == b."""\n', set()),
+        ("def f(a: int | None = None) -> int | str: ...\n", set()),
+        ("Kinds = int | str\n", set()),
+    ],
+)
+def test_a_file_has_a_mutant_for_each_fault(source: str, after: set[str]) -> None:
+    found = list(list_mutants("file.py", source))
+    assert {mutant.after for mutant in found} == after
+    for mutant in found:
+        assert mutant.source != source
+        compile(mutant.source, "file.py", "exec")
+
+
+def test_a_mutant_changes_its_own_place_alone() -> None:
+    source = "a = é == 1\nb = (\n    c and\n    d\n)\ne = 2\n"
+    found = {mutant.before: mutant.source for mutant in list_mutants("file.py", source)}
+    assert found["é == 1"] == "a = (é != 1)\nb = (\n    c and\n    d\n)\ne = 2\n"
+    assert found["c and\n    d"] == "a = é == 1\nb = (\n    (c or d)\n)\ne = 2\n"
+
+
+def test_a_seed_chooses_the_same_of_every_place() -> None:
+    chosen = choose(ROOT, 12, seed=3)
+    assert [it.after for it in chosen] == [it.after for it in choose(ROOT, 12, seed=3)]
+    assert [sum(it.file.startswith(prefix) for it in chosen) for prefix in NEAR] == [2] * len(NEAR)
