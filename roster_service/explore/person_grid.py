@@ -102,9 +102,8 @@ def make_grid(
             is_known = not known.isdisjoint(parts)
             cell = _judge(vendor, parts, own, opened, left, is_known=is_known)
             if cell.state is Seeing.EMPTY and is_known:
-                cell = GridCell(
-                    Seeing.WITHHELD, "what the roster has of it is withheld, or not in the version that is read"
-                )
+                why = "is withheld, marked as deleted, or not in the version that is read"
+                cell = GridCell(Seeing.WITHHELD, f"what the roster has of it {why}")
             elif cell.state is Seeing.EMPTY:
                 cell = GridCell(Seeing.EMPTY, f"the roster has no {title.lower()} of this person")
             elif cell.state is Seeing.SEES and not FOLLOWING.intersection(parts) <= following[vendor.email]:

@@ -38,6 +38,7 @@ from roster_service.db.tables import (
     visible_orgs,
 )
 from roster_service.errors import CommandError
+from roster_service.explore.whole_roster import find_ended_parts
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.references import OF_PEOPLE, PERSONS
 from roster_service.roster.visibility import (
@@ -217,6 +218,7 @@ def _narrow_to_person(
     """What each vendor gets of a person, of what it gets of people."""
     verdicts, following = list_verdicts(connection, sourced_id), list_following(connection, sourced_id)
     open_ways, found = list_ways(connection), dict[str, Received]()
+    ended = find_ended_parts(connection, sourced_id)
     for vendor in list_vendors(connection):
         parts, follows = received[vendor.email], following[vendor.email]
         if WithheldField.AGENTS in vendor.withheld:
@@ -225,7 +227,12 @@ def _narrow_to_person(
             parts = add_agents(parts, open_ways.get(vendor.email, ()), follows)
         shown = [verdict for verdict in verdicts if verdict.vendor == vendor.email and verdict.shown]
         kept = {
-            part: tuple(way for way in ways if any(verdict.by == way and verdict.shows(part) for verdict in shown))
+            part: tuple(
+                way
+                for way in ways
+                if any(verdict.by == way and verdict.shows(part) for verdict in shown)
+                and not (way == VENDOR_INTERFACE and part in ended)
+            )
             for part, ways in parts.items()
             if part not in FOLLOWING or part in follows
         }

@@ -24,7 +24,7 @@ from roster_service.db.tables import users
 from roster_service.errors import CommandError
 from roster_service.explore.person_grid import COLUMNS, GridCell, Seeing, make_grid
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
-from roster_service.explore.who_sees import list_verdicts
+from roster_service.explore.who_sees import list_access, list_verdicts
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -153,12 +153,15 @@ def test_a_student_who_left_has_no_classes_and_demographics_on_the_vendor_interf
             connection.execute(sa.text(f"UPDATE {table} SET status = 'tobedeleted' WHERE {key} = :id"), {"id": PUPIL})
         verdicts = list_verdicts(connection, PUPIL)
         after = {row.vendor: row.cells for row in make_grid(connection, PUPIL, verdicts)}["both@vendors.example"]
+        access = list_access(connection, vendor="both@vendors.example", school=None, person=PUPIL)
     changed = {
         column
         for column, one, other in zip(COLUMNS, before, after, strict=True)
         if (one.state is Seeing.SEES) != (other.state is Seeing.SEES)
     }
     assert changed == {"Demographics", "Classes"}
+    assert access
+    assert all({"classes", "birthDate"}.isdisjoint(row.parts) and "names" in row.parts for row in access)
 
 
 def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Console) -> None:
