@@ -52,13 +52,28 @@ NAMES: Mapping[str, str] = {one: other for pair in _PAIRS for one, other in (pai
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault. `line`: where it is, from 1; `before`, `after`: the text there; `source`: of the whole file with it."""
+    """A fault. `file`: from the root; `original`: the text of the file without it; `node`: what it replaces, and
+    `changed`: by what."""
 
     file: str
-    line: int
-    before: str
-    after: str
-    source: str
+    original: str
+    node: ast.expr
+    changed: ast.expr
+
+    @property
+    def before(self) -> str:
+        """The text that it replaces."""
+        return ast.get_source_segment(self.original, self.node) or ""
+
+    @property
+    def after(self) -> str:
+        """The text in its place."""
+        return ast.unparse(self.changed)
+
+    @property
+    def source(self) -> str:
+        """The text of the file with the fault."""
+        return _replace(self.original, self.node, f"({self.after})")
 
 
 @dataclass(frozen=True)
@@ -74,12 +89,7 @@ class Outcome:
 def list_mutants(file: str, source: str) -> Iterator[Mutant]:
     """Yields every mutant of a file. Annotations and docstrings have none."""
     for node in _list_expressions(ast.parse(source)):
-        for changed in _change(node):
-            before = ast.get_source_segment(source, node)
-            if before is None:
-                continue
-            after = ast.unparse(changed)
-            yield Mutant(file, node.lineno, before, after, _replace(source, node, f"({after})"))
+        yield from (Mutant(file, source, node, changed) for changed in _change(node))
 
 
 def _list_expressions(node: ast.AST) -> Iterator[ast.expr]:
@@ -137,7 +147,9 @@ def choose(root: Path, number: int, seed: int) -> list[Mutant]:
     """Returns some mutants of the files of `NEAR`, as many of each of its rows."""
     dice, chosen = random.Random(seed), list[Mutant]()
     for place, prefix in enumerate(NEAR):
-        files = sorted(path for path in root.rglob("*.py") if str(path.relative_to(root)).startswith(prefix))
+        # The beginning of a name, such as `sharing`, is no folder.
+        folder, _, _name = prefix.rpartition("/")
+        files = sorted(path for path in (root / folder).rglob("*.py") if str(path.relative_to(root)).startswith(prefix))
         found = [it for path in files for it in list_mutants(str(path.relative_to(root)), path.read_text())]
         share = number // len(NEAR) + (place < number % len(NEAR))
         chosen += dice.sample(found, min(share, len(found)))
@@ -202,8 +214,7 @@ def main(say: Callable[[str], None] = print) -> None:
             outcomes.append(try_mutant(mutant, folder, given.processes, whole=not given.near))
             say(f"{number}/{len(chosen)} {describe(outcomes[-1])}")
             if given.out is not None:
-                rows = [{**vars(it.mutant), "source": None, "killed_by": it.killed_by} for it in outcomes]
-                given.out.write_text(json.dumps(rows, indent=1))
+                given.out.write_text(json.dumps([describe(outcome) for outcome in outcomes], indent=1))
     living = [outcome for outcome in outcomes if outcome.killed_by is None]
     say(f"{len(living)} of {len(outcomes)} live:")
     for outcome in living:
@@ -215,7 +226,7 @@ def describe(outcome: Outcome) -> str:
     it = outcome.mutant
     change = f"{' '.join(it.before.split())[:70]} -> {' '.join(it.after.split())[:70]}"
     end = "LIVES" if outcome.killed_by is None else outcome.killed_by[:110]
-    return f"{it.file}:{it.line}: {change}: {end} ({outcome.seconds:.0f} s)"
+    return f"{it.file}:{it.node.lineno}: {change}: {end} ({outcome.seconds:.0f} s)"
 
 
 if __name__ == "__main__":
