@@ -34,8 +34,8 @@ class WayKind(StrEnum):
     SECRET = "secret"  # noqa: S105  (a kind)
     LINK = "link"
     DELIVERY = "delivery"
-    # Its receiver has no file of this content yet, and somebody has to approve the first one.
-    FIRST_FILE = "delivery without a file yet"
+    # Its receiver has no file of this content yet, and nobody has approved the first one.
+    FIRST_FILE = "delivery whose first file waits"
     API_KEY = "api key"
 
 
@@ -93,16 +93,16 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
 def _list_sending(connection: sa.Connection) -> Mapping[str, Sequence[tuple[str, Preset, WayKind]]]:
     """The names, presets and kinds of the deliveries that are not stopped, by client id."""
     found = defaultdict[str, list[tuple[str, Preset, WayKind]]](list)
-    has_sent = sa.exists().where(
-        delivery_runs.c.delivery_id == deliveries.c.id,
-        delivery_runs.c.uploaded_at >= deliveries.c.since,
-    )
+    of_delivery = delivery_runs.c.delivery_id == deliveries.c.id
+    latest = sa.select(delivery_runs.c.digest).where(of_delivery).order_by(delivery_runs.c.id.desc()).limit(1)
+    is_approved = latest.scalar_subquery() == deliveries.c.approved_digest
+    is_let_go = sa.or_(sa.exists().where(of_delivery, delivery_runs.c.uploaded_at >= deliveries.c.since), is_approved)
     listed = sa.select(
-        deliveries.c.client_id, deliveries.c.name, deliveries.c.preset, has_sent.label("has_sent")
+        deliveries.c.client_id, deliveries.c.name, deliveries.c.preset, is_let_go.label("is_let_go")
     ).where(~deliveries.c.stopped)
     for row in connection.execute(listed.order_by(deliveries.c.name)):
         if row.preset in PRESETS:
-            kind = WayKind.DELIVERY if row.has_sent else WayKind.FIRST_FILE
+            kind = WayKind.DELIVERY if row.is_let_go else WayKind.FIRST_FILE
             found[row.client_id].append((row.name, PRESETS[row.preset], kind))
     return found
 

@@ -89,7 +89,7 @@ def describe_files(deliveries: Iterable[Delivery]) -> str:
     said = (
         ("waiting", "waits for approval", "wait for approval"),
         ("failed", "could not be sent", "could not be sent"),
-        ("closed", "of a disabled client cannot be sent", "of disabled clients cannot be sent"),
+        ("closed", "of a disabled vendor or client cannot be sent", "of disabled vendors or clients cannot be sent"),
     )
     return " ".join(
         f"{to_counted(len(names), 'file')}{_name_few(names)} {one if len(names) == 1 else many}."

@@ -256,7 +256,11 @@ def describe_files_of(connection: sa.Connection, vendor: Vendor) -> str:
     if not vendor.enabled:
         return describe_ended_files(connection, found)
     going = [one for one in found if one.name in list_sending(connection)]
-    return f"Its deliveries go on: {', '.join(f'{one.name} to {one.host}' for one in going)}." if going else ""
+    return (
+        f"Its deliveries go on as they were: {', '.join(f'{one.name} to {one.host}' for one in going)}."
+        if going
+        else ""
+    )
 
 
 def list_sending(connection: sa.Connection) -> frozenset[str]:

@@ -112,14 +112,18 @@ def read_school_access(
         schools = schools.where(orgs.c.district_id == district)
     rows = [
         SchoolRow(
-            row.sourced_id,
-            row.name,
-            named.get(row.district_id, row.district_id or ""),
-            [name for name, codes in LEVELS.items() if codes & grades.get(row.sourced_id, set())],
-            seen.get(row.sourced_id, {}),
-            only.get(row.sourced_id, {}),
-            {vendor: [PARTS[name].words for name in names] for vendor, names in parts.get(row.sourced_id, {}).items()},
-            [vendor for vendor, names in parts.get(row.sourced_id, {}).items() if not SENSITIVE.isdisjoint(names)],
+            sourcedId=row.sourced_id,
+            name=row.name,
+            district=named.get(row.district_id, row.district_id or ""),
+            levels=[name for name, codes in LEVELS.items() if codes & grades.get(row.sourced_id, set())],
+            seen=seen.get(row.sourced_id, {}),
+            only=only.get(row.sourced_id, {}),
+            parts={
+                vendor: [PARTS[name].words for name in names] for vendor, names in parts.get(row.sourced_id, {}).items()
+            },
+            sensitive=[
+                vendor for vendor, names in parts.get(row.sourced_id, {}).items() if not SENSITIVE.isdisjoint(names)
+            ],
         )
         for row in connection.execute(schools)
         if search.casefold() in row.name.casefold()

@@ -8,9 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts.vendors import set_vendor_enabled
+from roster_service.accounts.ways import WayKind, list_ways
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import delivery_runs
-from roster_service.deliveries.accounts import FAILED, find_delivery, read_secret
+from roster_service.deliveries.accounts import FAILED, approve_file, find_delivery, read_secret
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
@@ -76,6 +77,22 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     assert (approved, verb) == (digest, "delivery approve")
 
 
+def test_a_first_file_is_let_go_by_its_approval_until_another_one_waits(console: Console, number: int) -> None:
+    def find_kinds() -> list[WayKind]:
+        with console.engine.connect() as connection:
+            return [way.kind for way in list_ways(connection)["all@vendors.example"] if way.delivery == NAME]
+
+    kinds = [find_kinds()]
+    with console.engine.begin() as connection:
+        approve_file(connection, TESTER, NAME, str(find_delivery(connection, NAME).digest))
+    kinds.append(find_kinds())
+    # Its attempt failed, and the roster has changed.
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE delivery_runs SET digest = 'of another file'"))
+    kinds.append(find_kinds())
+    assert kinds == [[WayKind.FIRST_FILE], [WayKind.DELIVERY], [WayKind.FIRST_FILE]]
+
+
 def test_nobody_is_asked_to_approve_the_file_of_a_disabled_vendor(
     console: Console, owner: Browser, number: int
 ) -> None:
@@ -84,7 +101,7 @@ def test_nobody_is_asked_to_approve_the_file_of_a_disabled_vendor(
     said = "No file can be sent, because the client or the vendor is disabled or gone. Stop the delivery, or enable the"
     page = read(owner.get("").text)
     assert f"all: {NAME} closed {said} client and the vendor. See what to do" in page
-    assert f"1 file ({NAME}) of a disabled client cannot be sent." in page
+    assert f"1 file ({NAME}) of a disabled vendor or client cannot be sent." in page
     shown = read(owner.get(f"/vendors/{number}/files").text)
     assert said in shown
     assert "Approve this file" not in shown

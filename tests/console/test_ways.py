@@ -320,7 +320,7 @@ def test_a_vendor_that_is_disabled_or_removed_takes_its_ways_along_by_name(conso
     assert "reader of App, until" in say("credential", "list", "--vendor", VENDOR)
     assert "links that nobody" not in say("credential", "list", "--vendor", "other@ways.example")
     assert "Files that cannot be sent any more" in say("vendor", "disable", VENDOR)
-    assert "Its deliveries go on: nightly to sftp.example.org." in say("vendor", "enable", VENDOR)
+    assert "Its deliveries go on as they were: nightly to sftp.example.org." in say("vendor", "enable", VENDOR)
     assert "API keys (1), deliveries (1)" in say("vendor", "remove", VENDOR, "--dry-run")
 
 
