@@ -262,7 +262,7 @@ def _find_agents(way: Way) -> str | None:
     if way.preset is None:
         return "agents"
     if not _is_in_files(PARTS[PersonPart.GUARDIANS], way.preset):
-        return None
+        return "in_narrow_files"
     return "in_files" if way.preset.version is V1P1 else "agents"
 
 

@@ -101,6 +101,8 @@ def _read_state(connection: sa.Connection, email: str) -> State:
         return None
     keys = sa.select(api_keys.c.prefix, api_keys.c.expires_at).where(api_keys.c.vendor_id == found.id)
     return {
+        # The access log has no other name of a vendor; of one that was removed, the change log tells whose it was.
+        "number": found.id,
         "name": found.name,
         "enabled": found.enabled,
         "grants": [

@@ -26,7 +26,7 @@ from roster_service.explore.known_people import EXCLUDED, KnownPerson
 from roster_service.explore.person import read_days
 from roster_service.explore.person_grid import GridCell, GridRow, Seeing, make_grid
 from roster_service.explore.who_sees import list_verdicts
-from roster_service.explore.whole_roster import find_parts
+from roster_service.explore.whole_roster import find_ended_parts, find_parts
 from roster_service.roster.person_parts import PersonPart
 from roster_service.schemas.versions import V1P2
 from roster_service.settings import Settings
@@ -163,7 +163,7 @@ def _describe_vendors(
     """`rows`: of the grid, by e-mail, none for a person who is not in the roster; `sent`: by e-mail."""
     ways, clients, listed = list_ways(connection), list_clients(connection), list_vendors(connection)
     kept = {one.vendor_id: one.since.astimezone(UTC) for one in list_kept(connection, sourced_id=person.sourcedId)}
-    known = find_parts(connection, person.sourcedId, frozenset(), V1P2)
+    known = find_parts(connection, person.sourcedId, frozenset(), V1P2) - find_ended_parts(connection, person.sourcedId)
     for vendor in listed:
         row, own = rows.get(vendor.email), {way.words: way.kind for way in ways.get(vendor.email, ())}
         may_get = _list_open(() if row is None else row.cells, own)

@@ -53,6 +53,7 @@ from roster_service.roster.visibility import (
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField, read_list
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint, Scopes
+from roster_service.schemas.file_presets import PRESETS
 from roster_service.schemas.flags import PermissionFlag, find_withheld
 from roster_service.schemas.sharing_rules import Rules, name_rules
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P1, VERSIONS
@@ -77,6 +78,10 @@ _OF_GUARDIANS = frozenset({"names", "email", "phone", "guardians"})
 _OF_TEACHERS = frozenset({"names", "email", "classes"})
 # The parts that show other records, which the vendor sees or not.
 FOLLOWING = frozenset({"guardians", "classes"})
+# The words of `list_following`.
+_FOLLOWING_WORDS = ("guardians", "classes", "agents", "in_files", "in_narrow_files")
+# The roles of people in files that leave out some.
+_IN_NARROW_FILES = frozenset(role for preset in PRESETS.values() for role in preset.only.get(("users", "role"), ()))
 # Orgs that a reason names.
 _NAMED = 5
 # The rights of every vendor, with guardians and without.
@@ -347,7 +352,8 @@ def select_guardians(sourced_id: str) -> sa.Select[str]:
 def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, frozenset[str]]:
     """Returns for every vendor, by e-mail, whether it sees one of the `guardians` and one of the `classes` of a
     person, records of their own, with schools of their own; one of the `agents`, also without the scope of
-    guardians, and one of those who are `in_files` of 1.1, which have nobody without a role of the export. Of a
+    guardians, and one of those who are `in_files` of 1.1, which have nobody without a role of the export, or
+    `in_narrow_files`, which have only some roles. Of a
     guardian, those whom the record names and who name it stand for the guardians: without one, nobody learns whose
     guardian it is."""
 
@@ -365,15 +371,17 @@ def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, f
     exported = sa.select(role.c.user_id).where(
         role.c.user_id.in_(agents), role.c.origin == "export", role_is_visible(role, _EVERY[False])
     )
+    narrow = exported.where(role.c.role.in_(_IN_NARROW_FILES))
     asked = sa.select(
         vendors.c.email,
         ask(users, users.c.sourced_id.in_(sa.union(select_guardians(sourced_id), own, naming)), "guardians"),
         ask(enrollments, enrollments.c.user_id == sourced_id, "classes"),
         ask(users, users.c.sourced_id.in_(agents), "agents", guardians=False),
         ask(users, users.c.sourced_id.in_(exported), "in_files", guardians=False),
+        ask(users, users.c.sourced_id.in_(narrow), "in_narrow_files", guardians=False),
     )
     return {
-        row.email: frozenset(name for name in ("guardians", "classes", "agents", "in_files") if getattr(row, name))
+        row.email: frozenset(name for name in _FOLLOWING_WORDS if getattr(row, name))
         for row in connection.execute(asked)
     }
 

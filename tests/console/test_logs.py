@@ -162,7 +162,10 @@ def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: C
     assert "the secret or password of tests was wrong or missing. Let the vendor check the secret" in first
     page = owner.get(f"/vendors/{number}/requests").text
     assert cause in page
-    assert "Today (UTC): 2 refused; 2 refused in 30 days." in page
+    assert (
+        "Today (UTC): 2 refused; 2 refused in 30 days, with requests for a token, which the usage does not count."
+        in page
+    )
     assert words in page
     refused = "3 requests were refused in all, those with wrong secrets and of unknown callers among them."
     first = owner.get("").text

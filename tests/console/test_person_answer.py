@@ -215,7 +215,6 @@ def test_what_was_sent_before_an_end_stays(
     withhold(world, [])
     second = let_leave(planted, PUPIL)
     flush(world, 3)
-    number = world.find_number()
     end(world)
     assert second - first == {"birthDate", "email"}
     for _ in range(2):
@@ -232,7 +231,9 @@ def test_what_was_sent_before_an_end_stays(
         assert (company["may_get"], company["nothing"]) == ([], why)
         page = read(browser.get(f"/records/{PUPIL}/answer").text)
         assert f"Nothing: {why}." in page
-        assert (company["name"], company["email"]) == ((None, str(number)) if end is remove else ("App", VENDOR))
+        assert (company["name"], company["email"]) == (
+            (None, f"{VENDOR} (removed)") if end is remove else ("App", VENDOR)
+        )
         assert (company["kept_since"] == TODAY.isoformat()) == (end is keep)
         # The period of the first day alone, and of the days between.
         [company] = ask(browser, query=f"?until={days[0]}")["companies"]

@@ -21,6 +21,7 @@ from roster_service.app import make_serving_engine
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import oauth_clients
 from roster_service.errors import CommandError
+from roster_service.explore.person_grid import COLUMNS, Seeing, make_grid
 from roster_service.explore.vendor_view import show_as
 from roster_service.explore.who_sees import list_verdicts
 from roster_service.settings import Settings
@@ -322,6 +323,23 @@ def test_a_vendor_that_is_disabled_or_removed_takes_its_ways_along_by_name(conso
     assert "Files that cannot be sent any more" in say("vendor", "disable", VENDOR)
     assert "Its deliveries go on as they were: nightly to sftp.example.org." in say("vendor", "enable", VENDOR)
     assert "API keys (1), deliveries (1)" in say("vendor", "remove", VENDOR, "--dry-run")
+
+
+def test_a_file_of_some_roles_names_the_agents_who_are_in_it(console: Console, world: World) -> None:
+    """A guardian who has another role: of a teacher, the file for Apple has a row; of an aide, none."""
+    planted, found = plant_delivery("apple")(world), dict[str, tuple[bool, bool]]()
+    planted.run(f"INSERT INTO user_agents (user_id, ordinal, agent_id) VALUES ('{PUPIL}', 90, '{TEACHER}')")
+    for role in ("aide", "teacher"):
+        planted.run(f"UPDATE user_roles SET role = '{role}' WHERE user_id = '{TEACHER}'")
+        with console.engine.connect() as connection:
+            verdicts = list_verdicts(connection, PUPIL)
+            [row] = [row for row in make_grid(connection, PUPIL, verdicts) if row.vendor == VENDOR]
+        [files] = get_all(planted).files
+        [pupil] = [row for row in files["users"] if row["sourcedId"] == PUPIL]
+        cell = row.cells[list(COLUMNS).index("Guardians")]
+        found[role] = (TEACHER in pupil["agentSourcedIds"].split(","), cell.state is Seeing.SEES)
+    planted.run("DELETE FROM user_agents WHERE ordinal = 90")
+    assert found == {"aide": (False, False), "teacher": (True, True)}
 
 
 def test_a_leak_ends_the_link_that_nobody_has_used(console: Console, world: World) -> None:

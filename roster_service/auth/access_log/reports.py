@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
 from roster_service.auth.access_log.causes import NOTHING_FOUND, find_cause
 from roster_service.auth.access_log.writer import KEPT_ADDRESSES
-from roster_service.change_log.changes import order_rows
+from roster_service.change_log.changes import Verb, order_rows
 from roster_service.db.instants import begin_day
 from roster_service.db.tables import (
     HASH_BYTES,
@@ -21,6 +21,7 @@ from roster_service.db.tables import (
     UNKNOWN,
     Stamp,
     audit_people,
+    changes,
     disclosures,
     refused_requests,
     usage,
@@ -109,9 +110,22 @@ class AccessLogRow:
     at_most: bool
 
 
+def _name_vendor(vendor_id: sa.ColumnElement[int]) -> sa.Label[str]:
+    """The e-mail of a vendor as `vendor`; of one that is not in the outer join, because it was removed, that which the
+    change log has, or else its number."""
+    removed = sa.select(changes.c.vendor + sa.literal_column("' (removed)'")).where(
+        changes.c.verb == Verb.VENDOR_REMOVE.value, changes.c.before["number"].as_integer() == vendor_id
+    )
+    former = removed.order_by(changes.c.id.desc()).limit(1).correlate_except(changes).scalar_subquery()
+    name = sa.func.coalesce(vendors.c.email, former, sa.cast(vendor_id, sa.Text), type_=sa.Text)
+    return name.label("vendor")
+
+
 def read_usage(connection: sa.Connection, vendor_id: int | None, since: date | None) -> list[UsageRow]:
     """Lists the usage counters by day. `vendor_id`: None means all vendors; `since`: None means all days."""
-    rows = sa.select(usage, vendors.c.email).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
+    rows = sa.select(usage, _name_vendor(usage.c.vendor_id)).join(
+        vendors, vendors.c.id == usage.c.vendor_id, isouter=True
+    )
     if vendor_id is not None:
         rows = rows.where(usage.c.vendor_id == vendor_id)
     if since is not None:
@@ -120,7 +134,7 @@ def read_usage(connection: sa.Connection, vendor_id: int | None, since: date | N
     return [
         UsageRow(
             day=row.day.isoformat(),
-            vendor=row.email or str(row.vendor_id),
+            vendor=row.vendor,
             endpoint=row.endpoint,
             status=row.status_class,
             requests=row.requests,
@@ -133,7 +147,7 @@ def read_usage(connection: sa.Connection, vendor_id: int | None, since: date | N
 
 def sum_usage(connection: sa.Connection, since: date) -> list[UsageSum]:
     """Sums the usage counters up over the endpoints, from the day `since` on, by day, vendor and status."""
-    name = sa.func.coalesce(vendors.c.email, sa.cast(usage.c.vendor_id, sa.Text)).label("vendor")
+    name = _name_vendor(usage.c.vendor_id)
     key = (usage.c.day, name, usage.c.status_class)
     sums = (sa.func.sum(usage.c.requests).label("requests"), sa.func.sum(usage.c.records).label("records"))
     rows = sa.select(*key, *sums).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
@@ -303,12 +317,14 @@ def read_access_log(
     """Lists the access log, in the order that `order_rows` gives for `latest`."""
     # Without the people: a row can have thousands.
     columns = [column for column in disclosures.c if column.name not in _PEOPLE]
-    rows = sa.select(*columns, vendors.c.email).join(vendors, vendors.c.id == disclosures.c.vendor_id, isouter=True)
+    rows = sa.select(*columns, _name_vendor(disclosures.c.vendor_id)).join(
+        vendors, vendors.c.id == disclosures.c.vendor_id, isouter=True
+    )
     rows = rows.where(*_list_conditions(wanted))
     return [
         AccessLogRow(
             at=row.at.isoformat(timespec="milliseconds"),
-            vendor=row.email or str(row.vendor_id),
+            vendor=row.vendor,
             caller=row.caller,
             address=row.address,
             method=row.method,
@@ -349,7 +365,7 @@ def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[
     log = disclosures.c
     is_older = log.parts.is_(None)
     key = (
-        sa.func.coalesce(vendors.c.email, sa.cast(log.vendor_id, sa.Text)).label("vendor"),
+        _name_vendor(log.vendor_id),
         sa.func.to_char(sa.func.timezone("UTC", log.at), "YYYY-MM-DD", type_=sa.Text).label("day"),
         log.parts,
         sa.case((is_older, log.path)).label("path"),
