@@ -57,7 +57,7 @@ class OpenParts:
 @dataclass(frozen=True)
 class CompanyAnswer:
     """A company that was sent something, may get something, or from whom the person is kept. `name`: None for one that
-    is no vendor any more, which `email` then names by its number; `products`: of other names; `nothing`: why it may get
+    is no vendor any more, named by `email` as in the log; `products`: of other names; `nothing`: why it may get
     nothing, blank if it may get something; `kept_since`: the day from which on the person is kept from it, else None;
     `held_back`: what it does not get although the roster has it, in words."""
 
