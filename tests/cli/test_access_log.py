@@ -157,6 +157,19 @@ def refusals(answer: Answer, engine: sa.Engine) -> None:
             write_entries(connection, [Entry(at, vendor, caller, address, "GET", "/x", status, 10, 0, problem.value)])
 
 
+@pytest.mark.usefixtures("requests", "refusals")
+def test_a_removed_vendor_keeps_its_name_in_each_list(answer: Answer) -> None:
+    lists = (("audit",), ("usage",), ("usage", "--refused"))
+    before = [[row["vendor"] for row in answer(*words)] for words in lists]
+    emails = {vendor for found in before for vendor in found} - {"unknown"}
+    for email in emails:
+        answer("vendor", "remove", email, "--yes")
+    after = [sorted(row["vendor"] for row in answer(*words)) for words in lists]
+    names = {email: f"{email} (removed)" for email in emails}
+    assert after == [sorted(names.get(vendor, vendor) for vendor in found) for found in before]
+    assert all(after)
+
+
 @pytest.mark.usefixtures("refusals")
 @pytest.mark.parametrize(
     ("options", "expected"),

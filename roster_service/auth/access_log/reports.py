@@ -110,22 +110,26 @@ class AccessLogRow:
     at_most: bool
 
 
-def _name_vendor(vendor_id: sa.ColumnElement[int]) -> sa.Label[str]:
-    """The e-mail of a vendor as `vendor`; of one that is not in the outer join, because it was removed, that which the
-    change log has, or else its number."""
-    removed = sa.select(changes.c.vendor + sa.literal_column("' (removed)'")).where(
-        changes.c.verb == Verb.VENDOR_REMOVE.value, changes.c.before["number"].as_integer() == vendor_id
+def _join_vendors(table: sa.FromClause) -> tuple[sa.FromClause, sa.Label[str]]:
+    """Returns a table of the log with its vendors, and their e-mails as `vendor`: of one that was removed, that which
+    the change log has, or else its number."""
+    number = changes.c.before["number"].as_integer()
+    removed = (
+        sa.select(number.label("number"), sa.func.max(changes.c.vendor).label("email"))
+        .where(changes.c.verb == Verb.VENDOR_REMOVE.value)
+        .group_by(number)
+        .subquery("removed")
     )
-    former = removed.order_by(changes.c.id.desc()).limit(1).correlate_except(changes).scalar_subquery()
-    name = sa.func.coalesce(vendors.c.email, former, sa.cast(vendor_id, sa.Text), type_=sa.Text)
-    return name.label("vendor")
+    own = table.c.vendor_id
+    joined = table.outerjoin(vendors, vendors.c.id == own).outerjoin(removed, removed.c.number == own)
+    former = removed.c.email + sa.literal_column("' (removed)'")
+    return joined, sa.func.coalesce(vendors.c.email, former, sa.cast(own, sa.Text), type_=sa.Text).label("vendor")
 
 
 def read_usage(connection: sa.Connection, vendor_id: int | None, since: date | None) -> list[UsageRow]:
     """Lists the usage counters by day. `vendor_id`: None means all vendors; `since`: None means all days."""
-    rows = sa.select(usage, _name_vendor(usage.c.vendor_id)).join(
-        vendors, vendors.c.id == usage.c.vendor_id, isouter=True
-    )
+    joined, name = _join_vendors(usage)
+    rows = sa.select(usage, name).select_from(joined)
     if vendor_id is not None:
         rows = rows.where(usage.c.vendor_id == vendor_id)
     if since is not None:
@@ -147,10 +151,10 @@ def read_usage(connection: sa.Connection, vendor_id: int | None, since: date | N
 
 def sum_usage(connection: sa.Connection, since: date) -> list[UsageSum]:
     """Sums the usage counters up over the endpoints, from the day `since` on, by day, vendor and status."""
-    name = _name_vendor(usage.c.vendor_id)
+    joined, name = _join_vendors(usage)
     key = (usage.c.day, name, usage.c.status_class)
     sums = (sa.func.sum(usage.c.requests).label("requests"), sa.func.sum(usage.c.records).label("records"))
-    rows = sa.select(*key, *sums).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
+    rows = sa.select(*key, *sums).select_from(joined)
     rows = rows.where(usage.c.day >= since).group_by(*key).order_by(*key)
     return [
         UsageSum(row.day, row.vendor, row.status_class, int(row.requests), int(row.records))
@@ -179,8 +183,9 @@ def read_refused(
     status, cause and endpoint, the latest first.
     `vendor_id`, `since`: as for `read_usage`; `request_id`: only the hours whose first or last request has this id."""
     counters = refused_requests.c
+    joined, name = _join_vendors(refused_requests)
     key = (
-        *(counters.vendor_id, vendors.c.email, counters.caller, counters.status, counters.cause),
+        *(counters.vendor_id, vendors.c.email, name, counters.caller, counters.status, counters.cause),
         counters.endpoint,
     )
 
@@ -201,9 +206,7 @@ def read_refused(
             for name in ("addresses", "fields")
         ),
     )
-    rows = sa.select(*key, *figures).join_from(
-        refused_requests, vendors, vendors.c.id == counters.vendor_id, isouter=True
-    )
+    rows = sa.select(*key, *figures).select_from(joined)
     if vendor_id is not None:
         rows = rows.where(counters.vendor_id == vendor_id)
     if since is not None:
@@ -212,7 +215,7 @@ def read_refused(
         rows = rows.where((counters.first_request_id == request_id) | (counters.last_request_id == request_id))
     return [
         RefusedRow(
-            vendor=UNKNOWN if row.vendor_id == NOBODY else row.email or str(row.vendor_id),
+            vendor=UNKNOWN if row.vendor_id == NOBODY else row.vendor,
             vendor_id=row.vendor_id,
             caller=row.caller,
             status=row.status,
@@ -317,9 +320,8 @@ def read_access_log(
     """Lists the access log, in the order that `order_rows` gives for `latest`."""
     # Without the people: a row can have thousands.
     columns = [column for column in disclosures.c if column.name not in _PEOPLE]
-    rows = sa.select(*columns, _name_vendor(disclosures.c.vendor_id)).join(
-        vendors, vendors.c.id == disclosures.c.vendor_id, isouter=True
-    )
+    joined, name = _join_vendors(disclosures)
+    rows = sa.select(*columns, name).select_from(joined)
     rows = rows.where(*_list_conditions(wanted))
     return [
         AccessLogRow(
@@ -363,16 +365,17 @@ def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[
     """Sums the access log up by vendor, day and parts. A row of a day has each of its people in at least one of its
     responses, so the days are exact for a person, and a number of responses would not be."""
     log = disclosures.c
+    joined, name = _join_vendors(disclosures)
     is_older = log.parts.is_(None)
     key = (
-        _name_vendor(log.vendor_id),
+        name,
         sa.func.to_char(sa.func.timezone("UTC", log.at), "YYYY-MM-DD", type_=sa.Text).label("day"),
         log.parts,
         sa.case((is_older, log.path)).label("path"),
         sa.case((is_older, log.scope)).label("scope"),
     )
     has_people = sa.func.bool_or(log.hash_check != b"").label("has_people")
-    rows = sa.select(*key, has_people).join_from(disclosures, vendors, vendors.c.id == log.vendor_id, isouter=True)
+    rows = sa.select(*key, has_people).select_from(joined)
     rows = rows.where(*_list_conditions(wanted)).group_by(*key).order_by(*key)
     return [
         DisclosureSum(
