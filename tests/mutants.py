@@ -174,9 +174,9 @@ def try_mutant(mutant: Mutant, folder: Path, processes: int, *, whole: bool) -> 
 
 def require_green(folder: Path, processes: int, chosen: Sequence[Mutant], *, whole: bool) -> None:
     """Ends the program if a test fails without a fault: it would seem to find every mutant."""
-    asked = [near for prefix, near in NEAR.items() if any(mutant.file.startswith(prefix) for mutant in chosen)]
-    failed = _run(WHOLE, folder, processes) if whole else None
-    failed = failed or next(filter(None, (_run(near, folder, processes) for near in asked)), None)
+    near = [tests for prefix, tests in NEAR.items() if any(mutant.file.startswith(prefix) for mutant in chosen)]
+    asked = [WHOLE] if whole else near
+    failed = next(filter(None, (_run(tests, folder, processes) for tests in asked)), None)
     if failed is not None:
         sys.exit(f"without a fault: {failed}")
 

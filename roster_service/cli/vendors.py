@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
 import click
-import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.parts import reads_guardians
-from roster_service.accounts.secret_links import describe_ended_links
 from roster_service.accounts.vendors import Grant, Vendor
 from roster_service.accounts.ways import list_ways
 from roster_service.cli import terminal, vendor_access
 from roster_service.db.tables import oauth_clients
-from roster_service.deliveries.accounts import describe_files_of, list_deliveries
+from roster_service.deliveries.accounts import describe_switched_ways, list_deliveries
 from roster_service.deliveries.recipients import FILES, find_recipient
 from roster_service.feeds.sharing_previews import SharingPreview
 from roster_service.roster.withheld import WithheldField
@@ -208,8 +205,8 @@ def vendor_disable(email: str, as_json: bool) -> None:
     """Disable the vendor EMAIL at once, with all its clients, tokens, files and unused links."""
     with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=False)
-        said = _describe_ways(connection, changed)
-    terminal.show(changed, as_json, lambda _: "\n".join(filter(None, [f"{changed.email} is disabled", *said])))
+        ways = describe_switched_ways(connection, changed)
+    terminal.show(changed, as_json, lambda _: "\n".join([f"{changed.email} is disabled", *ways]))
 
 
 @vendor.command("enable")
@@ -219,16 +216,8 @@ def vendor_enable(email: str, as_json: bool) -> None:
     """Enable the disabled vendor EMAIL again."""
     with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=True)
-        said = _describe_ways(connection, changed)
-    terminal.show(changed, as_json, lambda _: "\n".join(filter(None, [f"{changed.email} is enabled", *said])))
-
-
-def _describe_ways(connection: sa.Connection, changed: Vendor) -> Sequence[str]:
-    """What becomes of the links and the deliveries of a vendor that was disabled or enabled."""
-    return (
-        describe_ended_links(connection, oauth_clients.c.vendor_id == changed.id),
-        describe_files_of(connection, changed),
-    )
+        ways = describe_switched_ways(connection, changed)
+    terminal.show(changed, as_json, lambda _: "\n".join([f"{changed.email} is enabled", *ways]))
 
 
 @vendor.command("remove")

@@ -17,7 +17,7 @@ from roster_service.console.filters import to_counted
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import REFUSED_DAYS, oauth_clients
-from roster_service.deliveries.accounts import Delivery, list_deliveries
+from roster_service.deliveries.accounts import CLOSED, FAILED, WAITING, Delivery, list_deliveries
 from roster_service.explore.refusals import explain_refused
 
 # The most names in a sentence.
@@ -87,9 +87,9 @@ def describe_files(deliveries: Iterable[Delivery]) -> str:
     if there is none."""
     needing = [delivery for delivery in deliveries if delivery.needs]
     said = (
-        ("waiting", "waits for approval", "wait for approval"),
-        ("failed", "could not be sent", "could not be sent"),
-        ("closed", "of a disabled vendor or client cannot be sent", "of disabled vendors or clients cannot be sent"),
+        (WAITING, "waits for approval", "wait for approval"),
+        (FAILED, "could not be sent", "could not be sent"),
+        (CLOSED, "of a disabled vendor or client cannot be sent", "of disabled vendors or clients cannot be sent"),
     )
     return " ".join(
         f"{to_counted(len(names), 'file')}{_name_few(names)} {one if len(names) == 1 else many}."

@@ -15,6 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.fernet import InvalidToken
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
+from roster_service.accounts.secret_links import describe_ended_links
 from roster_service.accounts.vendors import Vendor, find_vendor
 from roster_service.accounts.ways import list_ways
 from roster_service.auth.credentials.signing_keys import make_seal
@@ -28,6 +29,8 @@ from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
 MADE, WAITING, SENT, FAILED = "made", "waiting", "sent", "failed"
+# The word of a delivery whose vendor or client is disabled or gone.
+CLOSED = "closed"
 # The reason for which the first file waits.
 FIRST = "it is the first file of this delivery"
 # The types of host keys that the client of SFTP knows.
@@ -95,7 +98,7 @@ class Delivery:
         if self.is_approved:
             return "approved"
         if not self.enabled:
-            return "closed"
+            return CLOSED
         return {None: "no file yet", MADE: "under way"}.get(self.state, str(self.state))
 
     @property
@@ -242,25 +245,25 @@ def describe_ended_files(connection: sa.Connection, found: Sequence[Delivery]) -
             one for one in found if not one.stopped and one.name not in sending
         ],
     }
-    return " ".join(
-        f"{words} {', '.join(f'{one.name} to {one.host}' for one in of_words)}."
-        for words, of_words in said.items()
-        if of_words
-    )
+    return " ".join(f"{words} {_name_receivers(of_words)}." for words, of_words in said.items() if of_words)
 
 
-def describe_files_of(connection: sa.Connection, vendor: Vendor) -> str:
-    """Returns what becomes of the deliveries of a vendor that was just enabled or disabled as sentences, blank if it
-    has none."""
+def describe_switched_ways(connection: sa.Connection, vendor: Vendor) -> Sequence[str]:
+    """Returns what becomes of the unused links and the deliveries of a vendor that was just enabled or disabled, as
+    sentences, none if it has none."""
+    links = describe_ended_links(connection, oauth_clients.c.vendor_id == vendor.id)
     found = [one for one in list_deliveries(connection, vendor=vendor.email) if not one.stopped]
     if not vendor.enabled:
-        return describe_ended_files(connection, found)
-    going = [one for one in found if one.name in list_sending(connection)]
-    return (
-        f"Its deliveries go on as they were: {', '.join(f'{one.name} to {one.host}' for one in going)}."
-        if going
-        else ""
-    )
+        files = describe_ended_files(connection, found)
+    else:
+        sending = list_sending(connection)
+        going = [one for one in found if one.name in sending]
+        files = f"Its deliveries go on as they were: {_name_receivers(going)}." if going else ""
+    return list(filter(None, [links, files]))
+
+
+def _name_receivers(found: Sequence[Delivery]) -> str:
+    return ", ".join(f"{one.name} to {one.host}" for one in found)
 
 
 def list_sending(connection: sa.Connection) -> frozenset[str]:

@@ -10,7 +10,6 @@ from roster_service.accounts import vendor_rights, vendors
 from roster_service.accounts.clients import Client
 from roster_service.accounts.kept_people import KeptPerson, list_kept
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
-from roster_service.accounts.secret_links import describe_ended_links
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
 from roster_service.auth.access_log.reports import RefusedRow, count_refused, read_usage
 from roster_service.auth.throttling.limits import LIMITS, Limit, list_limits_in_force, list_own_limits, make_allowances
@@ -29,8 +28,8 @@ from roster_service.console.vendor_words import (
 )
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
-from roster_service.db.tables import REFUSED_DAYS, oauth_clients, users
-from roster_service.deliveries.accounts import describe_files_of
+from roster_service.db.tables import REFUSED_DAYS, users
+from roster_service.deliveries.accounts import describe_switched_ways
 from roster_service.errors import CommandError, Problem
 from roster_service.explore.references import read_labels
 from roster_service.explore.vendor_summary import VendorSummary, summarize_vendor
@@ -178,10 +177,9 @@ def set_enabled(sent: Submission) -> Outcome:
     with sent.change() as connection:
         enabled = sent.form.get("enabled") == "yes"
         vendor = vendors.set_vendor_enabled(connection, sent.actor, find_vendor(sent).email, enabled)
-        links = describe_ended_links(connection, oauth_clients.c.vendor_id == vendor.id)
-        files = describe_files_of(connection, vendor)
+        ways = describe_switched_ways(connection, vendor)
     words = f"{vendor.name} is {'enabled' if enabled else 'disabled'} now."
-    return Moved(f"/vendors/{vendor.id}", " ".join(filter(None, [words, links, files])))
+    return Moved(f"/vendors/{vendor.id}", " ".join([words, *ways]))
 
 
 def remove_vendor(sent: Submission) -> Outcome:
