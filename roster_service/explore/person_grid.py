@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS, Received, add_agents, is_withheld, list_received
 from roster_service.accounts.vendors import Vendor, list_vendors
-from roster_service.accounts.ways import VENDOR_INTERFACE, WayKind, list_ways
+from roster_service.accounts.ways import VENDOR_INTERFACE, list_ways
 from roster_service.explore.who_sees import FOLLOWING, Verdict, list_following
-from roster_service.explore.whole_roster import find_ended_parts, find_parts
+from roster_service.explore.whole_roster import find_parts
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P2, VERSIONS, Version
@@ -82,17 +82,14 @@ def make_grid(
     def find(withheld: frozenset[WithheldField], version: Version) -> frozenset[PersonPart]:
         return find_parts(connection, sourced_id, withheld, version)
 
-    # The vendor interface has the terms of 1.2, and no demographics and enrollments that are marked as deleted.
-    ended = find_ended_parts(connection, sourced_id)
     known = frozenset[PersonPart]().union(*(find(frozenset(), version) for version in VERSIONS))
     rows = []
     for vendor in list_vendors(connection):
         own = [verdict for verdict in verdicts if verdict.vendor == vendor.email]
         withheld = frozenset(map(WithheldField, vendor.withheld))
+        # The vendor interface has the terms of 1.2.
         left = {
-            way.words: find(withheld, V1P2) - ended
-            if way.kind is WayKind.API_KEY
-            else frozenset[str]().union(*(find(withheld, version) for version in way.list_names()))
+            way.words: frozenset[str]().union(*(find(withheld, version) for version in way.list_names() or (V1P2,)))
             for way in open_ways.get(vendor.email, ())
         }
         ways = open_ways.get(vendor.email, ())
@@ -102,8 +99,9 @@ def make_grid(
             is_known = not known.isdisjoint(parts)
             cell = _judge(vendor, parts, own, opened, left, is_known=is_known)
             if cell.state is Seeing.EMPTY and is_known:
-                why = "is withheld, marked as deleted, or not in the version that is read"
-                cell = GridCell(Seeing.WITHHELD, f"what the roster has of it {why}")
+                cell = GridCell(
+                    Seeing.WITHHELD, "what the roster has of it is withheld, or not in the version that is read"
+                )
             elif cell.state is Seeing.EMPTY:
                 cell = GridCell(Seeing.EMPTY, f"the roster has no {title.lower()} of this person")
             elif cell.state is Seeing.SEES and not FOLLOWING.intersection(parts) <= following[vendor.email]:
@@ -160,6 +158,6 @@ def _judge(
     if all(is_withheld(PARTS[part], vendor) for part in parts):
         return GridCell(Seeing.WITHHELD, "on the list of fields that are withheld from the vendor")
     if any(received.get(part) for part in parts):
-        by_others = GridCell(Seeing.CLOSED, "the ways that have it do not show this person")
+        by_others = GridCell(Seeing.CLOSED, "the ways that have it do not show it of this person")
         return by_others if is_known else GridCell(Seeing.EMPTY, "")
     return GridCell(Seeing.CLOSED, "no secret, link, delivery or key that is open has the scope or the flag for it")

@@ -223,7 +223,6 @@ def _narrow_to_person(
     """What each vendor gets of a person, of what it gets of people."""
     verdicts, following = list_verdicts(connection, sourced_id), list_following(connection, sourced_id)
     open_ways, found = list_ways(connection), dict[str, Received]()
-    ended = find_ended_parts(connection, sourced_id)
     for vendor in list_vendors(connection):
         parts, follows = received[vendor.email], following[vendor.email]
         if WithheldField.AGENTS in vendor.withheld:
@@ -232,12 +231,7 @@ def _narrow_to_person(
             parts = add_agents(parts, open_ways.get(vendor.email, ()), follows)
         shown = [verdict for verdict in verdicts if verdict.vendor == vendor.email and verdict.shown]
         kept = {
-            part: tuple(
-                way
-                for way in ways
-                if any(verdict.by == way and verdict.shows(part) for verdict in shown)
-                and not (way == VENDOR_INTERFACE and part in ended)
-            )
+            part: tuple(way for way in ways if any(verdict.by == way and verdict.shows(part) for verdict in shown))
             for part, ways in parts.items()
             if part not in FOLLOWING or part in follows
         }
@@ -309,6 +303,8 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
         places = _read_places(connection, table, sourced_id)
         words = _find_words(connection, table, sourced_id)
         kind = endpoint.resource.singular
+        # The vendor interface has nothing inside of a student that is marked as deleted.
+        ended = find_ended_parts(connection, sourced_id) if table is users else frozenset[PersonPart]()
         for vendor in connection.execute(_select_vendors(table, sourced_id, places)):
             granted = [place for place in places if place.org_id in vendor.granted]
             opened = _find_opened(table, granted, vendor)
@@ -316,10 +312,12 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
             of_vendor = []
             for way in open_ways.get(vendor.email, ()):
                 if way.kind is WayKind.API_KEY and table is users:
-                    shown, reason, parts = _judge_student(vendor, known[vendor.email], opened, rules)
+                    shown, reason, named = _judge_student(vendor, known[vendor.email], opened, rules)
+                    parts = named - ended
                 elif way.kind is WayKind.API_KEY:
                     shown, reason = _judge_inside(vendor, known[vendor.email], table, rules)
-                    parts = None
+                    # The verdict on the person has the parts.
+                    parts = frozenset()
                 else:
                     shown, reason = _judge(vendor, way, endpoint, table, places, granted, opened, rules)
                     left_out = _explain_left_out(way, endpoint, opened, words)
@@ -430,11 +428,11 @@ def _judge(
 
 def _judge_student(
     vendor: sa.Row[Any], known: Vendor, opened: Sequence[_Place], rules: str
-) -> tuple[bool, str, frozenset[str] | None]:
+) -> tuple[bool, str, frozenset[str]]:
     """Whether the vendor interface shows a person, why, and which parts: of a student all, of those whom the record of
     a student names some."""
     if vendor.student:
-        return True, _name([place for place in opened if place.role not in GUARDIAN_ROLES], rules), None
+        return True, _name([place for place in opened if place.role not in GUARDIAN_ROLES], rules), frozenset(PARTS)
     named = dict[str, frozenset[str]]()
     if vendor.as_guardian and PermissionFlag.CONTACTS in known.flags and WithheldField.AGENTS not in known.withheld:
         named["a guardian"] = _OF_GUARDIANS
@@ -443,7 +441,7 @@ def _judge_student(
     if named:
         words = f"it is named as {' and '.join(named)} of a student whom the vendor sees"
         return True, words, frozenset[str]().union(*named.values())
-    return False, KEPT if vendor.kept else _explain_no_student(vendor, known, rules), None
+    return False, KEPT if vendor.kept else _explain_no_student(vendor, known, rules), frozenset()
 
 
 def _judge_inside(vendor: sa.Row[Any], known: Vendor, table: sa.Table, rules: str) -> tuple[bool, str]:

@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.accounts.districts import ACTIVE
+from roster_service.accounts.parts import PARTS
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
 from roster_service.explore.references import LABELS
@@ -217,11 +218,6 @@ def find_parts(
     return frozenset(found | {PersonPart.CLASSES}) if connection.scalar(sa.select(enrolled)) else frozenset(found)
 
 
-_OF_DEMOGRAPHICS = frozenset(
-    {PersonPart.BIRTH_DATE, PersonPart.SEX, PersonPart.RACE, PersonPart.BIRTH_PLACE, PersonPart.RESIDENCE}
-)
-
-
 def find_ended_parts(connection: sa.Connection, sourced_id: str) -> frozenset[PersonPart]:
     """Returns the parts of a person that are in records of their own, of which none is active."""
 
@@ -230,7 +226,7 @@ def find_ended_parts(connection: sa.Connection, sourced_id: str) -> frozenset[Pe
 
     ended = frozenset[PersonPart]()
     if not has_active(tables.demographics, tables.demographics.c.sourced_id):
-        ended |= _OF_DEMOGRAPHICS
+        ended |= {part.name for part in PARTS.values() if part.is_of_demographics}
     if not has_active(tables.enrollments, tables.enrollments.c.user_id):
         ended |= {PersonPart.CLASSES}
     return ended
