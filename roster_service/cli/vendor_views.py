@@ -17,9 +17,10 @@ from roster_service.cli import terminal
 from roster_service.cli.deliveries import client_option
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.deliveries.previews import export_collection
+from roster_service.explore.access import Access, list_access
 from roster_service.explore.known_people import choose_person
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
-from roster_service.explore.who_sees import Access, explain_unseen, list_access
+from roster_service.explore.who_sees import explain_unseen
 from roster_service.feeds.private_files import open_private, write_private_csv
 from roster_service.roster.revisions import open_roster_engine
 from roster_service.schemas.versions import V1P2, VERSIONS

@@ -11,7 +11,7 @@ from roster_service.accounts.districts import ACTIVE, SCHOOL, list_named_distric
 from roster_service.accounts.parts import PARTS, list_received, require_part
 from roster_service.accounts.vendors import list_vendors
 from roster_service.db.tables import classes, orgs
-from roster_service.explore.who_sees import list_access
+from roster_service.explore.access import list_access
 
 # The levels of schools, by the codes of their grades (CEDS).
 LEVELS: Mapping[str, frozenset[str]] = {

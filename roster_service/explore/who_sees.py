@@ -1,4 +1,4 @@
-"""Who sees what: the schools that each vendor sees, the vendors that see a person or another record, and why not.
+"""Who sees a record, a person or another one, and why not. `access.py` has the schools and roles by which vendors see.
 
 The query filter (roster/visibility.py) decides; a test compares the answers with those of the interfaces. No answer has
 the contents of a record, so the access log and the change log have no row of it.
@@ -14,14 +14,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.accounts.clients import list_clients
-from roster_service.accounts.districts import SCHOOL, find_org
-from roster_service.accounts.parts import PARTS, Received, add_agents, list_received, require_part
-from roster_service.accounts.vendors import Vendor, find_vendor, find_vendor_by_id, list_vendors
+from roster_service.accounts.parts import PARTS, list_received
+from roster_service.accounts.vendors import Vendor, find_vendor_by_id, list_vendors
 from roster_service.accounts.ways import VENDOR_INTERFACE, Way, WayKind, explain_closed, list_ways
-from roster_service.auth.scopes import Scope, ScopeName, read_scopes
+from roster_service.auth.scopes import ScopeName
 from roster_service.change_log.actors import normalize_email
 from roster_service.db.tables import (
-    CText,
     CTexts,
     academic_sessions,
     api_keys,
@@ -33,7 +31,6 @@ from roster_service.db.tables import (
     user_agents,
     user_roles,
     users,
-    vendor_grants,
     vendors,
     visible_orgs,
 )
@@ -51,11 +48,11 @@ from roster_service.roster.visibility import (
     row_is_visible,
 )
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
-from roster_service.roster.withheld import WithheldField, read_list
+from roster_service.roster.withheld import WithheldField
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint, Scopes
 from roster_service.schemas.file_presets import PRESETS
-from roster_service.schemas.flags import PermissionFlag, find_withheld
-from roster_service.schemas.sharing_rules import Rules, name_rules
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import name_rules
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P1, VERSIONS
 from roster_service.serving.path_filters import everything
 
@@ -85,158 +82,16 @@ _IN_NARROW_FILES = frozenset(role for preset in PRESETS.values() for role in pre
 # Orgs that a reason names.
 _NAMED = 5
 # The rights of every vendor, with guardians and without.
-_EVERY = {
+OF_EVERY_VENDOR = {
     guardians: ContentRights(
         viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset()
     )
     for guardians in (True, False)
 }
 _IS_VALID = sa.or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > sa.func.now())
-_KEYS = (
+VALID_KEYS = (
     sa.select(sa.func.count()).where(sa.and_(api_keys.c.vendor_id == vendors.c.id, _IS_VALID)).scalar_subquery()
 ).label("keys")
-
-
-@dataclass(frozen=True)
-class Access:
-    """A school that a vendor sees, or a role by which it sees a person. `grant`: `district` or `school`; `role`: None
-    without a person; `scopes`: of its clients by which something can leave, in short spelling; `keys`: the number of
-    its valid API keys; `flags`: its permission flags; `only`: what the rules of its grants open there, in words, None
-    for all; `withheld_fields`: the fields of people's records that are withheld from it; `parts` and `withheld`: what
-    it gets of people, or of this person, and what it does not get, as names of `PARTS`; `by`: if a part is asked for,
-    the ways by which it gets it."""
-
-    vendor: str
-    enabled: bool
-    district: str | None
-    school: str
-    sourcedId: str  # noqa: N815  (the name in OneRoster)
-    role: str | None
-    grant: str
-    only: str | None
-    scopes: tuple[str, ...]
-    keys: int
-    flags: tuple[str, ...]
-    withheld_fields: tuple[str, ...]
-    parts: tuple[str, ...]
-    withheld: tuple[str, ...]
-    by: tuple[str, ...]
-
-
-def list_access(
-    connection: sa.Connection, *, vendor: str | None, school: str | None, person: str | None, part: str | None = None
-) -> list[Access]:
-    """Lists the schools that vendors see, by vendor and school; with `person`, the roles by which they see this user.
-
-    `vendor` (an e-mail) and `school` (a sourcedId, identifier or unique name) leave only their own, and `part` only the
-    vendors that get this part of people. A disabled vendor is listed with its grants, and sees nothing. Raises
-    CommandError for an unknown vendor, school, person or part.
-    """
-    received = list_received(connection)
-    if part is not None:
-        require_part(part)
-    conditions: list[sa.ColumnElement[bool]] = [visible_orgs.c.shared]
-    if vendor is not None:
-        conditions.append(vendors.c.email == find_vendor(connection, vendor).email)
-    if school is not None:
-        conditions.append(orgs.c.sourced_id == find_org(connection, school, SCHOOL, None))
-    scopes: defaultdict[str, set[Scope]] = defaultdict(set)
-    for email, ways in list_ways(connection).items():
-        for way in ways:
-            scopes[email].update(() if way.client is None else read_scopes(way.client.scopes))
-    role: sa.ColumnElement[str | None] = sa.literal(None, CText)
-    seen = visible_orgs.join(vendors, vendors.c.id == visible_orgs.c.vendor_id)
-    seen = seen.join(orgs, orgs.c.sourced_id == visible_orgs.c.org_id)
-    if person is None:
-        conditions.append(orgs.c.type == SCHOOL)
-    else:
-        if connection.scalar(sa.select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
-            raise CommandError(f"there is no person {person}; an erased or hidden one is not in the roster")
-        seeing = [email for email, parts in received.items() if "guardians" in parts]
-        received = _narrow_to_person(connection, received, person)
-        role = user_roles.c.role
-        seen = seen.join(user_roles, user_roles.c.org_id == orgs.c.sourced_id)
-        conditions += [
-            user_roles.c.user_id == person,
-            sa.or_(role.not_in(GUARDIAN_ROLES), vendors.c.email.in_(seeing)),
-            role_is_visible(user_roles, _make_rights(guardians=True)),
-        ]
-    known = {item.email: item for item in list_vendors(connection)}
-    district = orgs.alias()
-    whole = sa.exists().where(
-        vendor_grants.c.vendor_id == vendors.c.id,
-        vendor_grants.c.district_id == orgs.c.district_id,
-        vendor_grants.c.school_id.is_(None),
-    )
-    found = sa.select(
-        vendors.c.email,
-        vendors.c.enabled,
-        vendors.c.flags,
-        read_list().label("listed"),
-        district.c.name.label("district"),
-        orgs.c.name.label("school"),
-        orgs.c.sourced_id,
-        orgs.c.district_id,
-        role.label("role"),
-        whole.label("whole"),
-        _KEYS,
-    ).select_from(seen.outerjoin(district, district.c.sourced_id == orgs.c.district_id))
-    ordered = found.where(*conditions).distinct().order_by(vendors.c.email, "district", "school", "role")
-    listed = []
-    for row in connection.execute(ordered):
-        rules = known[row.email].list_rules(row.sourced_id, row.district_id)
-        gets = _leave_out_by_rules(received[row.email], rules if person is None else ())
-        if part is None or part in gets:
-            listed.append((row, name_rules(rules) or None, gets))
-    return [
-        Access(
-            vendor=row.email,
-            enabled=row.enabled,
-            district=row.district,
-            school=row.school,
-            sourcedId=row.sourced_id,
-            role=row.role,
-            grant="district" if row.whole else "school",
-            only=only,
-            scopes=tuple(scope.short for scope in sorted(scopes[row.email])),
-            keys=row.keys,
-            flags=tuple(row.flags),
-            withheld_fields=tuple(sorted(find_withheld(row.listed, row.flags))),
-            parts=tuple(gets),
-            withheld=tuple(name for name in PARTS if name not in gets),
-            by=() if part is None else gets[part],
-        )
-        for row, only, gets in listed
-    ]
-
-
-def _leave_out_by_rules(received: Received, rules: Sequence[Rules]) -> Received:
-    """What a vendor gets at an org of what it gets of people. `rules`: all that narrow what it sees there."""
-    if not rules or any(rule.guardians for rule in rules):
-        return received
-    return {name: by for name, by in received.items() if not PARTS[name].is_of_guardians}
-
-
-def _narrow_to_person(
-    connection: sa.Connection, received: Mapping[str, Received], sourced_id: str
-) -> Mapping[str, Received]:
-    """What each vendor gets of a person, of what it gets of people."""
-    verdicts, following = list_verdicts(connection, sourced_id), list_following(connection, sourced_id)
-    open_ways, found = list_ways(connection), dict[str, Received]()
-    for vendor in list_vendors(connection):
-        parts, follows = received[vendor.email], following[vendor.email]
-        if WithheldField.AGENTS in vendor.withheld:
-            follows -= {PersonPart.GUARDIANS}
-        else:
-            parts = add_agents(parts, open_ways.get(vendor.email, ()), follows)
-        shown = [verdict for verdict in verdicts if verdict.vendor == vendor.email and verdict.shown]
-        kept = {
-            part: tuple(way for way in ways if any(verdict.by == way and verdict.shows(part) for verdict in shown))
-            for part, ways in parts.items()
-            if part not in FOLLOWING or part in follows
-        }
-        found[vendor.email] = {part: ways for part, ways in kept.items() if ways}
-    return found
 
 
 @dataclass(frozen=True)
@@ -358,7 +213,7 @@ def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, f
     def ask(
         table: sa.Table, condition: sa.ColumnElement[bool], name: str, *, guardians: bool = True
     ) -> sa.ColumnElement[bool]:
-        is_visible = row_is_visible(table, table, _EVERY[guardians])
+        is_visible = row_is_visible(table, table, OF_EVERY_VENDOR[guardians])
         return sa.select(table.c.sourced_id).where(condition, is_visible).correlate(vendors).exists().label(name)
 
     is_guardian = sa.exists().where(user_roles.c.user_id == sourced_id, user_roles.c.role.in_(GUARDIAN_ROLES))
@@ -367,7 +222,7 @@ def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, f
     agents = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id)
     role = user_roles.alias()
     exported = sa.select(role.c.user_id).where(
-        role.c.user_id.in_(agents), role.c.origin == "export", role_is_visible(role, _EVERY[False])
+        role.c.user_id.in_(agents), role.c.origin == "export", role_is_visible(role, OF_EVERY_VENDOR[False])
     )
     narrow = exported.where(role.c.role.in_(_IN_NARROW_FILES))
     asked = sa.select(
@@ -600,7 +455,7 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
     def ask(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
         return sa.select(key).where(key == sourced_id, condition).correlate(vendors).exists().label(name)
 
-    with_guardians, without = _EVERY[True], _EVERY[False]
+    with_guardians, without = OF_EVERY_VENDOR[True], OF_EVERY_VENDOR[False]
     is_student = (users.c.sourced_id == sourced_id, record_is_open(users, without, Opened.STUDENT))
     student = sa.select(users.c.sourced_id).where(*is_student).correlate(vendors).exists()
     as_guardian, as_teacher = _select_named(sourced_id) if table is users else (sa.false(), sa.false())
@@ -616,7 +471,7 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
     return sa.select(
         vendors.c.email,
         vendors.c.enabled,
-        _KEYS,
+        VALID_KEYS,
         sa.func.array(opened.correlate(vendors).scalar_subquery(), type_=CTexts).label("opened"),
         sa.func.array(granted.correlate(vendors).scalar_subquery(), type_=CTexts).label("granted"),
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
@@ -631,10 +486,10 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
 def _select_named(sourced_id: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
     """The conditions that a student of the vendor interface names the user as a guardian, and as a teacher."""
     role, taking, teaching = user_roles.alias(), enrollments.alias(), enrollments.alias()
-    is_student = record_is_open(users, _EVERY[False], Opened.STUDENT)
+    is_student = record_is_open(users, OF_EVERY_VENDOR[False], Opened.STUDENT)
     of_agent = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id)
     is_guardian = sa.and_(
-        role.c.user_id == sourced_id, role.c.role.in_(GUARDIAN_ROLES), role_is_visible(role, _EVERY[True])
+        role.c.user_id == sourced_id, role.c.role.in_(GUARDIAN_ROLES), role_is_visible(role, OF_EVERY_VENDOR[True])
     )
     guardian = sa.select(users.c.sourced_id).where(
         users.c.sourced_id.in_(of_agent), is_student, sa.exists().where(is_guardian)
@@ -643,13 +498,9 @@ def _select_named(sourced_id: str) -> tuple[sa.ColumnElement[bool], sa.ColumnEle
         users.c.sourced_id == taking.c.user_id,
         is_student,
         *(taking.c.role == "student", taking.c.status == "active"),
-        row_is_visible(enrollments, taking, _EVERY[False]),
+        row_is_visible(enrollments, taking, OF_EVERY_VENDOR[False]),
         *(teaching.c.user_id == sourced_id, teaching.c.class_id == taking.c.class_id),
         *(teaching.c.role == "teacher", teaching.c.status == "active"),
-        row_is_visible(enrollments, teaching, _EVERY[False]),
+        row_is_visible(enrollments, teaching, OF_EVERY_VENDOR[False]),
     )
     return guardian.correlate(vendors).exists(), teacher.correlate(vendors).exists()
-
-
-def _make_rights(*, guardians: bool) -> ContentRights:
-    return ContentRights(viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset())

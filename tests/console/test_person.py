@@ -22,9 +22,10 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import users
 from roster_service.errors import CommandError
+from roster_service.explore.access import list_access
 from roster_service.explore.person_grid import COLUMNS, GridCell, Seeing, make_grid
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, VendorView, show_as
-from roster_service.explore.who_sees import list_access, list_verdicts
+from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff

@@ -48,7 +48,7 @@ RETIRED: Mapping[str, str] = {
 }
 # Classes whose name several things claimed: the file whose they are, and what others say.
 ONE_MEANING: Mapping[str, tuple[str, str]] = {
-    "Access": ("roster_service/explore/who_sees.py", "Scopes"),
+    "Access": ("roster_service/explore/access.py", "Scopes"),
     "Address": ("roster_service/schemas/kinds.py", "RequestAddress"),
     "Caller": ("roster_service/server/http_channel.py", "VendorCaller"),
     "Cell": ("sync_scripts/formats/model.py", "GridCell, CellText"),
