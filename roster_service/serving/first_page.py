@@ -43,13 +43,13 @@ def make_first_page_query(plan: Plan, *, by_feed: bool, sees_districts: bool) ->
     `AuthorizedRequest`; `sees_districts`: whether the caller sees whole districts.
 
     A query that neither path nor filter makes selective is not shared: PostgreSQL plans it with its values, because
-    the number of records that are left depends on them.
+    the number of records that are left depends on them. Deltas leave few, whatever their instant.
     """
-    shape, driver = dataclasses.replace(plan.shape, fields=()), statements.find_driver(plan)
-    if driver is Driver.VISIBILITY or filter_shapes.has_invented_name(plan):
-        admitted = statements.make_collection_condition(
-            shape, statements.choose_driver(plan, sees_districts=sees_districts)
-        )
+    shape = dataclasses.replace(plan.shape, fields=())
+    driver = statements.choose_driver(plan, sees_districts=sees_districts)
+    is_selective = statements.is_narrow(plan) or statements.is_delta(plan)
+    if not is_selective or filter_shapes.has_invented_name(plan):
+        admitted = statements.make_collection_condition(shape, driver)
         filtered = filter_shapes.make_filter_conditions(plan)
         found = (
             _select_page(shape, admitted, filtered, by_feed=by_feed)

@@ -1,7 +1,7 @@
 """Reads pages and records for authorized requests: one round trip admits the caller and reads.
 
 The reader reads a page from the ordering of its pull, or else of the present roster, which it makes where none is
-stored. A first page that shows a whole narrow collection needs none; nor does a count.
+stored. A first page that shows a whole narrow collection, or a whole delta, needs none; nor does a count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from roster_service.serving.read_statements import (
     prepare_record,
 )
 from roster_service.serving.request import AuthorizedRequest
-from roster_service.serving.statements import is_narrow
+from roster_service.serving.statements import is_delta, is_narrow
 
 # How often a page is read again because a sync has committed meanwhile, before it is read without an ordering.
 ATTEMPTS = 3
@@ -170,6 +170,9 @@ class Reader:
         for _ in range(ATTEMPTS):
             stored = self._read_stored(request)
             if stored.found is None:
+                delta = self._read_delta(request, stored)
+                if delta is not None:
+                    return delta
                 found_by = "new ordering"
                 if self._orderings.make(request) is Made.REFUSED:
                     break
@@ -178,6 +181,18 @@ class Reader:
                 return stored.found
         # The database refuses writes, or the roster changes all the time.
         return self._find_page(request, sees_districts=stored.sees_districts).read
+
+    def _read_delta(self, request: AuthorizedRequest, stored: _StoredPage) -> ReadPage | None:
+        """Reads a delta that its first page shows whole: nobody asks for its ordering again. None for any other page,
+        and where further pages follow."""
+        if request.plan.offset or not is_delta(request.plan):
+            return None
+        self._orderings.require_room(request)
+        with self._orderings.measure(request):
+            found = self._find_page(request, sees_districts=stored.sees_districts)
+        page = found.read.page
+        is_whole = page.records == page.total and self._keep_pull(request, found.state, page)
+        return found.read if is_whole else None
 
     def _keep_pull(self, request: AuthorizedRequest, state: CollectionState, page: Page) -> bool:
         """Remembers the pull if further pages follow. Returns whether its ordering is still stored."""

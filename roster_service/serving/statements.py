@@ -88,6 +88,17 @@ def is_narrow(plan: Plan) -> bool:
     return find_driver(plan) is not Driver.VISIBILITY
 
 
+def is_delta(plan: Plan) -> bool:
+    """Whether the filter of a plan asks for what has changed since an instant: nobody asks for the same instant again,
+    and few records have changed."""
+    later = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
+
+    def is_since(clause: TypedClause) -> bool:
+        return clause.field == "dateLastModified" and clause.operator in later
+
+    return plan.filter is not None and fold_tree(plan.filter, is_since, any, all)
+
+
 def _is_selective(view: ResourceView, typed: TypedExpr) -> bool:
     """Whether a filter leaves few records: it requires that the first column of an index equals a text."""
     indexed = _list_leading_columns(view.record.table)

@@ -36,6 +36,7 @@ class Shape:
 BASE_FILTERS = {
     "status='active'": "t.status = 'active'",
     "sourcedId>'8'": "t.sourced_id > '8'",
+    "dateLastModified>='2026-11-02'": "t.date_last_modified >= '2026-11-02T00:00Z'",
     "dateLastModified<'2026-11-02'": "t.date_last_modified < '2026-11-02T00:00Z'",
     "status='tobedeleted' AND sourcedId<'2'": "t.status = 'tobedeleted' AND t.sourced_id < '2'",
 }

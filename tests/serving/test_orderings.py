@@ -166,6 +166,26 @@ def test_what_leaves_few_records_is_found_without_asking_for_an_ordering(
     assert questioner.count_rows(orderings) == 0
 
 
+@pytest.mark.parametrize(
+    ("wanted", "limit", "kept"),
+    [
+        pytest.param("dateLastModified>'2000-01-01'", 1000, 0, id="all of a delta"),
+        pytest.param("sourcedId!='0' AND dateLastModified>='2000-01-01'", 1000, 0, id="all of a narrower delta"),
+        pytest.param("dateLastModified>'2000-01-01'", 20, 1, id="the beginning of a delta"),
+        pytest.param("status='active' OR dateLastModified>'2000-01-01'", 1000, 1, id="no delta"),
+        pytest.param("dateLastModified<'2100-01-01'", 1000, 1, id="what has not changed"),
+    ],
+)
+def test_a_delta_on_one_page_leaves_no_ordering_behind(
+    questioner: Questioner, of_all: Ask, monkeypatch: pytest.MonkeyPatch, wanted: str, limit: int, kept: int
+) -> None:
+    """Nobody asks for the same instant again."""
+    monkeypatch.setitem(SHAPES["/users"].filters, wanted, "true")  # type: ignore[arg-type]
+    question = of_all("/users", filter=wanted)
+    assert questioner.ask(question, limit, 0) == read_plainly(questioner, question, limit, 0)
+    assert questioner.count_rows(orderings) == kept
+
+
 @pytest.mark.parametrize("path", ["/users", "/schools/{schoolId}/classes"])
 def test_the_largest_offset_is_answered_where_no_ordering_is_stored(
     questioner: Questioner, of_all: Ask, path: str
