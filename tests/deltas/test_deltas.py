@@ -23,7 +23,7 @@ STEPS_OF_A_RUN = 30
 RUNS = examples(1, 1, 100)
 # Each copy is compared after one of so many steps, but at full length: what is wrong in a copy stays wrong until the
 # next whole pull.
-TURNS = examples(8, 4, 1)
+TURNS = examples(8, 8, 1)
 
 
 class Observer:

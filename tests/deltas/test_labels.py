@@ -21,7 +21,7 @@ from .world import World
 
 TABLES = (tables.courses, tables.classes, tables.users, tables.demographics, tables.enrollments)
 # Rosters, and the syncs that each has after its first load.
-ROSTERS, SYNCS = examples(1, 2, 60), 6
+ROSTERS, SYNCS = examples(1, 1, 60), 6
 CALLERS = 12
 
 

@@ -24,7 +24,8 @@ KINDS = (
 )  # fmt: skip
 RUNS = examples(1, 1, 60)
 TURNS = examples(2, 2, 1)
-STEPS_OF_A_RUN = 30
+# Each kind once, or twice.
+STEPS_OF_A_RUN = len(KINDS) * examples(1, 1, 2)
 
 
 @pytest.mark.parametrize("number", range(RUNS))

@@ -32,7 +32,7 @@ from .filled_exports import add_strange_records, fill
 from .world import Vendor, World
 
 # Rosters, and the vendors that ask for pages of each; the first one sees everything.
-ROSTERS, VENDORS = examples(1, 1, 60), examples(3, 7, 9)
+ROSTERS, VENDORS = examples(1, 1, 60), examples(3, 4, 9)
 EVERYTHING = "everything"
 # The scopes that open parts of a roster; either of the two others opens the rest.
 CONTENTS = [scope for scope in SCOPES if scope not in (CORE, FULL)]

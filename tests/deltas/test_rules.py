@@ -35,7 +35,7 @@ MOVING = (
 )
 RUNS = examples(1, 1, 30)
 STEPS_OF_A_RUN = 24
-TURNS = examples(4, 2, 1)
+TURNS = examples(4, 4, 1)
 
 
 @pytest.mark.parametrize("number", range(RUNS))
