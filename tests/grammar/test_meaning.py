@@ -230,7 +230,7 @@ def test_an_operator_that_stands_for_an_or_means_the_same_inside_an_and(
 def test_every_back_end_agrees_with_the_model(request: pytest.FixtureRequest, back_end: str) -> None:
     choose: Choose = request.getfixturevalue(back_end)
 
-    @settings(max_examples=examples(10, 80, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(10, 40, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(
         kept=st.lists(records, min_size=1, max_size=6),
         wanted=st.lists(expressions(typed_clauses()), min_size=1, max_size=12),
