@@ -22,7 +22,7 @@ from .roster import PEOPLE
 from .visible_records import GRANTS
 
 # No divisor of how often anything repeats, so a sample has some of everything.
-STEP = examples(1009, 307, 1)
+STEP = examples(1009, 613, 1)
 # Of the kind of cell that one test needs, there are few.
 SMALL_STEP = min(STEP, 61)
 SHOWN = 10

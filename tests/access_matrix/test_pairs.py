@@ -22,7 +22,7 @@ from .visible_records import GRANTS, Eyes
 
 RULED = [name for name, grants in GRANTS.items() if grants.rules or grants.kept]
 # The records that are taken away in turn, and the requests of each.
-HIDDEN, REQUESTS = examples(1, 2, 60), examples(40, 60, 2000)
+HIDDEN, REQUESTS = examples(1, 1, 60), examples(40, 40, 2000)
 # Of the request and of the rate, not of the roster.
 VARYING = {"Date", "X-Request-Id", "RateLimit-Remaining", "RateLimit-Reset"}
 

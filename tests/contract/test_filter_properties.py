@@ -74,7 +74,7 @@ def test_any_filter_means_the_same_as_in_python(client: RosterClient, version: s
     records = client.call(version, path, vendor=vendor).records
     kinds = filterable(version, path)
 
-    @settings(max_examples=examples(4, 10, 20), deadline=None, derandomize=True, database=None)
+    @settings(max_examples=examples(4, 6, 20), deadline=None, derandomize=True, database=None)
     @given(text=filters(kinds, records))
     def check(text: str) -> None:
         answer = client.call(version, path, {"filter": text, "fields": "sourcedId"}, vendor=vendor)

@@ -15,4 +15,4 @@ class Run:
     coverage: bool
 
 
-THIS_RUN = Run(examples=examples(2, 4, 100), coverage=EXTENT is Extent.ALL)
+THIS_RUN = Run(examples=examples(2, 2, 100), coverage=EXTENT is Extent.ALL)

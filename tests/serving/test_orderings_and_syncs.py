@@ -24,7 +24,7 @@ from tests.sync.export_changes import both, column, without_rows
 from .conftest import ONLY_IDS, SECRET_KEY, Questioner, ids_of
 from .plain_pages import Question, plain_page
 
-CLIENTS, SYNCS = 3, examples(3, 4, 8)
+CLIENTS, SYNCS = 3, examples(3, 3, 8)
 SCHOOL = "spr-elementary"
 QUESTIONS = [
     {"path": "/users"},

@@ -236,7 +236,7 @@ def make_consumers(make_database: Callable[[], str], tmp_path: Path) -> Iterator
 
 def test_any_sequence_of_pulls_and_syncs(make_consumers: Callable[[], Consumers]) -> None:
     @settings(
-        max_examples=examples(2, 3, 200),
+        max_examples=examples(2, 2, 200),
         deadline=None,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),

@@ -32,7 +32,7 @@ from .conftest import empty_roster
 from .roster_model import PARTS, Export, Limits, Result, Roster
 from .small_exports import DEVIATIONS, FEEDS, empty_delta, exports, exports_of_parts, whole_export, write_export
 
-SEQUENCES = examples(2, 5, 200)
+SEQUENCES = examples(2, 3, 200)
 LIMITS = Limits(tombstones=40, changes=60, least=3)
 RETENTION_DAYS = 7
 AGE = timedelta(days=RETENTION_DAYS + 1)

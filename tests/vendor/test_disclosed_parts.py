@@ -32,7 +32,7 @@ from tests.vendor.conftest import SECRET_KEY, Served, open_served
 
 DAY = timedelta(days=1)
 PEOPLE = frozenset({ScopeName.CORE, ScopeName.FULL})
-SEEDS = range(examples(1, 2, 20))
+SEEDS = range(examples(1, 1, 20))
 REQUESTS = 60
 NUMBERS = itertools.count(1)
 ROOTS = {version.prefix: version.root for version in VERSIONS}

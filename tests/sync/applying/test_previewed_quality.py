@@ -142,7 +142,7 @@ def test_a_preview_says_what_the_checks_found_before(engine: sa.Engine, springfi
 
 
 @pytest.mark.long
-@settings(max_examples=examples(1, 2, 100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(1, 1, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     loads=st.lists(
         st.sampled_from(FEEDS).flatmap(lambda feed: st.tuples(st.just(feed), exports(feed))), min_size=3, max_size=5

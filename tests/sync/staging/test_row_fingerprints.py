@@ -42,7 +42,7 @@ from tests.sync.export_changes import (
 )
 
 NEVER_HELD = Options(allow_mass_delete=True)
-SEQUENCES = examples(2, 5, 200)
+SEQUENCES = examples(2, 3, 200)
 
 
 def count_fingerprints(engine: sa.Engine) -> int:
