@@ -24,7 +24,7 @@ from roster_service.accounts.vendors import (
 )
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.tables import classes, users, vendor_defaults, vendor_grants, vendors
+from roster_service.db.tables import classes, orgs, user_roles, users, vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
 from roster_service.feeds.roster_state import begin_change_of_rights
 from roster_service.feeds.sharing_groups import count_members, make_group
@@ -99,10 +99,22 @@ def preview_grants(
     kinds = [kind for kind in KINDS if guardians or kind != GUARDIANS]
     counted = preview_extents(connection, map(_get_extent, now), map(_get_extent, then), kinds)
     notes = [] if guardians else ["guardians do not count: no client, delivery or key of the vendor may read them"]
-    return replace(counted, notes=[*_list_unknown_grades(connection, then), *list_covered(then), *notes])
+    return replace(counted, notes=[*_list_unknown_grades(connection, then), *list_notes(connection, then), *notes])
 
 
-def list_covered(grants: Collection[Grant]) -> Iterator[str]:
+def list_notes(connection: sa.Connection, grants: Collection[Grant]) -> Iterator[str]:
+    """Yields a sentence for each grant that opens nothing: beside another one, or because nothing is there."""
+    yield from _list_covered(grants)
+    for district_id in dict.fromkeys(item.district_id for item in grants if item.school_id is None):
+        below = (orgs.c.district_id == district_id, orgs.c.type == SCHOOL, orgs.c.status == "active")
+        if not connection.scalar(sa.select(sa.exists().where(*below))):
+            yield f"no school lies below {district_id}: its orgs name another parent, or none; see Quality"
+    for school_id in dict.fromkeys(item.school_id for item in grants if item.school_id is not None):
+        if not connection.scalar(sa.select(sa.exists().where(user_roles.c.org_id == school_id))):
+            yield f"nobody has a role at {school_id}"
+
+
+def _list_covered(grants: Collection[Grant]) -> Iterator[str]:
     """Yields a sentence for the grants of schools that open nothing, because the whole district is granted as well."""
     for whole in grants:
         if whole == Grant(whole.district_id):

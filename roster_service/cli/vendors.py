@@ -138,10 +138,11 @@ def vendor_grant(
         changed = vendor_rights.grant(
             connection, actor, email, district, schools, listed, rules, even_nothing=yes or dry_run
         )
+        notes = [*vendor_rights.list_notes(connection, changed.grants)]
     shown = {**asdict(changed), "preview": terminal.to_plain(preview), "dry_run": dry_run}
     words = _describe_grants(changed, "would then" if dry_run else "may now")
     if preview is None:
-        words = "\n".join([words, *vendor_rights.list_covered(changed.grants)])
+        words = "\n".join([words, *notes])
     terminal.show(shown, as_json, lambda _: words if preview is None else f"{_describe_preview(preview)}\n{words}")
 
 

@@ -255,6 +255,27 @@ def _find_other_school(roster: CheckedRoster) -> sa.Select[Any]:
     return found.where(enrolled.c.school_id != classes.c.school_id)
 
 
+def _find_below_no_district(roster: CheckedRoster) -> sa.Select[Any]:
+    """Schools whose parents lead to no district, their classes, and the people who have roles there alone."""
+    schools, classes, users = (roster.own(table) for table in (tables.orgs, tables.classes, tables.users))
+    role = roster.parts(tables.user_roles)
+
+    def is_below(org_id: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+        org = roster.live(tables.orgs)
+        return has_row(org, org.c.sourced_id == org_id, org.c.district_id.is_not(None))
+
+    of_schools = _select(tables.orgs, schools, schools.c.sourced_id, sa.null())
+    of_classes = _select(tables.classes, classes, classes.c.school_id, classes.c.class_code)
+    of_people = _select(tables.users, users, users.c.primary_org_id, sa.null())
+    has_role = has_row(role, role.c.user_id == users.c.sourced_id)
+    found = (
+        of_schools.where(schools.c.type == "school", schools.c.district_id.is_(None)),
+        of_classes.where(~is_below(classes.c.school_id)),
+        of_people.where(has_role, ~has_row(role, role.c.user_id == users.c.sourced_id, is_below(role.c.org_id))),
+    )
+    return sa.select(sa.union_all(*found).subquery("ungrantable"))
+
+
 def _find_orphans(roster: CheckedRoster) -> sa.Select[Any]:
     """Live records that refer to a record which is not live."""
 
@@ -274,6 +295,15 @@ def _find_orphans(roster: CheckedRoster) -> sa.Select[Any]:
 
 
 CHECKS: Sequence[QualityCheck] = (
+    QualityCheck(
+        "below-no-district",
+        "Schools, classes and people below no district",
+        "No vendor can be granted them: a grant opens a district, or schools of one. Name the district as the parent "
+        "of each school, by its sourcedId.",
+        _find_below_no_district,
+        ("orgs", "classes", "users"),
+        is_doubtful=True,
+    ),
     QualityCheck(
         "email-without-at",
         "E-mail addresses without an @",

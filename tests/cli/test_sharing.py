@@ -145,3 +145,28 @@ def test_a_school_beside_its_whole_district_is_said_to_narrow_nothing(roster: Ro
     assert said in roster(*GRANT, "--dry-run").stdout.splitlines()
     assert said in roster(*GRANT).stdout.splitlines()
     assert said in roster(*GRANT, "--school", "spr-elementary").stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("gone", "place", "said"),
+    [
+        (
+            "UPDATE orgs SET parent_id = NULL, district_id = NULL WHERE type = 'school'",
+            (),
+            "no school lies below spr-district: its orgs name another parent, or none; see Quality",
+        ),
+        (
+            "DELETE FROM user_roles WHERE org_id = 'spr-elementary'",
+            ("--school", "spr-elementary"),
+            "nobody has a role at spr-elementary",
+        ),
+    ],
+)
+def test_a_grant_that_opens_no_school_or_nobody_says_so(
+    roster: Roster, engine: sa.Engine, gone: str, place: tuple[str, ...], said: str
+) -> None:
+    assert said not in roster(*GRANT, *place, "--dry-run").stdout
+    with engine.begin() as connection:
+        connection.execute(sa.text(gone))
+    assert said in roster(*GRANT, *place, "--dry-run").stdout.splitlines()
+    assert said in roster(*GRANT, *place).stdout.splitlines()

@@ -75,6 +75,11 @@ BREAKAGES = (
     "INSERT INTO courses (sourced_id, feed_id, status, date_last_modified, title, org_id) SELECT 'c-' || number, id, "
     "'active', now(), 'One', 'shv-north' FROM feeds, generate_series(1, 12) AS number WHERE name = 'shelbyville'",
     "UPDATE courses SET title = 'One' WHERE feed_id = (SELECT id FROM feeds WHERE name = 'shelbyville')",
+    # A school below nothing, a class of it, and a person who has no other school.
+    "INSERT INTO orgs (sourced_id, feed_id, status, date_last_modified, name, type) "
+    "SELECT 'spr-alone', id, 'active', now(), 'Alone', 'school' FROM feeds WHERE name = 'springfield'",
+    "UPDATE classes SET school_id = 'spr-alone' WHERE sourced_id = 'spr-class-math3-b'",
+    "UPDATE user_roles SET org_id = 'spr-alone' WHERE user_id = 'born-20'",
     # Rows of the last load: of the class without a teacher, of one with a teacher, and of another class itself.
     """INSERT INTO sync_rejections (run_id, number, file, reason, records)
     SELECT max(r.id), 1, 'enrollments.csv', 'bad', '[{"type": "enrollments", "sourcedId": "e", "own": true},
@@ -136,6 +141,8 @@ class Model:
         """Yields (kind, id) of each finding."""
         users, classes = self.rows["users"], self.rows["classes"]
         match check:
+            case "below-no-district":
+                yield from self.find_ungrantable()
             case "people-without-role":
                 yield from (("users", key) for key in users if not self.roles[key])
             case "students-without-class":
@@ -255,6 +262,21 @@ class Model:
             first, last = min(it.start_date for it in terms), max(it.end_date for it in terms)
             if (row.begin_date and row.begin_date >= last) or (row.end_date and row.end_date <= first):
                 yield "enrollments", key
+
+    def find_ungrantable(self) -> Iterator[Key]:
+        """What lies below no district: by the chain of parents, and not by what is stored of it."""
+        orgs = self.rows["orgs"]
+
+        def is_below(key: str | None) -> bool:
+            org = orgs.get(key)
+            return org is not None and (org.type == "district" or is_below(org.parent_id))
+
+        yield from (("orgs", key) for key, org in orgs.items() if org.type == "school" and not is_below(key))
+        yield from (("classes", key) for key, row in self.rows["classes"].items() if not is_below(row.school_id))
+        held = defaultdict(set)
+        for row in self.parts["user_roles"]:
+            held[row.user_id].add(is_below(row.org_id))
+        yield from (("users", key) for key in self.rows["users"] if held[key] == {False})
 
     def find_contradicting(self) -> Iterator[Key]:
         """What ends before it begins, and sessions with a day that is not of the session above."""

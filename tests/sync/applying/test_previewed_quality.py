@@ -104,6 +104,7 @@ FAULTS: dict[str, tuple[Bend, dict[str, int]]] = {
         cell_of("demographics", "spr-student-1", "birthDate", "2199-01-01"),
         {"impossible-age": 1},
     ),
+    "a school has lost its parent": (cell_of("orgs", "spr-high", "parentSourcedId", ""), {"below-no-district": 11}),
     "the row of a teacher is rejected": (
         cell_of("users", "spr-teacher-1", "enabledUser", "maybe"),
         {"teacher-rejected": 2},
