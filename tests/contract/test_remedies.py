@@ -3,6 +3,7 @@ roster of now."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from urllib.parse import urlencode
@@ -31,28 +32,35 @@ SCOPES = (ScopeName.CORE, ScopeName.GUARDIANS)
 
 
 RULES = Rules("grades~'03'", None, Staff.NONE, guardians=False)
-Narrow = Callable[[sa.Connection], None]
+Narrow = Callable[[sa.Connection, str], None]
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def own(make_served: Callable[..., Served]) -> Served:
+    """The application of these tests, each of which has a vendor of its own."""
+    return make_served()
 
 
 @pytest.fixture
-def ask(make_served: Callable[..., Served]) -> Callable[..., Sequence[RefusedRow]]:
+def ask(own: Served) -> Callable[..., Sequence[RefusedRow]]:
     """Narrows what the vendor sees, and asks for a path with a query and a token of one scope; what is listed of it.
     The vendor is of one district, and middle names and birth dates are withheld from it."""
-    own = make_served()
+    email = f"asks-{next(NUMBERS)}@vendor.example"
     with own.engine.begin() as connection:
-        vendors.add_vendor(connection, TESTER, "asks@vendor.example", "Asks")
-        vendor_rights.grant(connection, TESTER, "asks@vendor.example", "spr-district", ())
-        vendor_rights.change_withheld(
-            connection, TESTER, "asks@vendor.example", [WithheldField.MIDDLE_NAME, WithheldField.BIRTH_DATE]
-        )
+        vendors.add_vendor(connection, TESTER, email, "Asks")
+        vendor_rights.grant(connection, TESTER, email, "spr-district", ())
+        vendor_rights.change_withheld(connection, TESTER, email, [WithheldField.MIDDLE_NAME, WithheldField.BIRTH_DATE])
         scopes = [Scope("v1p1", name) for name in SCOPES]
-        made = clients.add_client(connection, TESTER, "asks@vendor.example", "tests", scopes, secret_key=SECRET_KEY)
-        vendor_id = vendors.find_vendor(connection, "asks@vendor.example").id
+        made = clients.add_client(connection, TESTER, email, "tests", scopes, secret_key=SECRET_KEY)
+        vendor_id = vendors.find_vendor(connection, email).id
 
     def run(path: str, query: str, scope: ScopeName, narrow: Sequence[Narrow] = ()) -> Sequence[RefusedRow]:
         with own.engine.begin() as connection:
             for change in narrow:
-                change(connection)
+                change(connection, email)
         http = own.app.test_client()
         form = {"grant_type": "client_credentials", "scope": f"v1p1/{scope}"}
         token = http.post("/oauth/token", data=form, auth=(made.client_id, made.client_secret)).json["access_token"]
@@ -105,12 +113,12 @@ def test_the_remedy_is_the_true_one(
     assert "Zyx" not in str(row)
 
 
-def add_rule(connection: sa.Connection) -> None:
-    vendor_rights.grant(connection, TESTER, "asks@vendor.example", "spr-district", (), rules=RULES)
+def add_rule(connection: sa.Connection, email: str) -> None:
+    vendor_rights.grant(connection, TESTER, email, "spr-district", (), rules=RULES)
 
 
-def keep_one(connection: sa.Connection) -> None:
-    vendor = vendors.find_vendor(connection, "asks@vendor.example")
+def keep_one(connection: sa.Connection, email: str) -> None:
+    vendor = vendors.find_vendor(connection, email)
     keep_from_vendor(connection, vendor.id, "spr-student-1")
 
 
