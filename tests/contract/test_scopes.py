@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.extent import pair
+
 from .client import (
     CORE,
     DEMOGRAPHIC_METADATA,
@@ -126,8 +128,7 @@ def with_metadata(answer: Answer) -> set[str]:
     return {record["sourcedId"] for record in answer.records if "metadata" in record}
 
 
-@each_version
-@pytest.mark.parametrize("scope", list(METADATA))
+@pytest.mark.parametrize(("version", "scope"), [*pair(list(METADATA), VERSIONS)])
 def test_metadata_is_shown_with_its_scope_alone(client: RosterClient, version: str, scope: str) -> None:
     """On the collection, on each single record, and in no other resource."""
     path, ids = METADATA[scope]
