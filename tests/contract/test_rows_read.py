@@ -32,11 +32,11 @@ from roster_service.serving.warm_up import Listing
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from tests.conftest import close_app
-from tests.extent import examples
+from tests.extent import examples, pair
 from tests.offenders import in_one_test
 from tools.generate_district import generate
 
-from .client import RosterClient
+from .client import VERSIONS, RosterClient
 from .conftest import SECRET_KEY, SETTINGS, add_vendor
 from .paths import NESTED_KEYS
 from .test_bearer import ISSUER
@@ -168,8 +168,14 @@ def count_rows(node: Mapping[str, Any], table: str | None = None) -> float:
 
 @in_one_test
 @pytest.mark.parametrize("vendor", ["district", "school"])
-@pytest.mark.parametrize("version", ["v1p1", "v1p2"])
-@pytest.mark.parametrize(("path", "look_up"), REQUESTS, ids=lambda part: part or "")
+@pytest.mark.parametrize(
+    ("version", "path", "look_up"),
+    # The versions write the same rows as other JSON.
+    [
+        pytest.param(version, *request, id=f"{version}-{request[0]}-{request[1]}")
+        for version, request in pair(REQUESTS, VERSIONS)
+    ],
+)
 def test_a_request_reads_the_rows_of_its_answer(
     observed: Observed, version: str, vendor: str, path: str, look_up: str | None
 ) -> None:
