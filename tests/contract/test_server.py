@@ -22,9 +22,9 @@ from roster_service.server.gunicorn_app import make_options, start, stop
 from roster_service.settings import Settings
 from tests.offenders import in_one_test
 
-from .client import ROOTS, VERSIONS
+from .client import ROOTS
 from .conftest import SECRET_KEY, Served
-from .paths import ENDPOINTS
+from .paths import ENDPOINTS, each_path
 
 ROOT = ROOTS["v1p1"]
 PROJECT = Path(__file__).parent.parent.parent
@@ -150,8 +150,7 @@ OWN_HEADERS = {"Date", "X-Request-Id", "RateLimit-Remaining", "RateLimit-Reset"}
 
 
 @in_one_test
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in ENDPOINTS])
+@each_path(ENDPOINTS)
 def test_a_trailing_slash_changes_nothing(server: Server, served: Served, version: str, endpoint: Any) -> None:
     """No redirect, the same records, and the same links and tag, none of which has the slash."""
     own = dataclasses.replace(server, token=served.client.token(version))
