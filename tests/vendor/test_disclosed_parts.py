@@ -33,7 +33,8 @@ from tests.vendor.conftest import SECRET_KEY, Served, open_served
 DAY = timedelta(days=1)
 PEOPLE = frozenset({ScopeName.CORE, ScopeName.FULL})
 SEEDS = range(examples(1, 1, 20))
-REQUESTS = 60
+# Of each of three vendors.
+REQUESTS = examples(40, 40, 60)
 NUMBERS = itertools.count(1)
 ROOTS = {version.prefix: version.root for version in VERSIONS}
 DISTRICTS = ("spr-district", "shv-district")
@@ -181,7 +182,7 @@ class Reading:
         return {row.request_id: None if row.parts is None else sorted(row.parts) for row in rows}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def worn(make_database: Callable[[], str]) -> Iterator[Served]:
     """A roster that lacks much: what has a namesake in a list, in an object inside or in the metadata is absent."""
     with open_served(make_database()) as served:
