@@ -20,6 +20,7 @@ from roster_service.feeds.feed_states import list_feed_ids
 from roster_service.feeds.roster_state import publish
 from tests.actors import TESTER
 from tests.conditions import is_blocked, wait_for
+from tests.extent import examples
 
 # An org: (its type, the district that it lies in). Schools of a school are schools of its district.
 Org = tuple[str, str | None]
@@ -154,7 +155,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25, 25, 60), suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(STEPS, min_size=1, max_size=10))
 def test_the_rows_are_those_of_the_grants_after_every_change(shared: sa.Engine, steps: list[tuple[Any, ...]]) -> None:
     """And two vendors have one hash exactly where they see the same."""
