@@ -77,11 +77,12 @@ def serving(
     served: Served,
     options: Mapping[str, object] | None = None,
     output: int | IO[bytes] | None = None,
+    application: str = "wsgi:app",
     **settings: str,
 ) -> Iterator[tuple[Server, subprocess.Popen[bytes]]]:
     """gunicorn with one worker and the options of `roster run`, on the database of other tests and a port of its own.
 
-    `options`: other ones; `settings`: the variables behind `ROSTER_`.
+    `options`: other ones; `application`: another one; `settings`: the variables behind `ROSTER_`.
     """
     with tempfile.TemporaryDirectory() as home, socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -91,7 +92,7 @@ def serving(
         own = {f"ROSTER_{name.upper()}": text for name, text in given.items()}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROSTER_")}
         process = start(
-            "wsgi:app",
+            application,
             make_options(Settings(workers=1)) | bound | dict(options or {}),
             cwd=PROJECT,
             env=kept | own,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 from tests.extent import every_other
 
+from . import many_settings
 from .client import ROOTS, RosterClient
 from .conftest import Served
 from .test_server import serving
@@ -83,7 +84,7 @@ CASES: list[Any] = [
 
 @dataclass(frozen=True)
 class Edge:
-    """A gunicorn with some settings, and what it writes."""
+    """A gunicorn, and what it writes."""
 
     port: int
     log: Path
@@ -107,26 +108,19 @@ class Edge:
 
 
 @pytest.fixture(scope="module")
-def start(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Mapping[str, str]], Edge]]:
-    """Starts a gunicorn with settings, once for each."""
-    running: dict[tuple[tuple[str, str], ...], Edge] = {}
-    with contextlib.ExitStack() as stack:
-
-        def start(settings: Mapping[str, str]) -> Edge:
-            key = tuple(sorted(settings.items()))
-            if key not in running:
-                log = tmp_path_factory.mktemp("edge") / "log"
-                output = stack.enter_context(log.open("wb"))
-                server, _ = stack.enter_context(serving(served, output=output, log_level="warning", **settings))
-                running[key] = Edge(server.port, log)
-            return running[key]
-
-        yield start
+def edge(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    """One gunicorn for all settings: it knows none of them, and hands every header to the application."""
+    log = tmp_path_factory.mktemp("edge") / "log"
+    application = f"{many_settings.__name__}:app"
+    # The first request of an application takes long.
+    variables = {"log_level": "warning", "slow_milliseconds": "60000"}
+    with log.open("wb") as output, serving(served, None, output, application, **variables) as (server, _):
+        yield Edge(server.port, log)
 
 
 @pytest.mark.parametrize(("settings", "peer", "host", "headers", "root"), every_other(CASES))
 def test_a_token_is_given_where_nobody_reads_along(
-    start: Callable[[Mapping[str, str]], Edge],
+    edge: Edge,
     client: RosterClient,
     settings: Mapping[str, str],
     peer: str,
@@ -134,8 +128,8 @@ def test_a_token_is_given_where_nobody_reads_along(
     headers: Mapping[str, str],
     root: str | None,
 ) -> None:
-    edge = start(settings)
-    sent = {"Host": host, **headers}
+    chosen = json.dumps({f"ROSTER_{name.upper()}": text for name, text in settings.items()})
+    sent = {"Host": host, **headers, many_settings.HEADER: chosen}
     form = urlencode(client.form(scope="v1p1/roster.readonly"))
     status, answered, body = edge.ask(peer, "POST", "/oauth/token", sent, form)
     if root is None:
