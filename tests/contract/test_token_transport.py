@@ -94,7 +94,7 @@ class Edge:
     ) -> tuple[int, dict[str, str], Any]:
         """The status, the headers and the JSON of the answer to a request that comes from an address."""
         with contextlib.closing(
-            HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(peer, 0))
+            HTTPConnection("127.0.0.1", self.port, timeout=120, source_address=(peer, 0))
         ) as connection:
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
             for name, text in headers.items():
