@@ -115,6 +115,13 @@ def shared(pair: Pair, roster: tuple[str, dict[str, tuple[str, str]], Account]) 
 
 
 @pytest.fixture
+def resting(shared: Served) -> Iterator[Served]:
+    """The same, and a standby that replays at the end."""
+    yield shared
+    shared.pair.resume()
+
+
+@pytest.fixture
 def served(pair: Pair, roster: tuple[str, dict[str, tuple[str, str]], Account]) -> Iterator[Served]:
     """A roster of a test's own, and a standby that replays."""
     with serve_copy(pair, roster) as own:

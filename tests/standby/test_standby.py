@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import psycopg2
@@ -16,18 +14,19 @@ from sqlalchemy.exc import DBAPIError
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.throttling.limits import RosteringAllowance
+from roster_service.db import tables
 from roster_service.db.engine import make_reading_engine
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.feeds.feed_states import list_feed_ids
+from roster_service.feeds.roster_state import publish
+from roster_service.roster.stamps import make_next_stamp
 from roster_service.serving import standby as module
 from roster_service.serving.standby import Standby
-from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conditions import wait_for
 from tests.contract.client import VERSIONS, Answer
 from tests.contract.paths import ENDPOINTS, OF_EACH_KIND
-from tests.extent import examples, long
-from tests.postgres.loaded import EXPORTS, FEEDS
-from tests.sync.export_changes import column
+from tests.extent import examples, long, pair
 
 from .conftest import Served, count_reads
 
@@ -36,11 +35,13 @@ STATE = ("X-Roster-Revision", "X-Roster-As-Of", "X-Total-Count", "ETag")
 ADDRESS = "/users"
 
 
-def change_every_user(served: Served, folder: Path) -> None:
-    """A sync that changes each user of one feed."""
-    export = shutil.copytree(EXPORTS / FEEDS["springfield"], folder / "export")
-    column("users", "phone", "555-0199")(export)
-    load(served.engine, "springfield", export)
+def change_every_user(served: Served) -> None:
+    """What a sync does that changes each user of one feed."""
+    with served.engine.begin() as connection:
+        stamp = make_next_stamp(connection)
+        own = sa.update(tables.users).where(tables.users.c.sourced_id.startswith("spr-"))
+        connection.execute(own.values(phone="555-0199", date_last_modified=stamp))
+        publish(connection, list_feed_ids(connection), as_of=stamp)
 
 
 def show(answer: Answer) -> tuple[int, bytes, list[str | None]]:
@@ -49,9 +50,10 @@ def show(answer: Answer) -> tuple[int, bytes, list[str | None]]:
 
 
 def test_every_path_is_answered_by_the_standby_as_by_the_primary(shared: Served) -> None:
-    asked = examples([one for one in ENDPOINTS if one.template in OF_EACH_KIND], ENDPOINTS, ENDPOINTS)
-    queries = [(version, endpoint.address) for version in VERSIONS for endpoint in asked]
-    assert len(queries) == examples(2 * len(OF_EACH_KIND), 82, 82)
+    of_each_kind = [one for one in ENDPOINTS if one.template in OF_EACH_KIND]
+    asked = pair(examples(of_each_kind, ENDPOINTS, ENDPOINTS), VERSIONS, of_each_kind)
+    queries = [(version, endpoint.address) for version, endpoint in asked]
+    assert len(queries) == examples(2 * len(OF_EACH_KIND), 41 + len(OF_EACH_KIND), 82)
     expected = [show(shared.alone.call(version, path)) for version, path in queries]
     shared.pair.wait()
     found: list[Any] = []
@@ -96,11 +98,11 @@ def test_students_are_read_from_the_standby(shared: Served) -> None:
 
 
 @long
-def test_an_ordering_that_the_standby_lacks_is_made_on_the_primary(served: Served) -> None:
+def test_an_ordering_that_the_standby_lacks_is_made_on_the_primary(shared: Served) -> None:
     query = "limit=2&sort=phone"
-    assert count_reads(lambda: served.client.call("v1p1", ADDRESS, query)) == PRIMARY
-    served.pair.wait()
-    assert count_reads(lambda: served.client.call("v1p1", ADDRESS, query)) == STANDBY
+    assert count_reads(lambda: shared.client.call("v1p1", ADDRESS, query)) == PRIMARY
+    shared.pair.wait()
+    assert count_reads(lambda: shared.client.call("v1p1", ADDRESS, query)) == STANDBY
 
 
 # --- a standby that lags ----------------------------------------------------------------------------------------------
@@ -134,11 +136,11 @@ def test_a_right_ends_at_once_however_far_the_standby_lags(served: Served) -> No
 
 
 @long
-def test_a_standby_that_lags_behind_a_sync_is_not_read(served: Served, tmp_path: Path) -> None:
+def test_a_standby_that_lags_behind_a_sync_is_not_read(served: Served) -> None:
     before = served.client.call("v1p2", ADDRESS)
     served.pair.wait()
     served.pair.pause()
-    change_every_user(served, tmp_path)
+    change_every_user(served)
     expected = served.alone.call("v1p2", ADDRESS)
     assert expected.headers["X-Roster-Revision"] != before.headers["X-Roster-Revision"]
     found: list[Answer] = []
@@ -152,7 +154,7 @@ def test_a_standby_that_lags_behind_a_sync_is_not_read(served: Served, tmp_path:
     assert [show(answer) for answer in found] == [show(expected)] * 2
 
 
-def test_a_pull_that_changes_between_the_servers_stays_whole(served: Served, tmp_path: Path) -> None:
+def test_a_pull_that_changes_between_the_servers_stays_whole(served: Served) -> None:
     query = "limit=3&sort=familyName"
     whole = served.alone.call("v1p2", ADDRESS, "limit=100&sort=familyName")
     first = served.client.call("v1p2", ADDRESS, query)
@@ -164,7 +166,7 @@ def test_a_pull_that_changes_between_the_servers_stays_whole(served: Served, tmp
     for offset, prepare in {
         3: served.pair.wait,
         6: served.pair.pause,
-        9: lambda: change_every_user(served, tmp_path),
+        9: lambda: change_every_user(served),
         12: served.pair.resume,
     }.items():
         prepare()
@@ -205,15 +207,15 @@ def read_readiness(served: Served) -> Any:
 
 
 @long
-def test_the_lag_is_shown(served: Served) -> None:
-    served.pair.wait()
-    wait_for(lambda: read_readiness(served)["lag_seconds"] == 0)
-    served.pair.pause()
-    with served.engine.begin() as connection:
+def test_the_lag_is_shown(resting: Served) -> None:
+    resting.pair.wait()
+    wait_for(lambda: read_readiness(resting)["lag_seconds"] == 0)
+    resting.pair.pause()
+    with resting.engine.begin() as connection:
         connection.execute(sa.text("UPDATE roster_state SET revision = revision"))
-    wait_for(lambda: read_readiness(served)["lag_seconds"] > 0)
-    served.pair.resume()
-    wait_for(lambda: read_readiness(served)["lag_seconds"] == 0)
+    wait_for(lambda: read_readiness(resting)["lag_seconds"] > 0)
+    resting.pair.resume()
+    wait_for(lambda: read_readiness(resting)["lag_seconds"] == 0)
 
 
 @long
