@@ -18,7 +18,7 @@ FREELY = Options(DEFAULTS.settings, allow_mass_delete=True)
 
 
 def make(path: Path, version: str, drift: Drift | None = None) -> Path:
-    generate(path, students=300, seed=5, version=version, school_year=YEAR, drift=drift)
+    generate(path, students=150, seed=5, version=version, school_year=YEAR, drift=drift)
     return path
 
 
