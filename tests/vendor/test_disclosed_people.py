@@ -26,7 +26,7 @@ from tests.extent import examples
 from tests.vendor.client import Account
 from tests.vendor.conftest import Served
 
-SEEDS = range(examples(1, 1, 20))
+SEEDS = range(examples(1, 2, 20))
 REQUESTS = 50
 HASHER = PersonHasher(SECRET_KEY)
 ROOTS = {version.prefix: version.root for version in VERSIONS}
