@@ -12,7 +12,15 @@ from dataclasses import asdict, replace
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org, list_all_grades, require_org
+from roster_service.accounts.districts import (
+    ACTIVE,
+    DISTRICT,
+    SCHOOL,
+    count_schools,
+    find_org,
+    list_all_grades,
+    require_org,
+)
 from roster_service.accounts.vendors import (
     Grant,
     Vendor,
@@ -24,7 +32,7 @@ from roster_service.accounts.vendors import (
 )
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.tables import classes, orgs, user_roles, users, vendor_defaults, vendor_grants, vendors
+from roster_service.db.tables import classes, user_roles, users, vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
 from roster_service.feeds.roster_state import begin_change_of_rights
 from roster_service.feeds.sharing_groups import count_members, make_group
@@ -105,13 +113,15 @@ def preview_grants(
 def list_notes(connection: sa.Connection, grants: Collection[Grant]) -> Iterator[str]:
     """Yields a sentence for each grant that opens nothing: beside another one, or because nothing is there."""
     yield from _list_covered(grants)
+    with_schools = count_schools(connection)
     for district_id in dict.fromkeys(item.district_id for item in grants if item.school_id is None):
-        below = (orgs.c.district_id == district_id, orgs.c.type == SCHOOL, orgs.c.status == "active")
-        if not connection.scalar(sa.select(sa.exists().where(*below))):
-            yield f"no school lies below {district_id}: its orgs name another parent, or none; see Quality"
-    for school_id in dict.fromkeys(item.school_id for item in grants if item.school_id is not None):
-        if not connection.scalar(sa.select(sa.exists().where(user_roles.c.org_id == school_id))):
-            yield f"nobody has a role at {school_id}"
+        if district_id not in with_schools:
+            yield f"no active school lies below {district_id}; Quality lists the schools that lie below no district"
+    schools = dict.fromkeys(item.school_id for item in grants if item.school_id is not None)
+    held = sa.select(user_roles.c.org_id).join(users, users.c.sourced_id == user_roles.c.user_id).distinct()
+    held = held.where(users.c.status == ACTIVE, user_roles.c.org_id.in_(schools))
+    with_people = set(connection.scalars(held))
+    yield from (f"nobody has a role at {school_id}" for school_id in schools if school_id not in with_people)
 
 
 def _list_covered(grants: Collection[Grant]) -> Iterator[str]:

@@ -138,7 +138,8 @@ def vendor_grant(
         changed = vendor_rights.grant(
             connection, actor, email, district, schools, listed, rules, even_nothing=yes or dry_run
         )
-        notes = [*vendor_rights.list_notes(connection, changed.grants)]
+        # A preview has them.
+        notes = [] if preview is not None else [*vendor_rights.list_notes(connection, changed.grants)]
     shown = {**asdict(changed), "preview": terminal.to_plain(preview), "dry_run": dry_run}
     words = _describe_grants(changed, "would then" if dry_run else "may now")
     if preview is None:

@@ -153,7 +153,7 @@ def test_a_school_beside_its_whole_district_is_said_to_narrow_nothing(roster: Ro
         (
             "UPDATE orgs SET parent_id = NULL, district_id = NULL WHERE type = 'school'",
             (),
-            "no school lies below spr-district: its orgs name another parent, or none; see Quality",
+            "no active school lies below spr-district; Quality lists the schools that lie below no district",
         ),
         (
             "DELETE FROM user_roles WHERE org_id = 'spr-elementary'",
