@@ -13,9 +13,6 @@ import sqlalchemy as sa
 
 from roster_service.accounts import vendor_rights
 from roster_service.db import tables
-from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.feeds.roster_state import publish
-from roster_service.roster.stamps import make_next_stamp
 from sync_scripts.engine.load import Options, load
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED
 from tests.actors import TESTER
@@ -23,6 +20,7 @@ from tests.extent import examples, pair
 from tests.postgres.loaded import EXPORTS, FEEDS
 from tests.sync.export_changes import both, column, without_rows
 
+from .changed_roster import EVERYONE, change_roster
 from .client import VERSIONS, Answer, RosterClient
 from .conftest import GRANTS, Roster, Served, add_vendor, open_interfaces
 
@@ -76,14 +74,8 @@ def apart(server_url: str, roster: Roster, served: Served) -> Iterator[Served]:
 def change_status(engine: sa.Engine, status: str) -> None:
     """What a load of an export does that lacks a student and all that is theirs, or has them again: everyone else
     changes, too."""
-    with engine.begin() as connection:
-        stamp = make_next_stamp(connection)
-        for table, gone in LOST.items():
-            change = sa.update(table).where(table.c.sourced_id == gone)
-            connection.execute(change.values(status=status, date_last_modified=stamp))
-        everyone = sa.update(tables.users).where(tables.users.c.sourced_id.startswith("spr-"))
-        connection.execute(everyone.values(phone=status, date_last_modified=stamp))
-        publish(connection, list_feed_ids(connection), as_of=stamp)
+    changes = (sa.update(table).where(table.c.sourced_id == gone).values(status=status) for table, gone in LOST.items())
+    change_roster(engine, *changes, EVERYONE.values(phone=status))
 
 
 @pytest.fixture

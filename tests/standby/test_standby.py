@@ -14,16 +14,13 @@ from sqlalchemy.exc import DBAPIError
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.throttling.limits import RosteringAllowance
-from roster_service.db import tables
 from roster_service.db.engine import make_reading_engine
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
-from roster_service.feeds.feed_states import list_feed_ids
-from roster_service.feeds.roster_state import publish
-from roster_service.roster.stamps import make_next_stamp
 from roster_service.serving import standby as module
 from roster_service.serving.standby import Standby
 from tests.actors import TESTER
 from tests.conditions import wait_for
+from tests.contract.changed_roster import EVERYONE, change_roster
 from tests.contract.client import VERSIONS, Answer
 from tests.contract.paths import ENDPOINTS, OF_EACH_KIND
 from tests.extent import examples, long, pair
@@ -37,11 +34,7 @@ ADDRESS = "/users"
 
 def change_every_user(served: Served) -> None:
     """What a sync does that changes each user of one feed."""
-    with served.engine.begin() as connection:
-        stamp = make_next_stamp(connection)
-        own = sa.update(tables.users).where(tables.users.c.sourced_id.startswith("spr-"))
-        connection.execute(own.values(phone="555-0199", date_last_modified=stamp))
-        publish(connection, list_feed_ids(connection), as_of=stamp)
+    change_roster(served.engine, EVERYONE.values(phone="555-0199"))
 
 
 def show(answer: Answer) -> tuple[int, bytes, list[str | None]]:
