@@ -32,7 +32,6 @@ FUNCTIONS = (
     "take_hits",
     "read_window",
     "find_runs_under_way",
-    "opens_class_and_user",
     "next_stamp",
     "refresh_visible_orgs",
     "admit_client",

@@ -204,68 +204,6 @@ CREATE FUNCTION public.number_people(hashes bytea, day date) RETURNS integer[]
     FROM (SELECT number FROM shown WHERE number IS NOT NULL UNION ALL SELECT number FROM given) both_of
 $$;
 
-CREATE TABLE public.classes (
-    sourced_id text NOT NULL COLLATE pg_catalog."C",
-    feed_id integer NOT NULL,
-    status text NOT NULL COLLATE pg_catalog."C",
-    date_last_modified timestamp(3) with time zone NOT NULL,
-    title text NOT NULL COLLATE pg_catalog."C",
-    class_code text COLLATE pg_catalog."C",
-    class_type text COLLATE pg_catalog."C",
-    location text COLLATE pg_catalog."C",
-    grades text[] COLLATE pg_catalog."C",
-    course_id text NOT NULL COLLATE pg_catalog."C",
-    school_id text NOT NULL COLLATE pg_catalog."C",
-    subjects text[] COLLATE pg_catalog."C",
-    subject_codes text[] COLLATE pg_catalog."C",
-    periods text[] COLLATE pg_catalog."C",
-    fingerprint bigint,
-    label_id integer,
-    teachers_changed timestamp(3) with time zone,
-    CONSTRAINT ck_classes_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
-);
-
-CREATE TABLE public.user_roles (
-    user_id text NOT NULL COLLATE pg_catalog."C",
-    ordinal smallint NOT NULL,
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    role text NOT NULL COLLATE pg_catalog."C",
-    role_type text NOT NULL COLLATE pg_catalog."C",
-    begin_date date,
-    end_date date,
-    profile_id text COLLATE pg_catalog."C",
-    origin text NOT NULL COLLATE pg_catalog."C",
-    row_id text COLLATE pg_catalog."C",
-    taken_back boolean,
-    CONSTRAINT ck_user_roles_origin CHECK ((origin = ANY (ARRAY['export'::text, 'enrollment'::text]))),
-    CONSTRAINT ck_user_roles_role_type CHECK ((role_type = ANY (ARRAY['primary'::text, 'secondary'::text])))
-);
-
-CREATE TABLE public.visible_orgs (
-    vendor_id integer NOT NULL,
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    feed_id integer NOT NULL,
-    granted boolean NOT NULL,
-    whole_district boolean NOT NULL,
-    key uuid NOT NULL,
-    district_id text COLLATE pg_catalog."C",
-    district_identifier text COLLATE pg_catalog."C",
-    shared boolean NOT NULL,
-    narrowed boolean NOT NULL
-);
-
-CREATE FUNCTION public.opens_class_and_user(class text, person text) RETURNS boolean
-    LANGUAGE sql STABLE
-    BEGIN ATOMIC
- SELECT ((EXISTS ( SELECT
-            FROM (public.classes taught
-              JOIN public.visible_orgs seen ON (((seen.org_id = taught.school_id) AND seen.granted)))
-           WHERE (taught.sourced_id = (opens_class_and_user.class COLLATE "C")))) AND (EXISTS ( SELECT
-            FROM (public.user_roles held
-              JOIN public.visible_orgs seen ON (((seen.org_id = held.org_id) AND seen.granted)))
-           WHERE (held.user_id = (opens_class_and_user.person COLLATE "C")))));
-END;
-
 CREATE FUNCTION public.read_window(name text, most integer, seconds double precision, OUT oldest timestamp with time zone, OUT hits integer) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
@@ -707,6 +645,27 @@ CREATE TABLE public.class_terms (
     class_id text NOT NULL COLLATE pg_catalog."C",
     ordinal smallint NOT NULL,
     session_id text NOT NULL COLLATE pg_catalog."C"
+);
+
+CREATE TABLE public.classes (
+    sourced_id text NOT NULL COLLATE pg_catalog."C",
+    feed_id integer NOT NULL,
+    status text NOT NULL COLLATE pg_catalog."C",
+    date_last_modified timestamp(3) with time zone NOT NULL,
+    title text NOT NULL COLLATE pg_catalog."C",
+    class_code text COLLATE pg_catalog."C",
+    class_type text COLLATE pg_catalog."C",
+    location text COLLATE pg_catalog."C",
+    grades text[] COLLATE pg_catalog."C",
+    course_id text NOT NULL COLLATE pg_catalog."C",
+    school_id text NOT NULL COLLATE pg_catalog."C",
+    subjects text[] COLLATE pg_catalog."C",
+    subject_codes text[] COLLATE pg_catalog."C",
+    periods text[] COLLATE pg_catalog."C",
+    fingerprint bigint,
+    label_id integer,
+    teachers_changed timestamp(3) with time zone,
+    CONSTRAINT ck_classes_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
 CREATE TABLE public.courses (
@@ -1235,6 +1194,22 @@ CREATE TABLE public.user_profiles (
     taken_back boolean
 );
 
+CREATE TABLE public.user_roles (
+    user_id text NOT NULL COLLATE pg_catalog."C",
+    ordinal smallint NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    role text NOT NULL COLLATE pg_catalog."C",
+    role_type text NOT NULL COLLATE pg_catalog."C",
+    begin_date date,
+    end_date date,
+    profile_id text COLLATE pg_catalog."C",
+    origin text NOT NULL COLLATE pg_catalog."C",
+    row_id text COLLATE pg_catalog."C",
+    taken_back boolean,
+    CONSTRAINT ck_user_roles_origin CHECK ((origin = ANY (ARRAY['export'::text, 'enrollment'::text]))),
+    CONSTRAINT ck_user_roles_role_type CHECK ((role_type = ANY (ARRAY['primary'::text, 'secondary'::text])))
+);
+
 CREATE TABLE public.users (
     sourced_id text NOT NULL COLLATE pg_catalog."C",
     feed_id integer NOT NULL,
@@ -1366,6 +1341,19 @@ CREATE TABLE public.visible_labels (
     opens_students boolean NOT NULL,
     opens_teachers boolean NOT NULL,
     key uuid NOT NULL
+);
+
+CREATE TABLE public.visible_orgs (
+    vendor_id integer NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    feed_id integer NOT NULL,
+    granted boolean NOT NULL,
+    whole_district boolean NOT NULL,
+    key uuid NOT NULL,
+    district_id text COLLATE pg_catalog."C",
+    district_identifier text COLLATE pg_catalog."C",
+    shared boolean NOT NULL,
+    narrowed boolean NOT NULL
 );
 
 ALTER TABLE ONLY public.alembic_version
@@ -1751,7 +1739,13 @@ CREATE POLICY visible ON public.enrollments FOR SELECT USING ((
 CASE
     WHEN ((((EXISTS ( SELECT
        FROM public.visible_orgs seen
-      WHERE ((seen.org_id = enrollments.school_id) AND seen.granted))) AND (school_opens OR public.opens_class_and_user(class_id, user_id))) OR (EXISTS ( SELECT
+      WHERE ((seen.org_id = enrollments.school_id) AND seen.granted))) AND (school_opens OR ((EXISTS ( SELECT
+       FROM (public.classes taught
+         JOIN public.visible_orgs seen ON (((seen.org_id = taught.school_id) AND seen.granted)))
+      WHERE (taught.sourced_id = enrollments.class_id))) AND (EXISTS ( SELECT
+       FROM (public.user_roles held
+         JOIN public.visible_orgs seen ON (((seen.org_id = held.org_id) AND seen.granted)))
+      WHERE (held.user_id = enrollments.user_id)))))) OR (EXISTS ( SELECT
        FROM ((public.group_members own
          JOIN public.group_members taught ON ((taught.group_id = own.group_id)))
          JOIN public.group_members person ON ((person.group_id = own.group_id)))
@@ -1885,15 +1879,6 @@ GRANT ALL ON FUNCTION public.find_runs_under_way() TO console_role;
 REVOKE ALL ON FUNCTION public.next_stamp() FROM PUBLIC;
 GRANT ALL ON FUNCTION public.next_stamp() TO console_role;
 
-GRANT SELECT ON TABLE public.classes TO serving_role;
-GRANT SELECT ON TABLE public.classes TO console_role;
-
-GRANT SELECT ON TABLE public.user_roles TO serving_role;
-GRANT SELECT,DELETE ON TABLE public.user_roles TO console_role;
-
-GRANT SELECT ON TABLE public.visible_orgs TO serving_role;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.visible_orgs TO console_role;
-
 REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) TO console_role;
 
@@ -1928,6 +1913,9 @@ GRANT UPDATE(reason) ON TABLE public.changes TO console_role;
 
 GRANT SELECT ON TABLE public.class_terms TO serving_role;
 GRANT SELECT ON TABLE public.class_terms TO console_role;
+
+GRANT SELECT ON TABLE public.classes TO serving_role;
+GRANT SELECT ON TABLE public.classes TO console_role;
 
 GRANT SELECT ON TABLE public.courses TO serving_role;
 GRANT SELECT ON TABLE public.courses TO console_role;
@@ -2053,6 +2041,9 @@ GRANT SELECT,DELETE ON TABLE public.user_agents TO console_role;
 GRANT SELECT ON TABLE public.user_profiles TO serving_role;
 GRANT SELECT,DELETE ON TABLE public.user_profiles TO console_role;
 
+GRANT SELECT ON TABLE public.user_roles TO serving_role;
+GRANT SELECT,DELETE ON TABLE public.user_roles TO console_role;
+
 GRANT SELECT ON TABLE public.users TO serving_role;
 GRANT SELECT,DELETE ON TABLE public.users TO console_role;
 
@@ -2081,3 +2072,6 @@ GRANT SELECT ON TABLE public.visible_groups TO console_role;
 
 GRANT SELECT ON TABLE public.visible_labels TO serving_role;
 GRANT SELECT ON TABLE public.visible_labels TO console_role;
+
+GRANT SELECT ON TABLE public.visible_orgs TO serving_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.visible_orgs TO console_role;

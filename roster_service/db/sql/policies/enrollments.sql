@@ -5,7 +5,16 @@
 -- visible of a person who is kept from the vendor, as in the policy of user_roles, which says what OFFSET 0 is for.
 CREATE POLICY visible ON enrollments FOR SELECT USING (CASE WHEN
     (EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = enrollments.school_id AND seen.granted)
-    AND (school_opens OR opens_class_and_user(class_id, user_id))
+    AND (school_opens OR (
+        EXISTS (
+            SELECT FROM classes taught JOIN visible_orgs seen ON seen.org_id = taught.school_id AND seen.granted
+            WHERE taught.sourced_id = enrollments.class_id
+        )
+        AND EXISTS (
+            SELECT FROM user_roles held JOIN visible_orgs seen ON seen.org_id = held.org_id AND seen.granted
+            WHERE held.user_id = enrollments.user_id
+        )
+    ))
     OR EXISTS (
         SELECT FROM group_members own
         JOIN group_members taught ON taught.group_id = own.group_id
