@@ -38,47 +38,57 @@ class FirstPageQuery:
     is_shared: bool
 
 
-def make_first_page_query(plan: Plan, *, by_feed: bool, sees_districts: bool) -> FirstPageQuery:
+def make_first_page_query(
+    plan: Plan, *, by_feed: bool, sees_districts: bool, only_whole: bool = False
+) -> FirstPageQuery:
     """Returns the query that finds a page of a plan. `by_feed`: whether the records of a feed are together, as in
-    `AuthorizedRequest`; `sees_districts`: whether the caller sees whole districts.
+    `AuthorizedRequest`; `sees_districts`: whether the caller sees whole districts; `only_whole`: of a first page, which
+    is found if it has the whole collection; else the query ends with the first record beyond the page, has no ids, and
+    a total of one more than the limit.
 
-    A query that neither path nor filter makes selective is not shared: PostgreSQL plans it with its values, because
-    the number of records that are left depends on them. Deltas leave few, whatever their instant.
+    A query that neither path nor filter makes selective, and that does not end so, is not shared: PostgreSQL plans it
+    with its values, because the number of records that are left depends on them.
     """
     shape = dataclasses.replace(plan.shape, fields=())
     driver = statements.choose_driver(plan, sees_districts=sees_districts)
-    is_selective = statements.is_narrow(plan) or statements.is_delta(plan)
-    if not is_selective or filter_shapes.has_invented_name(plan):
+    if not (only_whole or statements.is_narrow(plan)) or filter_shapes.has_invented_name(plan):
         admitted = statements.make_collection_condition(shape, driver)
         filtered = filter_shapes.make_filter_conditions(plan)
         found = (
-            _select_page(shape, admitted, filtered, by_feed=by_feed)
+            _select_page(shape, admitted, filtered, by_feed=by_feed, only_whole=only_whole)
             if plan.limit
             else _select_count(shape, admitted, filtered)
         )
         return FirstPageQuery(found, {}, is_shared=False)
     filter_shape, values = filter_shapes.bind_filter(plan)
-    return FirstPageQuery(_select_shared_page(shape, driver, filter_shape), values, is_shared=True)
+    return FirstPageQuery(_select_shared_page(shape, driver, filter_shape, only_whole), values, is_shared=True)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _select_shared_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> sa.CTE:
-    return _select_page(
-        shape, statements.make_collection_condition(shape, driver), filter_shape.conditions, by_feed=False
-    )
+def _select_shared_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape, only_whole: bool) -> sa.CTE:
+    admitted = statements.make_collection_condition(shape, driver)
+    return _select_page(shape, admitted, filter_shape.conditions, by_feed=False, only_whole=only_whole)
 
 
 def _select_page(
-    shape: QueryShape, admitted: sa.ColumnElement[bool], filtered: FilterConditions, *, by_feed: bool
+    shape: QueryShape,
+    admitted: sa.ColumnElement[bool],
+    filtered: FilterConditions,
+    *,
+    by_feed: bool,
+    only_whole: bool,
 ) -> sa.CTE:
     sorts = [_strip_direction(key) for key in statements.make_sort_keys(shape)]
-    matching = join_departures(shape, (admitted,), filtered, sorts).cte("matching")
+    members = join_departures(shape, (admitted,), filtered, sorts)
+    matching = (members.limit(LIMIT + 1) if only_whole else members).cte("matching")
     *keys, feed_id = matching.c
     if by_feed:
         keys.insert(0, feed_id)
     order = [key.desc() if shape.descending else key.asc() for key in keys]
     ids = sa.select(keys[-1]).order_by(*order).limit(LIMIT).offset(OFFSET)
     total = sa.select(sa.func.count()).select_from(matching).scalar_subquery()
+    if only_whole:
+        ids = ids.where(total <= LIMIT)
     return sa.select(sa.func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
 
 

@@ -139,16 +139,32 @@ class Reader:
     def read_aside(self, request: AuthorizedRequest) -> ReadPage:
         """Reads the page of the present roster, and writes nothing: it makes no ordering, and begins no pull. Raises as
         `read_page`."""
-        return self.read_present_page(request) or self._find_page(request, sees_districts=True).read
+        return self.read_present_page(request) or self._find_present_page(request, sees_districts=True)
 
     def _read_small(self, request: AuthorizedRequest) -> _FoundPage | None:
-        """Reads the first page or the count of a narrow collection: to find few records costs less than to look for
-        their ordering. None for any other page, and where further pages follow."""
-        if request.plan.offset or not is_narrow(request.plan):
+        """Reads the first page or the count of a narrow collection, or a whole delta: to find few records costs less
+        than to look for their ordering. None for any other page, and where further pages follow."""
+        plan = request.plan
+        if plan.offset:
             return None
-        found = self._find_page(request, sees_districts=False)
+        if is_narrow(plan):
+            found = self._find_page(request, sees_districts=False)
+        elif plan.limit and is_delta(plan):
+            found = self._find_delta(request)
+        else:
+            return None
         page = found.read.page
-        return found if request.plan.limit == 0 or page.records == page.total else None
+        if plan.limit and page.records != page.total:
+            return None
+        PAGES.labels("no ordering").inc()
+        return found
+
+    def _find_delta(self, request: AuthorizedRequest) -> _FoundPage:
+        """Reads the first page of a delta, if that shows it whole. It may look at all records to find none, so a vendor
+        may do so for a bounded time."""
+        self._orderings.require_room(request)
+        with self._orderings.measure(request):
+            return self._find_page(request, sees_districts=False, only_whole=True)
 
     def _read_count(self, request: AuthorizedRequest) -> ReadPage | None:
         """Counts a collection, and stores the count. None for a page with records, and for a later one."""
@@ -160,7 +176,7 @@ class Reader:
             return stored.found
         self._orderings.require_room(request)
         with self._orderings.measure(request):
-            found = self._find_page(request, sees_districts=stored.sees_districts).read
+            found = self._find_present_page(request, sees_districts=stored.sees_districts)
         self._orderings.store_total(request, found.page.total)
         return found
 
@@ -170,9 +186,6 @@ class Reader:
         for _ in range(ATTEMPTS):
             stored = self._read_stored(request)
             if stored.found is None:
-                delta = self._read_delta(request, stored)
-                if delta is not None:
-                    return delta
                 found_by = "new ordering"
                 if self._orderings.make(request) is Made.REFUSED:
                     break
@@ -180,19 +193,7 @@ class Reader:
                 PAGES.labels(found_by).inc()
                 return stored.found
         # The database refuses writes, or the roster changes all the time.
-        return self._find_page(request, sees_districts=stored.sees_districts).read
-
-    def _read_delta(self, request: AuthorizedRequest, stored: _StoredPage) -> ReadPage | None:
-        """Reads a delta that its first page shows whole: nobody asks for its ordering again. None for any other page,
-        and where further pages follow."""
-        if request.plan.offset or not is_delta(request.plan):
-            return None
-        self._orderings.require_room(request)
-        with self._orderings.measure(request):
-            found = self._find_page(request, sees_districts=stored.sees_districts)
-        page = found.read.page
-        is_whole = page.records == page.total and self._keep_pull(request, found.state, page)
-        return found.read if is_whole else None
+        return self._find_present_page(request, sees_districts=stored.sees_districts)
 
     def _keep_pull(self, request: AuthorizedRequest, state: CollectionState, page: Page) -> bool:
         """Remembers the pull if further pages follow. Returns whether its ordering is still stored."""
@@ -220,17 +221,23 @@ class Reader:
             raise pulls.refuse_ended(pulls.ORDER_IS_GONE if first.total is None else pulls.RECORD_IS_GONE)
         return _StoredPage(state, None, bool(first.sees_districts))
 
-    def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> _FoundPage:
-        """Reads the page without an ordering."""
+    def _find_present_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
+        """Reads the page of the present roster without an ordering, whatever it costs."""
+        PAGES.labels("no ordering").inc()
+        return self._find_page(request, sees_districts=sees_districts).read
+
+    def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool, only_whole: bool = False) -> _FoundPage:
+        """Reads the page without an ordering. `only_whole`: as for `make_first_page_query`."""
         plan = request.plan
-        first = make_first_page_query(plan, by_feed=request.by_feed, sees_districts=sees_districts)
+        first = make_first_page_query(
+            plan, by_feed=request.by_feed, sees_districts=sees_districts, only_whole=only_whole
+        )
         values, shape = {**request.values, **first.values}, _remove_sort(plan.shape)
         if first.is_shared:
             rows = self._fetch(request, Call(prepare_found_page(shape, first.found), values))
         else:
             statement = make_found_page_statement(shape, first.found)
             rows = self._round_trips.fetch_once(request.admission, statement, values)
-        PAGES.labels("no ordering").inc()
         state = _read_collection_state(request, rows[0])
         return _FoundPage(state, ReadPage(read_state(rows[0]), _join(rows), rows[0].visible_set))
 

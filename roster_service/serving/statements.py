@@ -89,8 +89,8 @@ def is_narrow(plan: Plan) -> bool:
 
 
 def is_delta(plan: Plan) -> bool:
-    """Whether the filter of a plan asks for what has changed since an instant: nobody asks for the same instant again,
-    and few records have changed."""
+    """Whether the filter of a plan asks for what has changed since an instant. As a rule few records have, and each
+    instant is asked for by few callers, so an ordering of them is seldom read again."""
     later = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
 
     def is_since(clause: TypedClause) -> bool:

@@ -179,11 +179,12 @@ def test_what_leaves_few_records_is_found_without_asking_for_an_ordering(
 def test_a_delta_on_one_page_leaves_no_ordering_behind(
     questioner: Questioner, of_all: Ask, monkeypatch: pytest.MonkeyPatch, wanted: str, limit: int, kept: int
 ) -> None:
-    """Nobody asks for the same instant again."""
+    """It is found in one round trip, and few ask for the same instant again."""
     monkeypatch.setitem(SHAPES["/users"].filters, wanted, "true")  # type: ignore[arg-type]
     question = of_all("/users", filter=wanted)
     assert questioner.ask(question, limit, 0) == read_plainly(questioner, question, limit, 0)
     assert questioner.count_rows(orderings) == kept
+    assert (len(questioner.round_trips.sent) == 1) is (kept == 0)
 
 
 @pytest.mark.parametrize("path", ["/users", "/schools/{schoolId}/classes"])

@@ -268,8 +268,8 @@ class OrderingThrottle:
         if not self._counters.has_room(self._item, str(vendor_id)):
             wait = math.ceil(self._counters.find_wait(self._item, str(vendor_id)))
             raise ThrottledRequestError(
-                "your new filters and sorts have taken too much of the database in the last minute; pages of those "
-                "that you asked for before are answered, and `Retry-After` says when new ones are",
+                "your new filters and sorts have taken too much of the database in the last minute; further pages of "
+                "those that you asked for before are answered, and `Retry-After` says when new ones are",
                 max(1, wait),
             )
 
