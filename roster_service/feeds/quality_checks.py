@@ -29,6 +29,8 @@ LEAST_RECORDS = 10
 FEW_BIRTHS, TIMES_BIRTHS = 10, 5
 # The least and the most age of a student, in years: from a nursery to the classes of special education for adults.
 LEAST_AGE, MOST_AGE = 2, 30
+# The types of orgs that no district is above.
+ABOVE_DISTRICTS = ("state", "national")
 # By table: the columns in which no feed has one value for all its records.
 VARIED: Mapping[sa.Table, tuple[str, ...]] = {
     tables.users: ("given_name", "family_name", "username", "identifier", "email"),
@@ -256,22 +258,26 @@ def _find_other_school(roster: CheckedRoster) -> sa.Select[Any]:
 
 
 def _find_below_no_district(roster: CheckedRoster) -> sa.Select[Any]:
-    """Schools whose parents lead to no district, their classes, and the people who have roles there alone."""
+    """Schools whose parents lead to no district, their classes, and the people who have roles there alone. What is of a
+    state, above the districts, is where it should be."""
     schools, classes, users = (roster.own(table) for table in (tables.orgs, tables.classes, tables.users))
     role = roster.parts(tables.user_roles)
 
-    def is_below(org_id: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+    def is_at(org_id: sa.ColumnElement[Any], *, lost: bool) -> sa.ColumnElement[bool]:
         org = roster.live(tables.orgs)
-        return has_row(org, org.c.sourced_id == org_id, org.c.district_id.is_not(None))
+        is_lost = sa.and_(org.c.district_id.is_(None), org.c.type.not_in(ABOVE_DISTRICTS))
+        return has_row(org, org.c.sourced_id == org_id, is_lost if lost else org.c.district_id.is_not(None))
+
+    def has_role(*, lost: bool) -> sa.ColumnElement[bool]:
+        return has_row(role, role.c.user_id == users.c.sourced_id, is_at(role.c.org_id, lost=lost))
 
     of_schools = _select(tables.orgs, schools, schools.c.sourced_id, sa.null())
     of_classes = _select(tables.classes, classes, classes.c.school_id, classes.c.class_code)
     of_people = _select(tables.users, users, users.c.primary_org_id, sa.null())
-    has_role = has_row(role, role.c.user_id == users.c.sourced_id)
     found = (
         of_schools.where(schools.c.type == "school", schools.c.district_id.is_(None)),
-        of_classes.where(~is_below(classes.c.school_id)),
-        of_people.where(has_role, ~has_row(role, role.c.user_id == users.c.sourced_id, is_below(role.c.org_id))),
+        of_classes.where(is_at(classes.c.school_id, lost=True)),
+        of_people.where(has_role(lost=True), ~has_role(lost=False)),
     )
     return sa.select(sa.union_all(*found).subquery("ungrantable"))
 

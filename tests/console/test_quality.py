@@ -80,6 +80,10 @@ BREAKAGES = (
     "SELECT 'spr-alone', id, 'active', now(), 'Alone', 'school' FROM feeds WHERE name = 'springfield'",
     "UPDATE classes SET school_id = 'spr-alone' WHERE sourced_id = 'spr-class-math3-b'",
     "UPDATE user_roles SET org_id = 'spr-alone' WHERE user_id = 'born-20'",
+    # A person of the state, which is above the districts.
+    "INSERT INTO orgs (sourced_id, feed_id, status, date_last_modified, name, type) "
+    "SELECT 'spr-state', id, 'active', now(), 'State', 'state' FROM feeds WHERE name = 'springfield'",
+    "UPDATE user_roles SET org_id = 'spr-state' WHERE user_id = 'born-19'",
     # Rows of the last load: of the class without a teacher, of one with a teacher, and of another class itself.
     """INSERT INTO sync_rejections (run_id, number, file, reason, records)
     SELECT max(r.id), 1, 'enrollments.csv', 'bad', '[{"type": "enrollments", "sourcedId": "e", "own": true},
@@ -271,12 +275,19 @@ class Model:
             org = orgs.get(key)
             return org is not None and (org.type == "district" or is_below(org.parent_id))
 
-        yield from (("orgs", key) for key, org in orgs.items() if org.type == "school" and not is_below(key))
-        yield from (("classes", key) for key, row in self.rows["classes"].items() if not is_below(row.school_id))
+        def is_lost(key: str) -> bool:
+            return key in orgs and orgs[key].type not in ("state", "national") and not is_below(key)
+
+        yield from (("orgs", key) for key, org in orgs.items() if org.type == "school" and is_lost(key))
+        yield from (("classes", key) for key, row in self.rows["classes"].items() if is_lost(row.school_id))
         held = defaultdict(set)
         for row in self.parts["user_roles"]:
-            held[row.user_id].add(is_below(row.org_id))
-        yield from (("users", key) for key in self.rows["users"] if held[key] == {False})
+            held[row.user_id].add(row.org_id)
+        yield from (
+            ("users", it)
+            for it in self.rows["users"]
+            if any(map(is_lost, held[it])) and not any(map(is_below, held[it]))
+        )
 
     def find_contradicting(self) -> Iterator[Key]:
         """What ends before it begins, and sessions with a day that is not of the session above."""
