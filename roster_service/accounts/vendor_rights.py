@@ -111,7 +111,7 @@ def preview_grants(
 
 
 def list_notes(connection: sa.Connection, grants: Collection[Grant]) -> Iterator[str]:
-    """Yields a sentence for each grant that opens nothing: beside another one, or because nothing is there."""
+    """Yields a sentence for each grant that opens nothing beside another one, no school, or nobody."""
     yield from _list_covered(grants)
     with_schools = count_schools(connection)
     for district_id in dict.fromkeys(item.district_id for item in grants if item.school_id is None):

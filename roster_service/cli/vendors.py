@@ -139,7 +139,8 @@ def vendor_grant(
             connection, actor, email, district, schools, listed, rules, even_nothing=yes or dry_run
         )
         # A preview has them.
-        notes = [] if preview is not None else [*vendor_rights.list_notes(connection, changed.grants)]
+        is_noted = district is not None and preview is None
+        notes = [*vendor_rights.list_notes(connection, changed.list_grants(made[0].district_id))] if is_noted else []
     shown = {**asdict(changed), "preview": terminal.to_plain(preview), "dry_run": dry_run}
     words = _describe_grants(changed, "would then" if dry_run else "may now")
     if preview is None:
