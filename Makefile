@@ -83,10 +83,11 @@ check-long: lint audit alone docs $(VENV)/openapi/.generators ## All of that at 
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
 	@DEPLOYMENT=all OPENAPI_TOOLS=$(VENV)/openapi $(BIN)/python -m pytest -rs tests/deploy
 
-style: $(VENV)/.test ## Check the style of the code, and its words
+style: $(VENV)/.test ## Check the style of the code, its words, and the messages of commits
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
 	@$(BIN)/python -m tests.style.words
+	@$(BIN)/python -m tests.style.commits
 
 types: $(VENV)/.test ## Check the types (mypy, strict)
 	@$(BIN)/mypy
