@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SOURCES := roster_service sync_scripts tools grammar tests docs wsgi.py
 
 .PHONY: help install run debug psql test test-long conformance faults check sync check-long lint style types imports audit alone lock clean
-.PHONY: mutants bench bench-filter bench-sync bench-locks bench-console screenshots docs demo-district
+.PHONY: places mutants bench bench-filter bench-sync bench-locks bench-console screenshots docs demo-district
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -107,8 +107,15 @@ $(VENV)/.bench: $(VENV)/.test
 	@$(PIP) install -e '.[bench]'
 	@touch $@
 
-mutants: $(VENV)/.test ## Put $NUMBER (100) small faults into what decides and loads, one at a time, and say which no test finds; hours
-	@$(BIN)/python -m tests.mutants --number $(or $(NUMBER),100) --seed $(or $(SEED),0)
+# What these two measure: what each test takes, and the lines that it reaches.
+MEASURED := build/places
+
+places: $(VENV)/.test ## Measure every test, and write into tests/places.txt which of them `make test` leaves to CI; an hour
+	@rm -rf $(MEASURED)
+	@$(BIN)/python -m tests.places $(MEASURED)
+
+mutants: $(VENV)/.test ## Put $NUMBER (100) small faults into what decides and loads, one at a time, and say which no test finds; after `make places`, hours
+	@$(BIN)/python -m tests.mutants $(MEASURED) --number $(or $(NUMBER),100) --seed $(or $(SEED),0)
 
 bench: $(VENV)/.bench ## Measure the service beside what bounds it, on a district of $STUDENTS (191,000); PLOT=FILE draws it too
 	@$(BIN)/python -m tests.bench.bench_service $(if $(PLOT),--plot $(PLOT))

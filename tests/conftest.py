@@ -7,8 +7,11 @@ import gc
 import importlib
 import itertools
 import os
+import random
+import resource
 import signal
 import subprocess
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +29,8 @@ from roster_service.db.engine import make_engine
 from roster_service.db.roles import DatabaseRole, make_role_base, name_role
 from roster_service.feeds import scripts
 from roster_service.settings import Settings
-from tests.extent import EXTENT, Extent
+from tests.extent import EXTENT, LONG_BY_PLACE, Extent
+from tests.places import list_slow
 from tests.postgres.databases import administer, copy_database, drop_databases
 from tests.postgres.loaded import keep_loads
 from tests.postgres.server import TEMPLATE, make_template, open_server
@@ -43,6 +47,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 Tally = Callable[[str], None]
 TALLY = "tally"
 TALLIED = pytest.StashKey[list[str]]()
+SIZES = pytest.StashKey[list[int]]()
+
+# The order of the tests, where it is not that of their names: no test may depend on what another one left.
+SEED = os.environ.get("SHUFFLE", "")
 
 # The exports of the tests were written just now.
 os.environ["ROSTER_EXPORT_AGE_MINUTES"] = "0"
@@ -63,16 +71,34 @@ def tally(request: pytest.FixtureRequest) -> Tally:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Takes over the lines of a process that ran some of the tests."""
-    node.config.stash.setdefault(TALLIED, []).extend(getattr(node, "workeroutput", {}).get(TALLY, ()))
+    output = getattr(node, "workeroutput", {})
+    node.config.stash.setdefault(TALLIED, []).extend(output.get(TALLY, ()))
+    node.config.stash.setdefault(SIZES, []).append(output.get("size", 0))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tests marked `long` out of a run of the sample, and puts those marked `first` before all others."""
+    """Leaves the tests that are long, by their mark or by `places.txt`, out of a run of the sample, shuffles the others
+    with the seed SHUFFLE, and puts those that are marked `first` before all others. pytest then brings those together
+    that share a fixture."""
+    if SEED:
+        shuffle(items, SEED)
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
     if EXTENT is Extent.SAMPLE:
-        left_out = [item for item in items if item.get_closest_marker("long")]
+        left_out = [item for item in items if item.get_closest_marker("long") or item.nodeid in LONG_BY_PLACE]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def shuffle(items: list[pytest.Item], seed: str) -> None:
+    """Shuffles the files, and the tests of each file."""
+    dice, files = random.Random(seed), defaultdict[Path, list[pytest.Item]](list)
+    for item in items:
+        files[item.path].append(item)
+    groups = list(files.values())
+    for shuffled in (groups, *groups):
+        dice.shuffle(shuffled)
+    items[:] = itertools.chain.from_iterable(groups)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -90,12 +116,26 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[TALLY] = session.config.stash.get(TALLIED, [])
+        output["size"] = _measure_size()
+
+
+def _measure_size() -> int:
+    """The most memory that this process had, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Writes the lines."""
+    """Writes the lines, the largest process, and which tests of `make test` take long without a word why."""
     for line in config.stash.get(TALLIED, []):
         terminalreporter.write_line(line)
+    if SEED:
+        terminalreporter.write_line(f"SHUFFLE={SEED} gave the order of the tests")
+    terminalreporter.write_line(
+        f"the largest process of the tests had {max(_measure_size(), *config.stash.get(SIZES, [0])):,} MB"
+    )
+    if EXTENT is Extent.SAMPLE:
+        for line in list_slow(terminalreporter.getreports("passed")):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

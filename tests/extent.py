@@ -1,7 +1,8 @@
 """How much a run tries. The variable TESTS decides it, here alone.
 
 `make test` leaves out the tests marked `long`, and tries a sample of what repeats. `make test-long` (TESTS=long) runs
-every test; CI does, too. `make check-long` (TESTS=all) also tries each repetition, and longer properties.
+every test; CI does, too. `make check-long` (TESTS=all) also tries each repetition, and longer properties. TESTS=places
+runs what `make test` would if each test had a place there (`tests/places.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, TypeVar
 import pytest
 from _pytest.mark import ParameterSet
 
+from tests.places import PLACES
+
 VARIABLE = "TESTS"
 
 
@@ -25,7 +28,10 @@ class Extent(IntEnum):
     ALL = 2
 
 
-EXTENT = {"": Extent.SAMPLE, "long": Extent.LONG, "all": Extent.ALL}[os.environ.get(VARIABLE, "")]
+_GIVEN = os.environ.get(VARIABLE, "")
+EXTENT = {"": Extent.SAMPLE, "places": Extent.SAMPLE, "long": Extent.LONG, "all": Extent.ALL}[_GIVEN]
+# What no mark of its own leaves to CI, but `places.txt` does.
+LONG_BY_PLACE = PLACES.long if _GIVEN == "" else frozenset()
 
 long = pytest.mark.long
 

@@ -29,10 +29,35 @@ from tests.mutants import NEAR, ROOT, choose, list_mutants
 )
 def test_a_file_has_a_mutant_for_each_fault(source: str, after: set[str]) -> None:
     found = list(list_mutants("file.py", source))
-    assert {mutant.after for mutant in found} == after
+    assert {mutant.after for mutant in found} == {f"({text})" for text in after}
     for mutant in found:
         assert mutant.source != source
         compile(mutant.source, "file.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("source", "after"),
+    [
+        ("-- a AND b\nSELECT x FROM y\n", set()),
+        ("USING (a = b AND c)", {"USING (a <> b AND c)", "USING (a = b OR c)"}),
+        ("USING (NOT EXISTS (SELECT FROM y))", {"USING (EXISTS (SELECT FROM y))"}),
+        ("USING (EXISTS (SELECT FROM y))", {"USING (NOT EXISTS (SELECT FROM y))"}),
+        ("USING (a IS NULL OR b > 'x AND y')", {
+            "USING (a IS NOT NULL OR b > 'x AND y')", "USING (a IS NULL AND b > 'x AND y')",
+            "USING (a IS NULL OR b >= 'x AND y')",
+        }),
+        ("UPDATE y SET a = b", set()),
+    ],
+)  # fmt: skip
+def test_a_file_of_sql_has_a_mutant_for_each_fault(source: str, after: set[str]) -> None:
+    assert {mutant.source for mutant in list_mutants("file.sql", source)} == after
+
+
+def test_a_mutant_is_measured_by_the_lines_of_its_statement() -> None:
+    source = "def f(\n    a\n):\n    x = (\n        a == 1\n    )\n    if x and a:\n        return a < 3\n"
+    assert {mutant.before: mutant.lines for mutant in list_mutants("file.py", source)} == {
+        "a == 1": range(4, 7), "1": range(4, 7), "x and a": range(7, 8), "a < 3": range(8, 9), "3": range(8, 9),
+    }  # fmt: skip
 
 
 def test_a_mutant_changes_its_own_place_alone() -> None:
@@ -45,4 +70,4 @@ def test_a_mutant_changes_its_own_place_alone() -> None:
 def test_a_seed_chooses_the_same_of_every_place() -> None:
     chosen = choose(ROOT, 12, seed=3)
     assert [it.after for it in chosen] == [it.after for it in choose(ROOT, 12, seed=3)]
-    assert [sum(it.file.startswith(prefix) for it in chosen) for prefix in NEAR] == [2] * len(NEAR)
+    assert [sum(it.file.startswith(prefix) for it in chosen) for prefix in NEAR] == [2, 2, 2, 2, 1, 1, 1, 1]
