@@ -3,6 +3,9 @@
 The purge removes a record that has been `tobedeleted` for the retention period, if no remaining record refers to it.
 It removes referring records before the records they refer to, so one purge clears whole branches, even after missed
 purges. A record that a younger record refers to waits for a later purge. No reference is left without its target.
+
+A user names agents and does not need them, and a delta says nothing of a user who names somebody it deletes. So nobody
+stays for being named: the purge ends the reference, and stamps the user who named.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import click
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import find_system_user
-from roster_service.db.tables import CText, departures, feeds, kept_people, orgs, vendors
+from roster_service.db.tables import CText, departures, feeds, kept_people, orgs, user_agents, users, vendors
 from roster_service.feeds.roster_state import begin_change_of_rights, publish
 from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.sharing_members import MEMBERS, note_candidates
@@ -24,7 +27,7 @@ from roster_service.feeds.sync_lock import LockedError, hold_lock
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to
 from roster_service.roster.revisions import open_roster_engine
-from roster_service.roster.stamps import NOW
+from roster_service.roster.stamps import NOW, make_next_stamp
 from roster_service.roster.visible_orgs import end_grants, list_feed_grants, refresh_visible_orgs
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
@@ -34,7 +37,7 @@ from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.run_record import record_purge
 from sync_scripts.retention import delete_expired, delete_old_orderings, make_interval
-from sync_scripts.staging.retained import TO_BE_DELETED
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 DEFAULTS = Settings()
@@ -55,8 +58,12 @@ def purge(engine: sa.Engine, retention_days: int, *, wait: bool = False) -> dict
     locked: LockedError | None = None
     for feed in found:
         try:
-            with engine.connect() as connection, hold_lock(connection, feed.name, wait=wait), connection.begin():
-                removed = _purge_feed(connection, feed.id, cutoff)
+            with engine.connect() as connection:
+                with connection.begin():
+                    # A stamp that no run has needs the roster alone.
+                    alone = connection.scalar(sa.select(sa.exists(_select_naming(feed.id, cutoff)))) is True
+                with hold_lock(connection, feed.name, wait=wait, alone=alone), connection.begin():
+                    removed = _purge_feed(connection, feed.id, cutoff, alone=alone)
         except LockedError as error:
             locked = error
         else:
@@ -96,19 +103,40 @@ def _is_expired(table: sa.Table, cutoff: datetime) -> sa.ColumnElement[bool]:
     return sa.and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
 
 
-def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
-    """Purges a feed, and returns the number of removed records by type."""
+def _select_naming(feed_id: int, cutoff: datetime) -> sa.Select[str]:
+    """The ids of the active users who name an expired tombstone as an agent."""
+    agents = _select_expired(users, feed_id, cutoff)
+    named = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id.in_(agents))
+    return sa.select(users.c.sourced_id).where(users.c.sourced_id.in_(named), users.c.status == ACTIVE)
+
+
+def _end_naming(connection: sa.Connection, feed_id: int, cutoff: datetime) -> datetime:
+    """Ends the references to agents who are expired tombstones, and returns the stamp of the users who had them."""
+    stamp, naming = make_next_stamp(connection), _select_naming(feed_id, cutoff)
+    named = user_agents.c.agent_id.in_(_select_expired(users, feed_id, cutoff))
+    # The next export in bulk may have the same line and the agent again.
+    stamped = {"date_last_modified": stamp, "fingerprint": None}
+    connection.execute(sa.update(users).where(users.c.sourced_id.in_(naming)).values(stamped))
+    owners = sa.select(users.c.sourced_id).where(users.c.status == ACTIVE)
+    connection.execute(sa.delete(user_agents).where(named, user_agents.c.user_id.in_(owners)))
+    return stamp
+
+
+def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime, *, alone: bool) -> dict[str, int]:
+    """Purges a feed, and returns the number of removed records by type. `alone`: no run is under way."""
     grants = list_feed_grants(connection, feed_id)
     # Those that a younger record refers to are not removed, and stay members.
     noted = note_candidates(connection, {table: _select_expired(table, feed_id, cutoff) for table in MEMBERS})
+    stamp = _end_naming(connection, feed_id, cutoff) if alone else None
     removed = {TYPES[table.name]: _purge_table(connection, table, feed_id, cutoff) for table in PURGE_ORDER}
     departed = sa.delete(departures).where(departures.c.feed_id == feed_id, departures.c.departed_at < cutoff)
     expired = connection.execute(departed).rowcount
     if any(removed.values()):
         record_purge(connection, feed_id, {name: count for name, count in removed.items() if count})
-    if expired or any(removed.values()):
+    if expired or stamp is not None or any(removed.values()):
         delete_unused_labels(connection, feed_id)
-        publish(connection, [feed_id], deletions_since=cutoff, noted=noted and not removed[TYPES[orgs.name]])
+        is_noted = noted and not removed[TYPES[orgs.name]]
+        publish(connection, [feed_id], as_of=stamp, deletions_since=cutoff, noted=is_noted)
         left = set(connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
         gone = [grant for grant in grants if grant.district_id not in left]
         end_grants(connection, find_system_user("the purge deleted the district"), gone)

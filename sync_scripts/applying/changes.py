@@ -7,7 +7,7 @@ parts is a change of the record. The children of an org or a session, which its 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from roster_service.db.tables import ROSTER_TABLES, CText, orgs
 from roster_service.feeds.sharing_members import MEMBERS, note_candidates
 from roster_service.roster.references import OWNERS
-from sync_scripts.applying.desired_state import DesiredPart, DesiredState
+from sync_scripts.applying.desired_state import OWN_COLUMNS, DesiredPart, DesiredState
 from sync_scripts.staging.retained import ACTIVE, Retention, is_active
 from sync_scripts.staging.temporary import Follow, analyze_temporary, copy_columns, create_temporary
 
@@ -63,13 +63,15 @@ class Counts:
 class Difference:
     """The differences between the desired and the stored records of a table. `rows`: the complete rows of the records
     to write, with the kind of change in the column `change`; `gone`: a temporary table of the ids of the records to
-    mark as deleted. `all_new`: the feed has no stored record, so the run inserts all desired records."""
+    mark as deleted, and `orphans`: of those among them that end because they need others, None for none. `all_new`: the
+    feed has no stored record, so the run inserts all desired records."""
 
     table: sa.Table
     rows: sa.FromClause
     gone: sa.Table
     counts: Counts
     all_new: bool
+    orphans: sa.Table | None = None
 
 
 def compare(connection: sa.Connection, desired: DesiredState, retention: Retention, follow: Follow) -> list[Difference]:
@@ -78,9 +80,9 @@ def compare(connection: sa.Connection, desired: DesiredState, retention: Retenti
     return [
         _compare_table(connection, table, desired, retention)
         if table in desired.records
-        else _list_orphans(connection, table, retention)
+        else _follow_needs(connection, table, retention)
         for table in follow(ROSTER_TABLES)
-        if table in desired.records or table in retention.orphans
+        if table in desired.records or table in retention.orphans or table in retention.returning
     ]
 
 
@@ -107,9 +109,17 @@ def compare_with_nothing(connection: sa.Connection, feed_id: int) -> list[Differ
     ]
 
 
-def _list_orphans(connection: sa.Connection, table: sa.Table, retention: Retention) -> Difference:
-    """The differences of a table whose file is absent: only orphans are gone."""
-    return _list_deletions(connection, table, sa.select(retention.orphans[table].c.sourced_id), retention.feed_id)
+def _follow_needs(connection: sa.Connection, table: sa.Table, retention: Retention) -> Difference:
+    """The differences of a table whose file is absent: only orphans are gone, and only what they were returns."""
+    orphans = retention.orphans.get(table)
+    ids = sa.select(table.c.sourced_id).where(sa.false()) if orphans is None else sa.select(orphans.c.sourced_id)
+    found = replace(_list_deletions(connection, table, ids, retention.feed_id), orphans=orphans)
+    if table not in retention.returning:
+        return found
+    columns = [column for column in table.c if column.name not in OWN_COLUMNS]
+    made = create_temporary(connection, f"changed_{table.name}", [*copy_columns(columns), sa.Column(CHANGE, CText)])
+    count = _add_returning(connection, table, made, retention)
+    return replace(found, rows=made, counts=replace(found.counts, revived=count))
 
 
 def _list_deletions(connection: sa.Connection, table: sa.Table, ids: sa.Select[Any], feed_id: int) -> Difference:
@@ -142,6 +152,8 @@ def _compare_table(
     connection.execute(made.insert().from_select(list(made.c.keys()), changed))
     if touched is not None:
         _add_touched(connection, table, made, touched, gone)
+    if table in retention.returning:
+        _add_returning(connection, table, made, retention)
     analyze_temporary(connection, made, KEY, CHANGE)
     found = {
         row[0]: row[1] for row in connection.execute(sa.select(made.c.change, sa.func.count()).group_by(made.c.change))
@@ -153,7 +165,7 @@ def _compare_table(
         tombstoned=tombstoned,
         unchanged=active - tombstoned - found.get(CHANGED, 0),
     )
-    return Difference(table, made, gone, counts, all_new=False)
+    return Difference(table, made, gone, counts, all_new=False, orphans=retention.orphans.get(table))
 
 
 def _select_changed(table: sa.Table, new: sa.FromClause, touched: sa.Table | None) -> sa.Select[Any]:
@@ -184,6 +196,14 @@ def _add_touched(connection: sa.Connection, table: sa.Table, made: sa.Table, tou
         ~sa.exists().where(gone.c.sourced_id == table.c.sourced_id),
     )
     connection.execute(made.insert().from_select(list(made.c.keys()), rows))
+
+
+def _add_returning(connection: sa.Connection, table: sa.Table, made: sa.Table, retention: Retention) -> int:
+    """Adds the stored tombstones that return with what they need, as they were. Returns their number."""
+    rows = sa.select(
+        *(sa.literal(REVIVED, CText) if name == CHANGE else table.c[name] for name in made.c.keys())  # noqa: SIM118
+    ).where(table.c.sourced_id.in_(sa.select(retention.returning[table].c.sourced_id)))
+    return connection.execute(made.insert().from_select(list(made.c.keys()), rows)).rowcount
 
 
 def _make_gone(connection: sa.Connection, table: sa.Table) -> sa.Table:

@@ -31,7 +31,16 @@ from sync_scripts.staging.temporary import analyze_temporary, copy_columns, crea
 
 # The columns that the write step sets by itself.
 OWN_COLUMNS = frozenset(
-    {"feed_id", "status", "date_last_modified", "label_id", "school_opens", "parts_changed", "teachers_changed"}
+    {
+        "feed_id",
+        "status",
+        "date_last_modified",
+        "label_id",
+        "school_opens",
+        "parts_changed",
+        "teachers_changed",
+        "ended_by_need",
+    }
 )
 
 
@@ -147,7 +156,7 @@ def _list_reenrolled(retention: Retention) -> Iterator[SelectedRows]:
     condition, moved_ids = retention.is_active_after(tables.enrollments, stored), sa.select(moved.c.sourced_id)
     if condition is not None:
         yield sa.select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), condition)
-    for found in (retention.absent, retention.orphans):
+    for found in (retention.absent, retention.orphans, retention.returning):
         if tables.enrollments in found:
             stored, gone = tables.enrollments.alias(), found[tables.enrollments]
             yield sa.select(stored.c.user_id.label("sourced_id")).join_from(

@@ -13,13 +13,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateIndex
 
-from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, CText, CTexts, departures, visibility_labels
+from roster_service.db.tables import NEEDY, PART_TABLES, ROSTER_TABLES, CText, CTexts, departures, visibility_labels
 from roster_service.roster.references import OWNERS, list_owners
 from sync_scripts.applying.changes import ADDED, CHANGE, KEY, Difference
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.labels import RunLabels
 from sync_scripts.formats.model import Format
-from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
 
 PURGE_ORDER = ROSTER_TABLES[::-1]
 
@@ -139,7 +139,9 @@ def write_differences(
 
 def _mark_deleted(connection: sa.Connection, difference: Difference, stamp: datetime) -> None:
     table = difference.table
-    marked = {"status": TO_BE_DELETED, "date_last_modified": stamp}
+    marked: dict[str, Any] = {"status": TO_BE_DELETED, "date_last_modified": stamp}
+    if difference.orphans is not None:
+        marked["ended_by_need"] = table.c.sourced_id.in_(sa.select(difference.orphans.c.sourced_id))
     gone = table.c.sourced_id.in_(sa.select(difference.gone.c.sourced_id))
     connection.execute(sa.update(table).where(gone).values(marked))
 
@@ -154,10 +156,11 @@ def _write_records(
         "date_last_modified": sa.literal(stamp, table.c.date_last_modified.type),
     }
     if difference.counts.rewritten:
+        again = {"ended_by_need": sa.null()} if table in NEEDY else {}
         connection.execute(
             sa.update(table)
             .where(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED)
-            .values({**data, **own})
+            .values({**data, **own, **again})
         )
     if difference.counts.added:
         values = {KEY: rows.c.sourced_id, "feed_id": sa.literal(feed_id), **own, **data}
@@ -169,6 +172,33 @@ def _write_records(
         chosen = sa.select(*values.values()).select_from(source).where(rows.c.change == ADDED)
         added = _order(connection, table, chosen, [rows.c.sourced_id])
         connection.execute(table.insert().from_select(list(values), added))
+
+
+def forget_needs(connection: sa.Connection, retention: Retention) -> None:
+    """Lets the tombstones that ended by a need stay what they are if the export ends them itself now: by their row in a
+    delta, or by their absence from a bulk file."""
+    for table in NEEDY:
+        files = retention.list_files(table)
+        if not files:
+            continue
+        own = [table.c.feed_id == retention.feed_id, table.c.ended_by_need]
+        if retention.names_few(files):
+            rows = [file.alias() for file in files]
+            gone = (sa.exists().where(row["sourcedId"] == table.c.sourced_id, ~row.live) for row in rows)
+            own.append(sa.or_(*gone))
+        else:
+            names = [file.file.name for file in files]
+            said = [*files, *(retention.rejected[name] for name in names if name in retention.rejected)]
+            rows = [file.alias() for file in said]
+            own += [~sa.exists().where(row["sourcedId"] == table.c.sourced_id, row.live) for row in rows]
+        connection.execute(sa.update(table).where(*own).values(ended_by_need=None))
+
+
+def forget_all_needs(connection: sa.Connection, feed_id: int) -> None:
+    """Lets every tombstone of a feed stay what it is: the feed is removed."""
+    for table in NEEDY:
+        own = (table.c.feed_id == feed_id, table.c.ended_by_need)
+        connection.execute(sa.update(table).where(*own).values(ended_by_need=None))
 
 
 def _order(

@@ -29,7 +29,7 @@ from sync_scripts.checking.cell_checks import (
     select_rows,
 )
 from sync_scripts.checking.failures import Failures
-from sync_scripts.checking.references import DroppedReferences, leave_out_orphans
+from sync_scripts.checking.references import DroppedReferences, follow_needs
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, CellReference, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
@@ -61,7 +61,7 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     staged = retention.staged
     _refuse_export_of_another_feed(connection, retention)
     notices = list(_delete_repeated(connection, form, retention))
-    retention = leave_out_orphans(connection, form, retention)
+    retention = follow_needs(connection, form, retention)
     failures, dropped = Failures(connection), DroppedReferences()
     rejected = dict.fromkeys(staged, 0)
 
@@ -75,7 +75,7 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
         for name in failing:
             delete_quarantined(connection, staged[name], quarantines[name])
         failures.count_consequences()
-        return leave_out_orphans(connection, form, replace(retention, rejected=quarantines))
+        return follow_needs(connection, form, replace(retention, rejected=quarantines))
 
     # Rows with too few or too many cells go first: the other checks cannot tell which cell is which.
     if failing := _run_fault_checks(staged, failures):
@@ -84,7 +84,8 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     failing = _run_first(connection, form, retention.list_targets(), owner, failures, dropped, follow)
     while failing:
         retention = reject(failing)
-        lost = {*failing, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
+        moved = {*retention.orphans, *retention.returning}
+        lost = {*failing, *(name for name, file in staged.items() if file.file.table in moved)}
         failing = _run_again(connection, form, retention.list_targets(), failing, lost, failures, dropped)
     quarantines = {name: retention.rejected[name] for name in staged if name in retention.rejected}
     findings = failures.read_findings(quarantines, form, retention.feed_name)

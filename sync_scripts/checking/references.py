@@ -1,10 +1,12 @@
 """The checks of references: of rows whose record is missing, and of optional ones.
 
 A user leaves, and the export still has the user's enrollments: each of these rows is rejected, and its record would
-stay active for good. The same holds for the records of a file that is absent. A record needs the records of its
-required references. The sync does not retain an orphan, so it marks it as deleted.
+stay active for good. The same holds for the records of a file that is absent, and for those that a delta does not name.
+A record needs the records of its required references. The sync does not retain an orphan, so it marks it as deleted.
 
-An export with a delta makes no orphans: a later delta may bring a user back, and it would not name the enrollments.
+A later delta may bring the user back, and it does not name the enrollments. So a tombstone that ended by a need returns
+when all of its needs are there, unless the export has ended it itself since: by its row in a delta, or by its absence
+from a bulk file.
 
 An optional reference without a target is dropped. An export without the guardians of its students would otherwise lose
 the students, and with them everything that refers to them; a section whose second teacher left, its pupils. The row
@@ -22,22 +24,22 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.schema import DropTable
 
-from roster_service.db.tables import ROSTER_TABLES, CText
+from roster_service.db.tables import NEEDY, CText
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import HASH, LINE, Cell, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import NO_TARGET, Tolerated
-from sync_scripts.staging.retained import Retention, is_active
+from sync_scripts.staging.retained import ACTIVE, Retention, is_active, is_named
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 
-def leave_out_orphans(connection: sa.Connection, form: Format, retention: Retention) -> Retention:
-    """The retention without the orphans among its records. Call it again after rows are rejected."""
-    if retention.deltas:
-        return retention
-    orphans = dict(retention.orphans)
-    retention = replace(retention, orphans=orphans)
-    for table in ROSTER_TABLES:
-        # An orphan may need an orphan: the tables come in the order of their references.
+def follow_needs(connection: sa.Connection, form: Format, retention: Retention) -> Retention:
+    """The retention without the orphans among its records, and with those that return. Call it again after rows are
+    rejected."""
+    orphans, returning = dict(retention.orphans), dict(retention.returning)
+    retention = replace(retention, orphans=orphans, returning=returning)
+    for table in NEEDY:
+        # What an orphan needs may be an orphan: the tables come in the order of their references.
+        _find_returning(connection, form, retention, table, returning)
         needs = list(_list_needs(form, table, retention))
         stored = table.alias()
         stays = retention.is_active_after(table, stored)
@@ -61,15 +63,60 @@ def leave_out_orphans(connection: sa.Connection, form: Format, retention: Retent
     return retention
 
 
+def _find_returning(
+    connection: sa.Connection,
+    form: Format,
+    retention: Retention,
+    table: sa.Table,
+    returning: dict[sa.Table, sa.Table],
+) -> None:
+    """Fills a temporary table of the tombstones of a table that return, if some may: a rejected row of another table
+    may have kept what they need from being there."""
+    files, stored = retention.list_files(table), table.alias()
+    ended = [stored.c.feed_id == retention.feed_id, stored.c.status != ACTIVE, stored.c.ended_by_need]
+    # A bulk file says itself which of its records are there.
+    if (files and not retention.names_few(files)) or not connection.scalar(sa.select(sa.exists().where(*ended))):
+        return
+    there = [
+        sa.or_(*_list_there(stored.c[column.name], cast(sa.Table, target.table), retention))
+        for column, target in _list_all_needs(form, table)
+    ]
+    unnamed = [~is_named(stored.c.sourced_id, file) for file in files]
+    if table in returning:
+        connection.execute(sa.delete(returning[table]))
+    else:
+        returning[table] = create_temporary(connection, f"returning_{table.name}", [sa.Column("sourced_id", CText)])
+    found = sa.select(stored.c.sourced_id).where(*ended, *unnamed, *there)
+    connection.execute(returning[table].insert().from_select(["sourced_id"], found))
+    analyze_temporary(connection, returning[table])
+
+
+def _list_there(
+    identifier: sa.ColumnElement[str], table: sa.Table, retention: Retention
+) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions of which one holds if the record with this id is active after the run."""
+    yield sa.false()
+    for file in retention.list_files(table):
+        yield _is_live(identifier, file)
+    target = table.alias()
+    stays = retention.is_active_after(table, target)
+    if stays is not None:
+        yield sa.exists().where(target.c.sourced_id == identifier, stays)
+
+
 def _list_needs(form: Format, table: sa.Table, retention: Retention) -> Iterator[tuple[sa.Column[Any], CsvFile]]:
     """(column of a required reference of the table, the file of its target), for targets that the run may lose."""
+    for column, target in _list_all_needs(form, table):
+        if target.name in retention.staged or cast(sa.Table, target.table) in retention.orphans:
+            yield column, target
+
+
+def _list_all_needs(form: Format, table: sa.Table) -> Iterator[tuple[sa.Column[Any], CsvFile]]:
     for file in form.all_files:
         if file.table is table:
             for cell in file.cells:
                 if cell.is_needed and cell.refers is not None and cell.column is not None:
-                    target = form.find_file(cell.refers.file)
-                    if target.name in retention.staged or cast(sa.Table, target.table) in retention.orphans:
-                        yield cell.column, target
+                    yield cell.column, form.find_file(cell.refers.file)
 
 
 def _select_lost(file: CsvFile, retention: Retention) -> sa.Select[Any]:

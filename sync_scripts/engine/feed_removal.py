@@ -28,7 +28,7 @@ from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import Difference, compare_with_nothing
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import make_preview
-from sync_scripts.applying.writes import delete_records, write_differences
+from sync_scripts.applying.writes import delete_records, forget_all_needs, write_differences
 from sync_scripts.engine import run_record
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.rejections import NO_FINDINGS
@@ -74,6 +74,7 @@ def remove_feed(
                 report, differences, grants = _compare(connection, feed, settings, at_once=at_once)
                 if any(report.purged.values()) or any(difference.counts.any for difference in differences):
                     report = _write(connection, feed.id, number, report, differences, settings)
+                forget_all_needs(connection, feed.id)
                 end_grants(connection, actor, grants if at_once else ())
                 run_record.end_run(connection, number, NO_FINDINGS, **report.to_row())
                 copies = forget_copies(connection, sync_runs.c.feed_id == feed.id)

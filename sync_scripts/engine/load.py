@@ -188,6 +188,7 @@ def run_steps(run: Run) -> tuple[Report, bytes | None]:
         run.keep_changes(found.differences, found.desired)
         return _preview(run, report, found), digest
     _store_export(run, staged, None if report.findings else digest)
+    writes.forget_needs(run.connection, found.result.retention)
     if report.outcome == UNCHANGED:
         _store_fingerprints(run, found)
         return report, digest

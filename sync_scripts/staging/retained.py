@@ -15,7 +15,7 @@ an older date from the source would hide a change from it for good.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,8 @@ class Retention:
     them; `rejected`: the quarantines by the name of their file; `absent`: the records whose lines are gone; `made`: the
     names of staged files that the export lacks, whose rows the run has made, and of which it retains all other records;
     `orphans`: by roster table, a temporary table of the ids of records that would be retained, but need a record that
-    is gone after the run (see `checking/references.py`)."""
+    is gone after the run; `returning`: the same of tombstones that ended so, and whose needs are all there after it
+    (see `checking/references.py`)."""
 
     feed_id: int
     feed_name: str
@@ -53,18 +54,27 @@ class Retention:
     absent: Absent = field(default_factory=dict)
     made: frozenset[str] = frozenset()
     orphans: Mapping[sa.Table, sa.Table] = field(default_factory=dict)
+    returning: Mapping[sa.Table, sa.Table] = field(default_factory=dict)
 
     def is_retained(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool] | None:
         """The condition that a row of `stored`, the table or an alias of it, is retained; None: no row is."""
-        names = [file.file.name for file in self.staged.values() if file.file.table is table]
-        own = self._is_active(table, stored)
-        if not names:
+        files, own = self.list_files(table), self._is_active(table, stored)
+        if not files:
             # An absent file describes no record, so all are retained.
             return own
-        if any(name in self.deltas or name in self.made for name in names):
-            return sa.and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
-        rejected = [_is_named(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
+        if self.names_few(files):
+            return sa.and_(own, *(~is_named(stored.c.sourced_id, file) for file in files))
+        names = [file.file.name for file in files]
+        rejected = [is_named(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
         return sa.and_(own, sa.or_(*rejected)) if rejected else None
+
+    def list_files(self, table: sa.Table) -> list[StagedFile]:
+        """Returns the staged files with records of a table."""
+        return [file for file in self.staged.values() if file.file.table is table]
+
+    def names_few(self, files: Iterable[StagedFile]) -> bool:
+        """Whether one of these files does not describe all of its records: it is a delta, or the run has made it."""
+        return any(file.file.name in self.deltas or file.file.name in self.made for file in files)
 
     def is_active_after(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool] | None:
         """The condition that a row of `stored` is active after the run without a staged row: it is retained, or its
@@ -77,12 +87,15 @@ class Retention:
         return same if is_retained is None else sa.or_(same, is_retained)
 
     def _is_active(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool]:
-        """The condition that a row of `stored` is an active record of the feed, and no orphan."""
+        """The condition that a row of `stored` is an active record of the feed and no orphan, or returns."""
         active = is_active(stored, self.feed_id)
-        if table not in self.orphans:
+        if table in self.orphans:
+            orphan = self.orphans[table].alias()
+            active = sa.and_(active, ~sa.exists().where(orphan.c.sourced_id == stored.c.sourced_id))
+        if table not in self.returning:
             return active
-        orphan = self.orphans[table].alias()
-        return sa.and_(active, ~sa.exists().where(orphan.c.sourced_id == stored.c.sourced_id))
+        returning = self.returning[table].alias()
+        return sa.or_(active, sa.exists().where(returning.c.sourced_id == stored.c.sourced_id))
 
     def is_own_part(self, file: CsvFile, stored: sa.FromClause) -> sa.ColumnElement[bool]:
         """The condition that a part in `stored`, the table that stores the rows of `file` or an alias of it, belongs to
@@ -103,7 +116,7 @@ class Retention:
             _find_stored_column(file.owner.column, stored),
         )
         if file.name in self.deltas:
-            return sa.and_(self.is_own_part(file, stored), ~_is_named(key, self.staged[file.name]))
+            return sa.and_(self.is_own_part(file, stored), ~is_named(key, self.staged[file.name]))
         if file.name not in self.rejected:
             return None
         rejected = self.rejected[file.name]
@@ -114,7 +127,7 @@ class Retention:
             self.is_own_part(file, twin),
         )
         of_user = sa.and_(owner.in_(sa.select(rejected[file.owner.header])), nameless)
-        return sa.and_(self.is_own_part(file, stored), sa.or_(_is_named(key, rejected), of_user))
+        return sa.and_(self.is_own_part(file, stored), sa.or_(is_named(key, rejected), of_user))
 
     def find_retained(self, file: CsvFile) -> StagedFile | None:
         """The stored rows of a file that are active after the run without a staged row, under the headers of the file,
@@ -191,6 +204,7 @@ def _find_stored_column(column: sa.Column[Any] | None, stored: sa.FromClause) ->
     return stored.c[column.name]
 
 
-def _is_named(identifier: sa.ColumnElement[Any], file: StagedFile) -> sa.ColumnElement[bool]:
+def is_named(identifier: sa.ColumnElement[Any], file: StagedFile) -> sa.ColumnElement[bool]:
+    """The condition that a row of a file has this id."""
     named = file.alias()
     return sa.exists().where(named["sourcedId"] == identifier)

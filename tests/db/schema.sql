@@ -665,6 +665,7 @@ CREATE TABLE public.classes (
     fingerprint bigint,
     label_id integer,
     teachers_changed timestamp(3) with time zone,
+    ended_by_need boolean,
     CONSTRAINT ck_classes_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
@@ -682,6 +683,7 @@ CREATE TABLE public.courses (
     subject_codes text[] COLLATE pg_catalog."C",
     fingerprint bigint,
     label_id integer,
+    ended_by_need boolean,
     CONSTRAINT ck_courses_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
@@ -764,6 +766,7 @@ CREATE TABLE public.demographics (
     public_school_residence_status text COLLATE pg_catalog."C",
     fingerprint bigint,
     label_id integer,
+    ended_by_need boolean,
     CONSTRAINT ck_demographics_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
@@ -844,6 +847,7 @@ CREATE TABLE public.enrollments (
     fingerprint bigint,
     label_id integer,
     school_opens boolean,
+    ended_by_need boolean,
     CONSTRAINT ck_enrollments_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 ALTER TABLE ONLY public.enrollments ALTER COLUMN user_id SET (n_distinct=-0.1);

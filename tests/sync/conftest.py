@@ -30,7 +30,16 @@ from sync_scripts.reading.rejections import Findings, RefusedExportError, cut_va
 EXPORTS = Path(__file__).parent.parent / "exports"
 PARTS = (class_terms, user_roles, user_profiles, user_agents)
 # What the sync notes for itself.
-NOTED = ("fingerprint", "row_id", "taken_back", "label_id", "school_opens", "parts_changed", "teachers_changed")
+NOTED = (
+    "fingerprint",
+    "row_id",
+    "taken_back",
+    "label_id",
+    "school_opens",
+    "parts_changed",
+    "teachers_changed",
+    "ended_by_need",
+)
 SPRINGFIELD, SHELBYVILLE = "springfield-1.1", "shelbyville-1.2"
 
 

@@ -106,12 +106,14 @@ class Export:
 
 @dataclass
 class Record:
-    """A stored record: whose it is, when it last moved (the number of the run), and what it says."""
+    """A stored record: whose it is, when it last moved (the number of the run), what it says, and whether it ended only
+    because a record that it needs did."""
 
     feed: str
     moved: int
     content: dict[str, Any]
     active: bool = True
+    by_need: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,9 @@ class Roster:
                 del self.records[name][key]
             else:
                 record.active, record.moved = False, run
+        for records in self.records.values():
+            for record in records.values():
+                record.by_need = record.by_need and record.feed != feed
         if at_once:
             self.parts[feed] = {name: [] for name in PARTS}
         return dict(Counter(name for name, _ in mine))
@@ -200,8 +205,16 @@ class Roster:
         for parts in self.parts.values():
             parts["roles"] = [replace(part, key=None) for part in parts["roles"]]
 
-    def purge(self) -> dict[str, int]:
-        """Removes the old tombstones that nothing names which stays."""
+    def purge(self, run: int) -> dict[str, int]:
+        """Removes the old tombstones that nothing names which stays. Who names one as an agent has changed, in the run
+        of this number, and names it no more."""
+        people = self.records["users"]
+        expired = {key for key, it in people.items() if not it.active and it.moved <= self.long_ago}
+        for record in people.values():
+            agents = record.content["agents"]
+            if record.active and expired.intersection(agents):
+                record.content["agents"] = tuple(agent for agent in agents if agent not in expired)
+                record.moved = run
         doomed = {
             (name, key)
             for name, records in self.records.items()
@@ -449,8 +462,20 @@ class _Load:
         return None if record is None else record.content
 
     def _retained(self, name: str) -> dict[str, Record]:
-        """The stored records of a type that stay as they are."""
-        return {key: it for key, it in self._kept(name).items() if not self._is_orphan(name, key, it)}
+        """The stored records of a type that stay as they are, or return so."""
+        kept = {key: it for key, it in self._kept(name).items() if not self._is_orphan(name, key, it)}
+        return {**kept, **self._returning(name)}
+
+    def _returning(self, name: str) -> dict[str, Record]:
+        """The records that ended by a need, of which the export says nothing, and whose needs are all there."""
+        if name in self.rows and self.modes[name] == BULK:
+            return {}
+        named = {row["sourcedId"] for row in self.rows.get(name, ())}
+        return {
+            key: it
+            for key, it in self.records[name].items()
+            if it.feed == self.feed and it.by_need and key not in named and not self._is_orphan(name, key, it)
+        }
 
     def _kept(self, name: str) -> dict[str, Record]:
         """The stored records of a type that no row of the export speaks of, or only a rejected one."""
@@ -464,9 +489,7 @@ class _Load:
         return {key: it for key, it in own.items() if key in rejected}
 
     def _is_orphan(self, name: str, key: str, record: Record) -> bool:
-        """Whether a record needs one that is no longer there. Beside a delta none does: the other may come back."""
-        if DELTA in self.modes.values():
-            return False
+        """Whether a record needs one that is not there after the run."""
         for column in NEEDS.get(name, ()):
             target, needed = REFERENCES[name][column][0], key if column == "sourcedId" else record.content[column]
             stays = target in self.rows and any(
@@ -481,7 +504,7 @@ class _Load:
     def _describe(self) -> dict[str, dict[str, dict[str, Any]]]:
         new: dict[str, dict[str, dict[str, Any]]] = {}
         for name in TYPES:
-            if name not in self.rows and len(self._retained(name)) == len(self._kept(name)):
+            if name not in self.rows and self._retained(name) == self._kept(name):
                 continue
             new[name] = {key: copy.deepcopy(record.content) for key, record in self._retained(name).items()}
             for row in self.rows.get(name, ()):
@@ -631,13 +654,30 @@ class _Load:
                 self.records[name][key].moved = run
 
     def _write(self, run: int) -> None:
+        for name in NEEDS:
+            self._forget_needs(name)
         for name, new in self.new.items():
             # A record whose child is gone has changed, so the changes are found before any record is marked.
             moved = {key: said for key, said in new.items() if self._find_change(name, key, said) != "unchanged"}
+            kept = self._kept(name)
+            orphans = [it for key, it in kept.items() if self._is_orphan(name, key, it)]
             for record in self._list_gone(name):
                 record.active, record.moved = False, run
+                record.by_need = any(record is it for it in orphans)
             for key, said in moved.items():
                 self.records[name][key] = Record(self.feed, run, said)
+
+    def _forget_needs(self, name: str) -> None:
+        """What the export ends itself does not return with what it needs."""
+        said = [*self.rows.get(name, ()), *self.fallen.get(name, ())]
+        live = {row["sourcedId"] for row in said if _is_live(row)}
+        for key, record in self.records[name].items():
+            if record.feed == self.feed and name in self.rows:
+                is_bulk = self.modes[name] == BULK
+                is_ended = (
+                    key not in live if is_bulk else any(row["sourcedId"] == key for row in said) and key not in live
+                )
+                record.by_need = record.by_need and not is_ended
 
 
 def _find_openers(records: Mapping[str, Mapping[str, Record]]) -> dict[tuple[str, str], Any]:

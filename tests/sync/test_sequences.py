@@ -224,8 +224,12 @@ class Sequence:
         self.model.forget_row_ids()
 
     def _purge(self) -> None:
-        purged = purge(self.engine, RETENTION_DAYS)
-        assert {name: count for name, count in purged.items() if count} == self.model.purge()
+        self.runs += 1
+        purged, wanted = purge(self.engine, RETENTION_DAYS), self.model.purge(self.runs)
+        assert {name: count for name, count in purged.items() if count} == wanted
+        if any(record.moved == self.runs for record in self.model.records["users"].values()):
+            with self.engine.connect() as connection:
+                self.stamps[self.runs] = connection.execute(sa.select(tables.roster_state.c.as_of)).scalar_one()
 
     def compare(self) -> None:
         """The whole roster, record by record."""

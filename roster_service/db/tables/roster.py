@@ -55,6 +55,16 @@ def _part_of(name: str, owner: str) -> sa.Column[str]:
     return sa.Column(name, CText, primary_key=True, info={"part_of": owner})
 
 
+def _ended_by_need() -> tuple[sa.Column[Any], sa.Index]:
+    """Declares whether a tombstone ended because a record that it needs did: then it returns with that record. NULL
+    for all others."""
+    return (
+        sa.Column("ended_by_need", sa.Boolean),
+        # Hardly any record is one of them.
+        sa.Index(None, "ended_by_need", postgresql_where=sa.text("ended_by_need")),
+    )
+
+
 def _label() -> sa.Column[Any]:
     """Declares the number of the record's visibility label; NULL: nobody sees the record."""
     return sa.Column("label_id", sa.Integer)
@@ -94,6 +104,7 @@ academic_sessions = _roster_table(
 
 courses = _roster_table(
     "courses",
+    *_ended_by_need(),
     _label(),
     sa.Column("title", CText, nullable=False),
     _refers("school_year_id", "academic_sessions"),
@@ -108,6 +119,7 @@ courses = _roster_table(
 
 classes = _roster_table(
     "classes",
+    *_ended_by_need(),
     _label(),
     sa.Column("title", CText, nullable=False),
     sa.Column("class_code", CText),
@@ -223,6 +235,7 @@ user_agents = sa.Table(
 
 enrollments = _roster_table(
     "enrollments",
+    *_ended_by_need(),
     _label(),
     _refers("user_id", "users", nullable=False),
     _refers("class_id", "classes", nullable=False),
@@ -242,6 +255,7 @@ enrollments = _roster_table(
 
 demographics = _roster_table(
     "demographics",
+    *_ended_by_need(),
     _metadata(),
     _label(),
     sa.Column("birth_date", sa.Date),
@@ -286,6 +300,8 @@ roster_state = sa.Table(
 )
 
 PART_TABLES = (class_terms, user_roles, user_profiles, user_agents)
+# The tables whose records need others: they end with them, and return with them.
+NEEDY = (courses, classes, enrollments, demographics)
 # The tables whose records have a visibility label, in the order in which the labels follow from each other.
 LABELLED = (classes, courses, users, enrollments, demographics)
 ROSTER_TABLES = (orgs, academic_sessions, courses, classes, users, enrollments, demographics)

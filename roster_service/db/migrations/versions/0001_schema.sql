@@ -217,6 +217,7 @@ CREATE TABLE courses (
     subject_codes text[] COLLATE "C",
     fingerprint bigint,
     label_id integer,
+    ended_by_need boolean,
     CONSTRAINT ck_courses_status CHECK (status IN ('active', 'tobedeleted'))
 );
 
@@ -240,6 +241,7 @@ CREATE TABLE classes (
     fingerprint bigint,
     label_id integer,
     teachers_changed timestamptz(3),
+    ended_by_need boolean,
     CONSTRAINT ck_classes_status CHECK (status IN ('active', 'tobedeleted'))
 );
 
@@ -292,6 +294,7 @@ CREATE TABLE enrollments (
     fingerprint bigint,
     label_id integer,
     school_opens boolean,
+    ended_by_need boolean,
     CONSTRAINT ck_enrollments_status CHECK (status IN ('active', 'tobedeleted'))
 );
 
@@ -322,6 +325,7 @@ CREATE TABLE demographics (
     public_school_residence_status text COLLATE "C",
     fingerprint bigint,
     label_id integer,
+    ended_by_need boolean,
     CONSTRAINT ck_demographics_status CHECK (status IN ('active', 'tobedeleted'))
 );
 
