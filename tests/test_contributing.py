@@ -12,7 +12,7 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 CODE = re.findall(r"`([^`\n]+)`", PAGE)
 PATHS = sorted({text for text in CODE if re.fullmatch(r"[\w.-]+(/[\w.-]+)+|[\w-]+\.(md|cfg|toml)", text)})
 # Of commands: what pytest is to run, and modules that Python is to run.
-TESTS = sorted({path for text in [*CODE, *PAGE.splitlines()] for path in re.findall(r"\btests/[\w/]+(?:\.py)?", text)})
+TESTS = sorted({path for text in [*CODE, *PAGE.splitlines()] for path in re.findall(r"\btests/[\w/]+(?:\.\w+)?", text)})
 MODULES = sorted({name for text in CODE for name in re.findall(r"python -m ((?:tests|sync_scripts)\.[\w.]+)", text)})
 TARGETS = sorted(set(re.findall(r"\bmake ([a-z-]+)", "\n".join([*CODE, *re.findall(r"(?m)^    .*", PAGE)]))))
 # A paragraph may stand before the steps.
@@ -45,6 +45,6 @@ def test_a_recipe_is_short_and_ends_with_its_tests(title: str, steps: str) -> No
 def test_the_page_names_what_these_tests_check() -> None:
     assert len(PATHS) > 25
     assert {"test", "check", "check-long", "imports"} <= set(TARGETS)
-    snapshots = ("tests.db.schema_snapshot", "tests.docs.reference_snapshot", "tests.openapi.examples_snapshot")
-    assert sorted([*snapshots, "tests.grammar.diagram"]) == MODULES
+    snapshots = ("db.schema", "docs.reference", "docs.security", "openapi.examples")
+    assert sorted(["tests.grammar.diagram", *(f"tests.{name}_snapshot" for name in snapshots)]) == MODULES
     assert len(RECIPES) == PAGE.count("\n### ") == 10

@@ -84,6 +84,10 @@ def test_an_exception_is_its_type_and_place() -> None:
         assert SECRET not in line
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "A fault is logged with its place and without its words, except in Python's development mode.",
+)
 @pytest.mark.parametrize(("options", "is_shown"), [((), False), (("-X", "dev"), True)], ids=["service", "development"])
 def test_a_message_is_shown_in_development_mode_alone(options: tuple[str, ...], is_shown: bool) -> None:
     code = f"from roster_service.errors import describe_fault; print(describe_fault(ValueError({SECRET!r})))"

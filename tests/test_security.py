@@ -1,75 +1,79 @@
-"""SECURITY.md stays true to the tree: each claim in a table names a test, and each named file and test exists."""
+"""SECURITY.md and the page of claims stay true to the tree: each threat leads to claims, and each claim is a test's."""
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
-from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "SECURITY.md").read_text()
-PATHS = sorted(set(re.findall(r"`((?:tests|roster_service|sync_scripts|docs)/[\w./]+)(?:::\w+)?`", PAGE)))
-TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)))
-NAMES_A_TEST = re.compile(r"`tests/[\w/]+\.py(?:::\w+)?`")
+import pytest
+
+from tests.docs import security_snapshot
+from tests.docs.pages import list_rows, read_page, read_section
+from tests.docs.security_snapshot import ROOT, SECTIONS, collect_claims, list_marks, make_page
+
+PAGE = "SECURITY.md"
+MOST_WORDS = 1_300
+LINK = re.compile(r"\(docs/security-tests\.md#([\w-]+)\)")
 
 
-def list_rows() -> list[list[str]]:
-    """The cells of each row of each table, without its head."""
-    tables = re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for table in tables for line in table.splitlines()[2:]]
+def test_the_page_of_claims_is_generated_from_the_tests() -> None:
+    """Line by line; `python -m tests.docs.security_snapshot` writes the page."""
+    made, written = make_page().splitlines(), security_snapshot.PAGE.read_text().splitlines()
+    assert [line for line in made if line not in written] == []
+    assert [line for line in written if line not in made] == []
+    assert made == written
 
 
-ROWS = list_rows()
+def test_each_threat_has_a_section_of_claims_and_says_what_remains() -> None:
+    rows = list_rows(read_section(PAGE, "Threats"), "harm")
+    assert [LINK.findall(harm) for harm, *_ in rows] == [[name.lower().replace(" ", "-")] for name in SECTIONS]
+    assert all(cell for row in rows for cell in row)
 
 
-@cache
-def list_tests(path: str) -> frozenset[str]:
-    """The test functions of a file."""
-    tree = ast.parse((ROOT / path).read_text())
-    return frozenset(one.name for one in tree.body if isinstance(one, ast.FunctionDef) and one.name.startswith("test_"))
+def test_each_section_has_claims() -> None:
+    claims = collect_claims()
+    assert [section for section in SECTIONS if not claims[section]] == []
+    assert sum(map(len, claims.values())) > 100
 
 
-def names_tests_alone(row: list[str]) -> bool:
-    """Whether no cell of a row is empty, and the last one names tests and nothing else."""
-    *claim, tests = row
-    return all(claim) and bool(NAMES_A_TEST.search(tests)) and not re.sub(NAMES_A_TEST, "", tests).strip(" ,")
+def test_a_claim_is_one_sentence_that_fits_into_a_table() -> None:
+    claims = [claim for section in collect_claims().values() for claim in section]
+    assert [claim for claim in claims if not re.fullmatch(r"[^|\n]{20,130}\.", claim)] == []
+    assert len(claims) == len(set(claims)), "a claim in two sections"
 
 
-def test_every_named_file_exists() -> None:
-    missing = [path for path in PATHS if not (ROOT / path).exists()]
-    assert not missing, missing
+def test_every_file_of_hostile_input_has_a_claim() -> None:
+    """A test of hostile input is a measure against somebody, whom the threats name."""
+    assert [path for path in (ROOT / "tests" / "hostile").glob("test_*.py") if not list(list_marks(path))] == []
 
 
-def test_every_named_test_exists() -> None:
-    missing = [(path, name) for path, name in TESTS if name not in list_tests(path)]
-    assert not missing, missing
+@pytest.mark.parametrize(
+    ("source", "trouble"),
+    [
+        ('@pytest.mark.shows("Load", "It holds.")\ndef helper(): ...', "at no test, in the lines \\[1\\]"),
+        ('CASE = pytest.param(1, marks=pytest.mark.shows("Load", "It holds."))', "at no test"),
+        ('@pytest.mark.shows("Weather", "It rains.")\ndef test_it(): ...', "no section 'Weather'"),
+        ('@pytest.mark.shows("It holds.")\ndef test_it(): ...', "not enough values"),
+    ],
+)
+def test_a_mark_that_shows_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, trouble: str
+) -> None:
+    monkeypatch.setattr(security_snapshot, "ROOT", tmp_path)
+    (tmp_path / "test_it.py").write_text(source)
+    with pytest.raises(ValueError, match=trouble):
+        list(list_marks(tmp_path / "test_it.py"))
 
 
-def test_every_named_test_file_has_tests() -> None:
-    files = [path for path in PATHS if path.startswith("tests/") and path.endswith(".py")]
-    empty = [path for path in files if not list_tests(path)]
-    assert not empty, empty
+def test_the_page_for_a_privacy_officer_is_short() -> None:
+    assert len(read_page(PAGE).split()) <= MOST_WORDS
 
 
-def test_every_claim_in_a_table_names_a_test() -> None:
-    unproven = [row for row in ROWS if not names_tests_alone(row)]
-    assert not unproven, unproven
-
-
-def test_the_page_has_the_tables_that_these_tests_check() -> None:
-    assert {len(row) for row in ROWS} == {2, 4}
-    assert len(ROWS) > 50
-    assert len(TESTS) > 80
-
-
-def test_every_file_of_hostile_input_is_named() -> None:
-    """A test of hostile input is a measure against somebody, whom the threat model names."""
-    files = {f"tests/hostile/{path.name}" for path in (ROOT / "tests" / "hostile").glob("test_*.py")}
-    assert files <= set(PATHS)
-
-
+@pytest.mark.shows(
+    "Machine and database",
+    "A known vulnerability of an installed package fails `make check`, as a find of ruff's security rules does.",
+)
 def test_make_check_asks_for_vulnerabilities_and_ruff_for_insecure_code() -> None:
     steps = dict(re.findall(r"^(check|lint): (.*?) ##", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert {"audit", "lint"} <= set(steps["check"].split())

@@ -112,6 +112,10 @@ def test_a_value_that_cannot_be_used_is_refused_by_name(variable: str, text: str
     assert len(str(caught.value)) < 200
 
 
+@pytest.mark.shows(
+    "Operators",
+    "The change log is deleted after its days, never before the access log that it explains.",
+)
 @pytest.mark.parametrize(
     ("days", "said"),
     [
@@ -161,6 +165,10 @@ def test_variables_of_others_are_left_alone() -> None:
     assert Settings.from_environ({**others, "ROSTER_TEST_DATABASE_URL": "postgresql://h/n"}) == Settings()
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "Private signing keys are sealed with `ROSTER_SECRET_KEY`; files with secrets are their owner's alone.",
+)
 def test_the_secret_key_is_made_once_and_kept(tmp_path: Path) -> None:
     home = tmp_path / "not" / "there"
     first = Settings(home=home).read_secret_key()
@@ -358,6 +366,10 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
         Settings.read({"ROSTER_HOME": str(tmp_path)})
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "Private signing keys are sealed with `ROSTER_SECRET_KEY`; files with secrets are their owner's alone.",
+)
 def test_the_file_is_made_once_for_its_owner_and_sets_nothing(tmp_path: Path) -> None:
     home = tmp_path / "data"
     Settings(home=home).make_settings_file()

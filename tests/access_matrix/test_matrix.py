@@ -128,6 +128,10 @@ JUDGES: Mapping[Layers, Judge] = {
 }
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "With both layers every tested answer is that of a plain model; with either alone, none shows or counts more.",
+)
 @pytest.mark.parametrize("layers", JUDGES, ids=lambda layers: layers.value)
 def test_every_cell_is_answered_as_the_model_says(
     world: World, make_questioner: Callable[[Layers], Questioner], tally: Tally, layers: Layers
@@ -141,6 +145,7 @@ def test_every_cell_is_answered_as_the_model_says(
     assert not failed, f"{len(failed)} of {len(cells)} cells {wrong}\n" + "\n".join(failed[:SHOWN])
 
 
+@pytest.mark.shows("Visibility", "Without both layers, more than a quarter of the matrix leaks: it finds a leak.")
 def test_the_matrix_leaks_without_any_layer(make_questioner: Callable[[Layers], Questioner], tally: Tally) -> None:
     """Whoever was granted nothing, or one school, would be shown much: a matrix that misses that proves nothing."""
     cells = [cell for cell in pick_cells() if cell.caller.grants in ("nothing", "school")]

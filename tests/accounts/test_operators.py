@@ -60,6 +60,10 @@ OF_OPERATORS: list[Act] = [
 ]
 
 
+@pytest.mark.shows(
+    "Operators",
+    "The role is read in the transaction of each change; only an owner changes operators; a link carries no role.",
+)
 @pytest.mark.parametrize(
     ("role", "refused", "done"),
     [
@@ -83,6 +87,10 @@ def test_a_role_changes_what_it_may_and_nobody_gets_more(
     assert len(by_ann) == len(done)
 
 
+@pytest.mark.shows(
+    "Operators",
+    "The role is read in the transaction of each change; only an owner changes operators; a link carries no role.",
+)
 @pytest.mark.parametrize(
     "end",
     [
@@ -118,6 +126,7 @@ LAST: list[Act] = [
 ]
 
 
+@pytest.mark.shows("Operators", "The last enabled owner stays, whatever two owners do at once.")
 @pytest.mark.parametrize("actor", [TESTER, act_as(BOB)], ids=["command line", "the owner"])
 @pytest.mark.parametrize("act", LAST, ids=["demoted", "disabled", "removed"])
 def test_the_last_owner_stays(connection: sa.Connection, act: Act, actor: Actor) -> None:
@@ -129,6 +138,7 @@ def test_the_last_owner_stays(connection: sa.Connection, act: Act, actor: Actor)
     act(connection, actor)
 
 
+@pytest.mark.shows("Operators", "The last enabled owner stays, whatever two owners do at once.")
 def test_two_owners_who_remove_each_other_leave_one(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         add(connection, ANN, OperatorRole.OWNER)
@@ -154,6 +164,10 @@ def test_two_owners_who_remove_each_other_leave_one(engine: sa.Engine) -> None:
         assert [it.email for it in operators.list_operators(connection)] == [BOB]
 
 
+@pytest.mark.shows(
+    "Operators",
+    "The link that sets a password counts once, for 48 hours, until a new link or the end of the operator.",
+)
 def test_a_link_sets_a_password_once(connection: sa.Connection) -> None:
     token = add(connection, ANN, OperatorRole.VIEWER)
     assert operators.verify_password(connection, ANN, PASSWORD) is None
@@ -170,6 +184,10 @@ def test_a_link_sets_a_password_once(connection: sa.Connection) -> None:
     assert PASSWORD not in str(row)
 
 
+@pytest.mark.shows(
+    "Operators",
+    "The link that sets a password counts once, for 48 hours, until a new link or the end of the operator.",
+)
 def test_a_link_of_two_at_once_is_used_by_one(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         token = add(connection, ANN, OperatorRole.OWNER)
@@ -191,6 +209,10 @@ def test_a_link_of_two_at_once_is_used_by_one(engine: sa.Engine) -> None:
     assert sorted(outcomes) == ["refused", "used"]
 
 
+@pytest.mark.shows(
+    "Operators",
+    "The link that sets a password counts once, for 48 hours, until a new link or the end of the operator.",
+)
 @pytest.mark.parametrize(
     "end",
     [
@@ -213,6 +235,10 @@ def test_a_reset_ends_the_password_at_once(connection: sa.Connection) -> None:
     assert operators.use_link(connection, token, PASSWORD, SECRET_KEY).has_password
 
 
+@pytest.mark.shows(
+    "Operators",
+    "The link that sets a password counts once, for 48 hours, until a new link or the end of the operator.",
+)
 def test_a_link_ends_after_48_hours(connection: sa.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     token = add(connection, ANN, OperatorRole.EDITOR)
     now = time.time()
@@ -228,6 +254,10 @@ def bend(token: str) -> str:
     return ("A" if token[3] != "A" else "B").join((token[:3], token[4:]))
 
 
+@pytest.mark.shows(
+    "Operators",
+    "The role is read in the transaction of each change; only an owner changes operators; a link carries no role.",
+)
 @pytest.mark.parametrize(
     "forge",
     [
@@ -264,6 +294,7 @@ def test_what_is_no_e_mail_is_refused(connection: sa.Connection, email: str) -> 
 
 
 # tests/cli/test_console_role.py has the role of the console.
+@pytest.mark.shows("Operators", "No role of workers reads or changes the change log or an operator.")
 @pytest.mark.parametrize("role", VENDOR_ROLES, ids=lambda role: role.value)
 @pytest.mark.parametrize(
     "statement",

@@ -116,6 +116,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.shows("Operators", "A grant of a district that does not exist is refused.")
 @pytest.mark.parametrize(("district", "schools", "said"), REFUSED)
 def test_a_grant_of_what_is_not_there_changes_nothing(
     connection: sa.Connection, district: str, schools: list[str], said: str
@@ -189,6 +190,7 @@ def test_an_unknown_vendor_or_client_is_reported(
         action(connection)
 
 
+@pytest.mark.shows("Credentials", "Client secrets and API keys are stored as SHA-256, passwords as argon2id.")
 def test_a_password_is_stored_as_argon2id(connection: sa.Connection) -> None:
     password = "correct horse battery"
     set_password(connection, vendors.find_vendor(connection, EMAIL).id, password)
@@ -200,6 +202,7 @@ def test_a_password_is_stored_as_argon2id(connection: sa.Connection) -> None:
 # --- clients -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("Credentials", "Client secrets and API keys are stored as SHA-256, passwords as argon2id.")
 def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: sa.Connection) -> None:
     made = clients.add_client(connection, TESTER, EMAIL, "nightly", [*SCOPES, SCOPES[0]])
     assert made.scopes == ("v1p2/roster-core.readonly", "v1p1/roster.readonly")
@@ -230,6 +233,10 @@ def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: sa.Co
     assert again.scopes == made.scopes
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A signing client's secret follows from `ROSTER_SECRET_KEY`, its id and a salt; the database has salt and hash.",
+)
 def test_the_secret_of_a_client_that_signs_follows_from_the_secret_key_alone(connection: sa.Connection) -> None:
     """Not from the row of the database: with another key, or for another client, the same salt gives another secret."""
     made = clients.add_client(connection, TESTER, EMAIL, "signs", SCOPES, secret_key=SECRET_KEY)
@@ -271,6 +278,7 @@ def test_a_disabled_client_or_vendor_has_no_client(connection: sa.Connection) ->
 # --- secrets -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("Credentials", "Client secrets and API keys are 43 random characters behind a readable prefix.")
 def test_ids_and_secrets_are_unreserved_characters_behind_a_readable_prefix() -> None:
     """So that no encoding of Basic credentials changes them, and a scanner recognises a leaked one."""
     assert re.fullmatch("client-[0-9a-f]{16}", make_client_id())

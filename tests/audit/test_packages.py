@@ -28,6 +28,10 @@ REPORTS: list[Any] = [
 ]
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "A known vulnerability of an installed package fails `make check`, as a find of ruff's security rules does.",
+)
 @pytest.mark.parametrize(("packages", "words", "failed", "strictly"), REPORTS)
 def test_a_known_vulnerability_fails_and_in_ci_a_package_that_is_not_checked(
     packages: list[dict[str, Any]], words: str, failed: bool, strictly: bool

@@ -195,6 +195,10 @@ def kill_worker(engine: sa.Engine, folder: Path, name: str, count: int) -> list[
     return done.stdout.split()
 
 
+@pytest.mark.shows(
+    "Access log",
+    "Each answer with records has exactly one row, also if its worker is killed right after it.",
+)
 def test_another_worker_adopts_the_rows_of_a_killed_one(engine: sa.Engine, make_log: MakeLog, folder: Path) -> None:
     """And not those of a worker that lives, nor a line that was being written."""
     living = make_log()
@@ -244,6 +248,7 @@ def test_a_service_of_another_database_moves_no_row_and_says_so(
     assert same.list_strangers() == [above]
 
 
+@pytest.mark.shows("Access log", "A crash between the commit of rows and the removal of their file doubles none.")
 def test_a_crash_between_the_commit_and_the_removal_doubles_no_row(
     engine: sa.Engine, make_log: MakeLog, folder: Path
 ) -> None:
@@ -329,6 +334,7 @@ def test_a_row_that_neither_the_database_nor_the_disk_takes_stays(
 # --- no disk, no database -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("Access log", "Without a disk, the row is in the database before the answer leaves.")
 @pytest.mark.parametrize("kind", ["no folder", "full disk"])
 def test_without_a_disk_the_row_is_in_the_database_before_the_answer(
     engine: sa.Engine, make_log: MakeLog, folder: Path, kind: str, caplog: pytest.LogCaptureFixture
@@ -355,6 +361,10 @@ def test_without_a_disk_the_row_is_in_the_database_before_the_answer(
     ]
 
 
+@pytest.mark.shows(
+    "Access log",
+    "An answer that cannot be recorded is 503, unless `ROSTER_ACCESS_LOG_REQUIRED` is `false`.",
+)
 def test_with_neither_the_answer_is_refused_and_no_row_claims_it(
     engine: sa.Engine, access_log: AccessLog, folder: Path
 ) -> None:
@@ -383,6 +393,10 @@ def split_people(people: bytes) -> list[bytes]:
     return [people[start : start + HASH_BYTES] for start in range(0, len(people), HASH_BYTES)]
 
 
+@pytest.mark.shows(
+    "Access log",
+    "After a restore no answer is of another person, and no number or order of hashes tells an id.",
+)
 def test_a_row_has_each_person_once_in_an_order_of_its_own() -> None:
     hasher = PersonHasher("k" * 40)
     ids = [f"person-{number}" for number in range(100)]
@@ -406,6 +420,10 @@ def test_a_worker_keeps_a_bounded_number_of_hashes(monkeypatch: pytest.MonkeyPat
 # --- privacy --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows(
+    "Access log",
+    "Files on their way to the access log are their owner's alone, and have what the table has.",
+)
 def test_the_spool_is_private_and_holds_what_the_table_holds(access_log: AccessLog, folder: Path) -> None:
     access_log.record(make_disclosure())
     [file] = folder.iterdir()

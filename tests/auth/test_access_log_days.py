@@ -95,6 +95,7 @@ def answer_plainly(shown: Sequence[Shown], person: str) -> set[Key]:
     return {read_key(disclosure, disclosure.at.date()) for disclosure, people in shown if person in people}
 
 
+@pytest.mark.shows("Access log", "Rows of days answer for each person as rows of pages do, late or doubled ones too.")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_days_answer_for_each_person_as_pages_and_a_plain_model_do(engine: sa.Engine, seed: int) -> None:
     """74 people, 300 disclosures, of which some come after the rows of their day were made."""
@@ -148,6 +149,7 @@ def check_sums(rows: Sequence[AccessLogRow], shown: Sequence[Shown]) -> None:
         assert disclosures[-1].request_id in {row.last_request_id for row in found[key]}
 
 
+@pytest.mark.shows("Access log", "Rows of days answer for each person as rows of pages do, late or doubled ones too.")
 def test_a_response_that_is_moved_again_after_its_day_counts_once(engine: sa.Engine) -> None:
     """As after a crash between the commit of rows and the removal of their file, on a machine that comes back later."""
     shown = [make_shown(random.Random(number), number) for number in range(20)]
@@ -175,6 +177,10 @@ def test_rows_without_known_people_are_counted_by_day_too(engine: sa.Engine) -> 
             assert not was_disclosed(connection, HASHER.hash_id("nobody"))
 
 
+@pytest.mark.shows(
+    "Access log",
+    "After a restore no answer is of another person, and no number or order of hashes tells an id.",
+)
 def test_after_a_restore_no_answer_is_of_another_person(engine: sa.Engine, tmp_path: Path) -> None:
     """Others get the numbers that were given after the backup."""
     url, backup = engine.url.set(drivername="postgresql").render_as_string(hide_password=False), tmp_path / "backup"
@@ -231,6 +237,10 @@ def make_large(ids: Sequence[str], name: str) -> Shown:
     return changed, frozenset(ids)
 
 
+@pytest.mark.shows(
+    "Access log",
+    "After a restore no answer is of another person, and no number or order of hashes tells an id.",
+)
 def test_numbers_do_not_follow_the_order_of_the_ids(engine: sa.Engine) -> None:
     ids = [f"person-{number:04}" for number in range(500)]
     write(engine, make_lines([make_large(ids, "everyone")]))
@@ -262,6 +272,7 @@ def test_a_run_that_has_no_time_left_leaves_the_rest_to_the_next_one(engine: sa.
     check_sums(ask(engine), shown)
 
 
+@pytest.mark.shows("Access log", "Rows of days answer for each person as rows of pages do, late or doubled ones too.")
 def test_two_runs_at_once_count_each_response_once(engine: sa.Engine) -> None:
     """And a row that a worker adds meanwhile is not lost."""
     shown = [make_shown(random.Random(number), number) for number in range(300)]
@@ -278,6 +289,7 @@ def test_two_runs_at_once_count_each_response_once(engine: sa.Engine) -> None:
     check_sums(ask(engine), shown)
 
 
+@pytest.mark.shows("Access log", "A hash ends at most a week after the last row of its person.")
 def test_no_hash_stays_longer_than_a_week_after_the_last_row(engine: sa.Engine) -> None:
     """A number that is in a later row stays, with its answers."""
     today = datetime.now(UTC)

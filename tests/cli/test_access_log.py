@@ -220,6 +220,10 @@ def test_a_table_for_people_and_refusals(roster: Roster, command: str) -> None:
     assert roster(command, "--since", "yesterday").exit_code == 2
 
 
+@pytest.mark.shows(
+    "Access log",
+    "A row has people as keyed hashes alone; with another key the command says that it finds nobody.",
+)
 @pytest.mark.parametrize(
     ("people", "said"),
     [
@@ -265,6 +269,7 @@ def test_the_bytes_of_a_hash_that_span_two_others_are_no_person(
     )
 
 
+@pytest.mark.shows("Access log", "Rows of killed workers are there for `roster audit` and the console at once.")
 def test_rows_of_killed_workers_are_there_without_a_request(answer: Answer, engine: sa.Engine, tmp_path: Path) -> None:
     with engine.connect() as connection:
         folder = tmp_path / "access-log" / read_database_id(connection)

@@ -79,6 +79,10 @@ def hold(engine: sa.Engine, export: Path, home: Path) -> str:
     return str(report.run)
 
 
+@pytest.mark.shows(
+    "Operators",
+    "Every command that changes something leaves one row of the change log in its transaction; a refused one none.",
+)
 def test_each_command_that_changes_something_leaves_one_row(
     answer: Answer, engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripts_in_process: None
 ) -> None:
@@ -150,6 +154,10 @@ def test_each_command_that_changes_something_leaves_one_row(
     assert change.commands == set(list_changing(main))
 
 
+@pytest.mark.shows(
+    "Operators",
+    "Every command that changes something leaves one row of the change log in its transaction; a refused one none.",
+)
 def test_a_command_that_takes_no_reason_can_change_nothing(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in make_environment(database_url=database_url).items():
         monkeypatch.delenv(name) if value is None else monkeypatch.setenv(name, value)
@@ -157,6 +165,10 @@ def test_a_command_that_takes_no_reason_can_change_nothing(database_url: str, mo
         connection.execute(vendors.insert().values(name="A vendor", email=VENDOR))
 
 
+@pytest.mark.shows(
+    "Operators",
+    "Every command that changes something leaves one row of the change log in its transaction; a refused one none.",
+)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -172,6 +184,7 @@ def test_a_refused_command_leaves_no_row(roster: Roster, answer: Answer, argumen
     assert answer("changes") == []
 
 
+@pytest.mark.shows("Operators", "A row of the change log has no secret, password or key.")
 def test_a_row_has_the_values_before_and_after_and_no_secret(answer: Answer, engine: sa.Engine) -> None:
     load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
     login = answer("vendor", "add", VENDOR, "--name", "Reading")

@@ -65,6 +65,7 @@ def test_an_end_that_is_over_or_no_day_is_wrong_usage(
     assert reason in done.stderr
 
 
+@pytest.mark.shows("Credentials", "A credential that has ended is unknown, and a grace does not outlast it.")
 def test_a_credential_that_has_ended_is_unknown(answer: Answer, engine: sa.Engine, vendor: Any) -> None:
     """One whose replacement has ended is known as long as its own grace."""
     made = answer(*ADD_CLIENT)
@@ -88,6 +89,7 @@ def test_a_credential_that_has_ended_is_unknown(answer: Answer, engine: sa.Engin
     assert [client["client_id"] for client in answer("client", "list")] == [made["client_id"]]
 
 
+@pytest.mark.shows("Credentials", "A credential that has ended is unknown, and a grace does not outlast it.")
 def test_the_grace_of_a_secret_ends_with_the_secret(answer: Answer, engine: sa.Engine, vendor: Any) -> None:
     made = answer(*ADD_CLIENT, "--expires", day(1))
     answer("client", "rotate-secret", made["client_id"], "--grace-hours", "8760")
@@ -103,6 +105,10 @@ def use(engine: sa.Engine, vendor: Any, caller: str, days: int, address: str) ->
         write_entries(connection, [Entry(at, vendor["id"], caller, address, "GET", "/x", 200, 10, 0)])
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "`roster credential list` has the last use of each credential, and those that nobody uses.",
+)
 def test_the_last_use_is_shown_everywhere_and_is_the_latest(answer: Answer, engine: sa.Engine, vendor: Any) -> None:
     made = answer(*ADD_CLIENT)
     [key] = answer("vendor", "show", EMAIL)["keys"]
@@ -117,6 +123,10 @@ def test_the_last_use_is_shown_everywhere_and_is_the_latest(answer: Answer, engi
     assert {(item["used_at"], item["used_from"]) for item in shown} == {expected}
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "`roster credential list` has the last use of each credential, and those that nobody uses.",
+)
 def test_unused_and_ending_credentials_are_found(
     answer: Answer, engine: sa.Engine, vendor: Any, roster: Roster
 ) -> None:

@@ -62,6 +62,10 @@ def read_accounts(engine: sa.Engine) -> dict[str, list[Any]]:
         }
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "`roster settings` shows no secret; a file of exported accounts has mode 0600.",
+)
 def test_the_accounts_of_the_embedded_server_move_to_an_older_one(
     engine: sa.Engine, roster: Roster, older: sa.Engine, tmp_path: Path
 ) -> None:

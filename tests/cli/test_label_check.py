@@ -30,6 +30,10 @@ def test_a_record_with_the_label_of_another_is_found(roster: Roster, engine: sa.
     assert f"of {table.name}, such as {chosen}" in done.stderr
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A wrong label of a record fails its run; an enrollment that its school opens by mistake is found each night.",
+)
 @pytest.mark.parametrize("wrong", ["NOT school_opens", "NULL"])
 def test_an_enrollment_that_its_school_opens_by_mistake_is_found(roster: Roster, engine: sa.Engine, wrong: str) -> None:
     load_first(engine, "springfield", EXPORT)

@@ -222,6 +222,10 @@ def test_a_wrong_address_of_the_database_is_one_sentence(free_port: int, options
 SERVERS = {"roster run": COMMAND, "gunicorn": [sys.executable, "-m", "gunicorn", "wsgi:app"]}
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "A secret key that opens no signing key stops the start, or answers 503 if it is found later.",
+)
 @pytest.mark.parametrize("server", [pytest.param("roster run", marks=long), "gunicorn"])
 def test_a_secret_key_that_opens_no_signing_key_stops_the_start(
     engine: sa.Engine, free_port: int, server: str, tmp_path: Path
@@ -258,6 +262,7 @@ WRONG = {
 }
 
 
+@pytest.mark.shows("Machine and database", "A `ROSTER_` name or value that no setting takes stops the start.")
 @pytest.mark.parametrize("case", WRONG)
 def test_a_name_or_value_that_no_setting_takes_stops_the_start(database_url: str, free_port: int, case: str) -> None:
     settings, reason = WRONG[case]

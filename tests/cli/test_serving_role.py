@@ -170,6 +170,10 @@ def test_a_user_who_may_not_make_roles_gets_the_commands_of_an_administrator(
     close_app(app)
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "Each role of the database has a password of its own, which tells nothing of another's.",
+)
 @pytest.mark.parametrize("secret", [None, "an operator's"])
 def test_each_role_gets_a_password_that_follows_from_the_secret_and_is_in_no_statement(
     server_url: str, empty: str, owned: str, tmp_path: Path, secret: str | None
@@ -196,6 +200,10 @@ def opens(password: str, stored: str) -> bool:
     return hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest() == base64.b64decode(key)
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "The service does not serve with a database role that may do too much or become another.",
+)
 @pytest.mark.parametrize("excess", ["BYPASSRLS", "SUPERUSER", "CREATEROLE"])
 def test_a_role_that_may_do_too_much_is_refused(server_url: str, empty: str, tmp_path: Path, excess: str) -> None:
     """At the upgrade, and when it was made so later: at the start."""
@@ -210,6 +218,10 @@ def test_a_role_that_may_do_too_much_is_refused(server_url: str, empty: str, tmp
         create_app(SETTINGS, url)
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "The service does not serve with a database role that may do too much or become another.",
+)
 @pytest.mark.parametrize("role", DatabaseRole, ids=lambda role: role.value)
 def test_a_role_that_can_become_another_is_not_served_with(
     server_url: str, empty: str, tmp_path: Path, role: DatabaseRole

@@ -46,6 +46,10 @@ def test_without_variables_every_setting_has_its_default() -> None:
     assert list_settings() == expected
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "`roster settings` shows no secret; a file of exported accounts has mode 0600.",
+)
 def test_a_value_says_where_it_comes_from_and_hides_its_secret(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text(SECRET)
     listed = list_settings(

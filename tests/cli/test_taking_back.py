@@ -58,6 +58,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.shows("Operators", "Nothing is taken back without the typed name or in a dry run.")
 @pytest.mark.parametrize(("command", "name"), COMMANDS)
 def test_nothing_is_taken_back_without_the_typed_name_or_in_a_dry_run(
     answer: Answer, typing: Typing, client: str, command: tuple[str, ...], name: str

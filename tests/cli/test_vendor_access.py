@@ -34,6 +34,7 @@ def works(engine: sa.Engine, key: str) -> bool:
         return find_key_holder(connection, key) is not None
 
 
+@pytest.mark.shows("Credentials", "Client secrets and API keys are stored as SHA-256, passwords as argon2id.")
 def test_a_new_vendor_has_a_key_and_a_password_that_are_shown_once(
     answer: Answer, engine: sa.Engine, added: Any
 ) -> None:
@@ -62,12 +63,20 @@ def test_an_operator_s_own_password_is_read_from_standard_input(
         assert verify_password(connection, 1, EMAIL, password) is (code == 0)
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A new API key ends the old one at once or after its grace; permission tokens go on with the new key.",
+)
 def test_a_rotated_key_ends_the_old_one_at_once(answer: Answer, engine: sa.Engine, added: Any) -> None:
     made = answer("vendor", "rotate-key", EMAIL)
     assert (works(engine, added["api_key"]), works(engine, made["api_key"])) == (False, True)
     assert made["api_key"].startswith(made["prefix"])
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A new API key ends the old one at once or after its grace; permission tokens go on with the new key.",
+)
 def test_a_grace_keeps_the_old_key_for_that_long_and_no_longer(answer: Answer, engine: sa.Engine, added: Any) -> None:
     second = answer("vendor", "rotate-key", EMAIL, "--grace", "24h")
     assert works(engine, added["api_key"])

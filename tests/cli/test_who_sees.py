@@ -170,6 +170,10 @@ def test_a_vendor_that_sees_nothing_of_it_is_named_and_the_others_are_listed(
     assert WIDE in shown.partition("\n")[2]
 
 
+@pytest.mark.shows(
+    "Operators",
+    "`roster show --as` shows what the vendor's interface answers, and leaves its own row of the change log.",
+)
 def test_a_record_is_shown_as_the_interface_answers(
     answer: Answer, engine: sa.Engine, database_url: str, credentials: dict[str, tuple[str, str]]
 ) -> None:
@@ -195,6 +199,10 @@ def test_a_record_is_shown_as_the_interface_answers(
     assert outcomes == {(200, False), (404, True), (403, True)}
 
 
+@pytest.mark.shows(
+    "Operators",
+    "`roster show --as` shows what the vendor's interface answers, and leaves its own row of the change log.",
+)
 def test_a_student_is_shown_as_the_vendor_interface_answers(
     answer: Answer, roster: Roster, engine: sa.Engine, database_url: str, credentials: dict[str, tuple[str, str]]
 ) -> None:
@@ -263,6 +271,10 @@ def test_a_refusal_says_why(answer: Answer, roster: Roster, email: str, sourced_
     assert "not shown: " in roster("show", sourced_id, "--as", email).stdout
 
 
+@pytest.mark.shows(
+    "Operators",
+    "`roster show --as` shows what the vendor's interface answers, and leaves its own row of the change log.",
+)
 @pytest.mark.usefixtures("credentials")
 def test_a_look_is_recorded_without_the_id_of_a_person(answer: Answer, engine: sa.Engine) -> None:
     """And is no disclosure: the vendor got nothing."""

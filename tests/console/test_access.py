@@ -48,6 +48,7 @@ def browsers(console: Console) -> dict[OperatorRole, Browser]:
     return {role: console.log_in(role) for role in OperatorRole}
 
 
+@pytest.mark.shows("Console", "Session and role are asked before any screen and any form.")
 @pytest.mark.parametrize(("screen", "shape"), ADDRESSES, ids=lambda it: getattr(it, "name", it) or "page")
 def test_a_screen_is_for_its_role_and_no_one_else(
     console: Console, browsers: dict[OperatorRole, Browser], screen: object, shape: str
@@ -63,6 +64,7 @@ def test_a_screen_is_for_its_role_and_no_one_else(
         assert answered in allowed, (role, answered)
 
 
+@pytest.mark.shows("Console", "Session and role are asked before any screen and any form.")
 @pytest.mark.parametrize("form", FORMS, ids=lambda it: f"{it.screen}-{it.name}")
 def test_a_form_is_for_its_role_and_for_pages_of_the_session(
     console: Console, browsers: dict[OperatorRole, Browser], form: object
@@ -123,6 +125,10 @@ def test_no_link_of_a_page_leads_to_a_refusal(
     assert looked["run"] > 0 < looked["feeds"]
 
 
+@pytest.mark.shows(
+    "Console",
+    "Another site can send no form, frame no page and keep no session: token, `SameSite`, policy, new session.",
+)
 def test_a_form_of_another_site_is_refused(console: Console) -> None:
     browser = console.log_in()
     csrf = browser.read_csrf("/operators")
@@ -132,6 +138,10 @@ def test_a_form_of_another_site_is_refused(console: Console) -> None:
     assert sent.status_code == 403
 
 
+@pytest.mark.shows(
+    "Console",
+    "Another site can send no form, frame no page and keep no session: token, `SameSite`, policy, new session.",
+)
 def test_every_answer_forbids_frames_foreign_sources_and_caches(console: Console) -> None:
     browser = console.log_in()
     for path in ("", "/login", "/operators.json", "/operators.csv", "/nothing-there"):
@@ -151,6 +161,10 @@ def test_the_cookie_is_for_the_console_alone_and_no_script_reads_it(console: Con
     assert all(word in cookie for word in ("Secure", "HttpOnly", "SameSite=Strict", "Path=/console"))
 
 
+@pytest.mark.shows(
+    "Console",
+    "Another site can send no form, frame no page and keep no session: token, `SameSite`, policy, new session.",
+)
 def test_a_login_leaves_nothing_of_the_cookie_before_it(console: Console) -> None:
     browser = console.open()
     before = browser.read_csrf()
@@ -185,6 +199,7 @@ FURTHER: dict[str, tuple[str, bool, list[int]]] = {
 }
 
 
+@pytest.mark.shows("Console", "Failed logins of the console are slowed, and keep nobody out elsewhere.")
 @pytest.mark.parametrize(("address", "is_known", "answers"), FURTHER.values(), ids=FURTHER)
 def test_failed_logins_keep_nobody_out_elsewhere(
     console: Console, address: str, is_known: bool, answers: list[int]
@@ -243,6 +258,10 @@ def test_a_failure_is_a_page_unless_a_program_asks(
     assert answer.headers["X-Frame-Options"] == "DENY"
 
 
+@pytest.mark.shows(
+    "Console",
+    "A session ends on every worker: by logout, time, a new password or the end of the account.",
+)
 @pytest.mark.parametrize("reason", ["logged out", "idle", "old", "disabled", "new password", "ended elsewhere"])
 def test_a_session_ends(console: Console, reason: str) -> None:
     email = f"{reason.replace(' ', '-')}@operators.example"

@@ -64,6 +64,10 @@ def log_in(console: Console, name: str, code: str) -> int:
     return sent.status_code
 
 
+@pytest.mark.shows(
+    "Console",
+    "A one-time code counts once; codes are replaced or turned off with a code of the present key alone.",
+)
 def test_a_login_needs_a_code_that_was_not_used(
     console: Console, make_user: Callable[[str], Browser], clock: Clock
 ) -> None:
@@ -102,6 +106,10 @@ def test_codes_are_turned_off_with_a_code(console: Console, make_user: Callable[
     assert log_in(console, "off", "") == 303
 
 
+@pytest.mark.shows(
+    "Console",
+    "A one-time code counts once; codes are replaced or turned off with a code of the present key alone.",
+)
 def test_a_key_is_not_replaced_while_codes_are_on(
     console: Console, make_user: Callable[[str], Browser], clock: Clock
 ) -> None:
@@ -115,6 +123,7 @@ def test_a_key_is_not_replaced_while_codes_are_on(
     assert log_in(console, "replaced", app.at(clock.now)) == 303
 
 
+@pytest.mark.shows("Console", "Guesses of a one-time code have to wait.")
 def test_guesses_of_a_code_have_to_wait(console: Console, make_user: Callable[[str], Browser], clock: Clock) -> None:
     browser = make_user("guessed")
     app = set_up(browser, clock)

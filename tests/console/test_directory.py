@@ -157,6 +157,10 @@ def test_the_cookie_of_the_way_is_sent_when_another_site_leads_back(console: Con
     assert all(word in cookie for word in ("roster_directory=", "SameSite=Lax", "HttpOnly", "Path=/console/directory"))
 
 
+@pytest.mark.shows(
+    "Console",
+    "A login of a directory is checked whole, belongs to one browser, and is bound to one account.",
+)
 def test_the_setting_takes_an_e_mail_that_the_directory_says_nothing_of(
     make_console: Callable[..., Console], provider: Provider
 ) -> None:
@@ -184,6 +188,10 @@ REFUSED: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
+@pytest.mark.shows(
+    "Console",
+    "A login of a directory is checked whole, belongs to one browser, and is bound to one account.",
+)
 @pytest.mark.parametrize(("claims", "status"), REFUSED.values(), ids=REFUSED)
 def test_a_login_is_refused(console: Console, provider: Provider, claims: dict[str, Any], status: int) -> None:
     first = console.open()
@@ -201,6 +209,10 @@ def test_a_token_that_another_key_signed_is_refused(console: Console, provider: 
     assert browser.get(lead(browser, provider)).status_code == 401
 
 
+@pytest.mark.shows(
+    "Console",
+    "A login of a directory is checked whole, belongs to one browser, and is bound to one account.",
+)
 def test_an_answer_counts_in_the_browser_that_asked_and_once(console: Console, provider: Provider) -> None:
     browser, other = console.open(), console.open()
     path = lead(browser, provider)

@@ -378,6 +378,10 @@ def test_old_previews_are_deleted_by_the_next(
     assert browser.get(old).status_code == 404
 
 
+@pytest.mark.shows(
+    "Console",
+    "A dry run reads only files and folders, and has a bound of time, memory, number and kept previews.",
+)
 def test_only_so_many_previews_are_kept(
     console: Console, browser: Browser, export: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,6 +391,10 @@ def test_only_so_many_previews_are_kept(
     assert shown == [404, 200, 200]
 
 
+@pytest.mark.shows(
+    "Console",
+    "A dry run reads only files and folders, and has a bound of time, memory, number and kept previews.",
+)
 def test_previews_have_a_number_and_a_time(
     console: Console, browser: Browser, export: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -438,6 +446,10 @@ def test_a_preview_that_is_discarded_ends(
         assert browser.send(f"{again}/drop").status_code == 303
 
 
+@pytest.mark.shows(
+    "Console",
+    "A dry run reads only files and folders, and has a bound of time, memory, number and kept previews.",
+)
 def test_a_preview_has_a_memory(browser: Browser, export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_previews, "BOUNDS", Bounds(seconds=60, memory_bytes=16 * 2**20))
     sent = browser.send("/feeds/path", name="greedy", format="oneroster", path=str(export))

@@ -18,6 +18,11 @@ from roster_service.console.kept_forms import KEPT_SECONDS, LONGEST, TYPED_AGAIN
 from roster_service.db.tables import operator_sessions, vendors
 from tests.console.conftest import PASSWORD, ROOT, Browser, Console, name_operator
 
+pytestmark = pytest.mark.shows(
+    "Console",
+    "A form whose session has ended comes back sealed, for an hour, to its operator, without secrets.",
+)
+
 TEMPLATES = Path(blueprint.__file__).with_name("templates")
 FORM = {
     "name": "Kept & <b>bold</b>",

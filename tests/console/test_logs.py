@@ -80,6 +80,7 @@ def test_disclosures_are_found(owner: Browser, query: str, expected: list[int], 
     assert owner.get(f"/disclosures{query}").status_code == 200
 
 
+@pytest.mark.shows("Access log", "Rows of killed workers are there for `roster audit` and the console at once.")
 def test_rows_of_killed_workers_are_there_at_once(console: Console, owner: Browser) -> None:
     with console.engine.connect() as connection:
         folder = console.home / "access-log" / read_database_id(connection)

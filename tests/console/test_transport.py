@@ -12,6 +12,11 @@ from roster_service.web.transport_check import GUARDED
 from tests.actors import TESTER
 from tests.console.conftest import ROOT, Console
 
+pytestmark = pytest.mark.shows(
+    "Logs and transport",
+    "All that takes a password, API key or signature, or shows a secret or token, refuses plain http by one rule.",
+)
+
 OUTSIDE = {"REMOTE_ADDR": "192.0.2.7"}
 ON_THE_MACHINE = {"REMOTE_ADDR": "127.0.0.1"}
 # Of each guarded route or interface: requests that only their transport can have refused over http.

@@ -17,6 +17,11 @@ from tests.actors import TESTER
 from tests.console.conftest import SECRET, Console, add_operator
 from tests.server.conftest import Worker
 
+pytestmark = pytest.mark.shows(
+    "Console",
+    "Session, role and token of the form are asked before the body of an upload is read; a worker takes one at a time.",
+)
+
 EMAIL = "uploads@operators.example"
 
 

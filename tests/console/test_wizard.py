@@ -57,6 +57,7 @@ def ask_token(console: Console, client_id: str, secret: str) -> int:
     return console.vendors.test_client().post("/oauth/token", data=form, headers=headers).status_code
 
 
+@pytest.mark.shows("Credentials", "A link that makes a client secret counts once, and GET changes nothing.")
 def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     console: Console, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -157,6 +158,7 @@ def test_a_link_ends(console: Console, browser: Browser, reason: str) -> None:
     assert caller.post(f"{LINK_PATH}/link-guessed").status_code == 404
 
 
+@pytest.mark.shows("Credentials", "A link that makes a client secret counts once, and GET changes nothing.")
 def test_of_two_who_press_at_once_one_gets_a_secret(console: Console, browser: Browser) -> None:
     _, link = add(browser, "twice@wizard.example")
     token = link.rpartition("/")[2]

@@ -29,6 +29,7 @@ def test_nothing_of_another_district_is_named_anywhere(client: RosterClient, ver
         assert hidden not in records
 
 
+@pytest.mark.shows("Visibility", "A hidden record or district is answered like one that does not exist.")
 @in_one_test
 @each_version
 @each_row
@@ -45,6 +46,7 @@ def test_a_record_outside_answers_like_one_that_does_not_exist(client: RosterCli
             assert sorted(hidden.headers.keys()) == sorted(unknown.headers.keys())
 
 
+@pytest.mark.shows("Visibility", "A hidden record or district is answered like one that does not exist.")
 @in_one_test
 @each_version
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.path) for row in NESTED if row.shelbyville])
@@ -79,6 +81,10 @@ def test_a_grant_that_opens_nothing_is_answered_with_nothing(make_served: Callab
     assert (answer.json, answer.total) == ({"users": []}, 0)
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "No filter, sort, field or reference reads a hidden value; hidden metadata and guardians count as absent.",
+)
 @in_one_test
 @each_version
 @pytest.mark.parametrize(

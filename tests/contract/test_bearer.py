@@ -78,6 +78,10 @@ CHANGED = [
 ]
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A token does not open the other interface, and does not count with another vendor's API key.",
+)
 @pytest.mark.parametrize("changed", CHANGED)
 def test_a_token_with_other_claims_is_refused(client: RosterClient, sign: Sign, changed: dict[str, Any]) -> None:
     answer = client.call("v1p1", "/orgs", bearer=sign(changed))
@@ -117,6 +121,10 @@ def test_a_token_of_a_stranger_s_key_is_refused(client: RosterClient, sign: Sign
     assert client.call("v1p1", "/orgs", bearer=sign({}, brought, stranger)).status == 401
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "RS256 alone, with a key of the service's own that the token names by its id: no `alg: none`, HMAC or foreign key.",
+)
 def test_an_unsigned_token_is_refused(client: RosterClient, sign: Sign) -> None:
     _, claims, signature = sign({}).split(".")
     for algorithm in ("none", "None", "NONE", ""):
@@ -125,6 +133,10 @@ def test_an_unsigned_token_is_refused(client: RosterClient, sign: Sign) -> None:
             assert client.call("v1p1", "/orgs", bearer=f"{header}.{claims}.{tail}").status == 401
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "RS256 alone, with a key of the service's own that the token names by its id: no `alg: none`, HMAC or foreign key.",
+)
 def test_the_public_key_is_no_shared_secret(client: RosterClient, sign: Sign) -> None:
     """HS256 over the published key: the classic confusion of algorithms."""
     published = client.fetch("/.well-known/jwks.json").json["keys"][0]

@@ -40,6 +40,7 @@ def test_a_fault_of_our_own_is_500(
     assert "RuntimeError" in expected_faults.text
 
 
+@pytest.mark.shows("Load", "Request line, headers, body and query parameters have bounds, and statements a time.")
 def test_a_query_that_takes_too_long_is_503(
     make_served: Callable[..., Served], served: Served, expected_faults: pytest.LogCaptureFixture
 ) -> None:

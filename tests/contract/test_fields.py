@@ -193,6 +193,7 @@ def test_a_warning_names_the_request_and_a_near_name(client: RosterClient, versi
     assert "/users?fields=givenname" in answer.description
 
 
+@pytest.mark.shows("Visibility", "Without its scope, `metadata` is an unknown name.")
 @each_version
 def test_metadata_is_an_unknown_name_without_its_scope(client: RosterClient, version: str) -> None:
     others = [scope for scope in SCOPES if scope != ORGS_METADATA]

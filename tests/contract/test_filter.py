@@ -220,6 +220,7 @@ def _filters_on(name: str, kind: str, records: list[dict[str, object]]) -> list[
     return made
 
 
+@pytest.mark.shows("Visibility", "A caller's `OR` stands in parentheses beside the condition of visibility.")
 @each_version
 def test_an_or_does_not_escape_the_path(client: RosterClient, version: str) -> None:
     """Both halves of an OR stay below what the path means and what the vendor may see."""

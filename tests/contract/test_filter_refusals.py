@@ -175,6 +175,7 @@ def test_a_query_that_is_not_percent_encoded_utf_8_is_400(client: RosterClient, 
     assert "UTF-8" in answer.description
 
 
+@pytest.mark.shows("Visibility", "Without its scope, `metadata` is an unknown name.")
 @each_version
 def test_metadata_is_an_unknown_field_without_its_scope(client: RosterClient, version: str) -> None:
     """Neither a filter nor the hint of its refusal tells that there is such a field."""

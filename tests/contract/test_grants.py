@@ -115,6 +115,10 @@ CHANGES = [
 ]
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "Changed rights, a disabled vendor or client, and a secret or key replaced without a grace end tokens at once.",
+)
 @pytest.mark.parametrize(("action", "credentials_stay"), CHANGES)
 def test_a_change_ends_the_tokens_made_before(account: Account, action: Change, credentials_stay: bool) -> None:
     """Of this vendor, in both versions, at once; and a new token is had only where the credentials still count."""
@@ -164,6 +168,7 @@ def test_the_new_secret_works_and_the_old_one_does_not(account: Account) -> None
     assert account.client.ask_token(form | {"client_secret": made.client_secret}).status == 200
 
 
+@pytest.mark.shows("Credentials", "With a grace, the old client secret and its tokens stay valid until it ends.")
 def test_in_its_grace_the_old_secret_works_beside_the_new_one(account: Account) -> None:
     """And the tokens that are out go on. A second rotation ends the first secret, the end of its grace the second."""
     first = account.client.form("own")

@@ -14,6 +14,11 @@ from tests.offenders import in_one_test
 from .client import GUARDIANS, SCOPES, STUDENTS_METADATA, VERSIONS, Query
 from .conftest import Served
 
+pytestmark = pytest.mark.shows(
+    "Visibility",
+    "No filter, sort, field or reference reads a hidden value; hidden metadata and guardians count as absent.",
+)
+
 each_version = pytest.mark.parametrize("version", VERSIONS)
 
 # Springfield's sessions, course and class now point at Shelbyville's, whose feed is another one; the biology course is

@@ -262,6 +262,10 @@ CASES: Mapping[str, tuple[Callable[[Caller], int], str, int, Problem]] = {
 }
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "Counters of refused requests have templates and names of fields; unknown callers add no row.",
+)
 @pytest.mark.parametrize(("send", "names", "status", "cause"), CASES.values(), ids=CASES)
 def test_a_refused_request_is_counted_once(
     caller: Caller, send: Callable[[Caller], int], names: str, status: int, cause: Problem
@@ -368,6 +372,10 @@ def test_hours_are_summed_up(make_served: Callable[..., Served]) -> None:
         assert row.requests == 6
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "Counters of refused requests have templates and names of fields; unknown callers add no row.",
+)
 def test_unknown_callers_do_not_make_the_table_larger(make_served: Callable[..., Served]) -> None:
     """Whatever ids, addresses, methods, paths and fields they send."""
     own = make_served(trusted_proxies=1)
@@ -393,6 +401,10 @@ def test_unknown_callers_do_not_make_the_table_larger(make_served: Callable[...,
     assert all(len(row.addresses) <= KEPT_ADDRESSES and not row.fields for row in rows)
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "Counters of refused requests have templates and names of fields; unknown callers add no row.",
+)
 def test_names_of_fields_are_kept_and_nothing_else_of_a_query(caller: Caller) -> None:
     """Of a vendor, neither a value, nor an id of a path, nor a name that the wire format does not have."""
     token = {"Authorization": f"Bearer {caller.make_token()}", "X-Request-Id": "request-of-fields"}

@@ -80,6 +80,10 @@ def query(text: str, **others: str) -> str:
     return urlencode({"filter": text, **others})
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "Counters of refused requests have templates and names of fields; unknown callers add no row.",
+)
 @pytest.mark.parametrize(
     ("path", "sent", "scope", "cause", "remedy"),
     [

@@ -53,6 +53,10 @@ def own(make_own: Callable[..., Served]) -> Served:
     return make_own()
 
 
+@pytest.mark.shows(
+    "Load",
+    "The rostering interface counts requests per vendor over all workers, and bounds those at the same time.",
+)
 def test_a_rate_is_of_the_vendor_and_not_of_the_path(own: Served, version: str) -> None:
     limit(own, "springfield", SLOW)
     token = own.client.token(version, vendor="springfield")
@@ -92,6 +96,10 @@ def take_slots(served: Served, vendor: str, slots: int) -> Iterator[sa.Connectio
         yield connection
 
 
+@pytest.mark.shows(
+    "Load",
+    "The rostering interface counts requests per vendor over all workers, and bounds those at the same time.",
+)
 @pytest.mark.parametrize(
     "path", ["/users", "/users?limit=2&offset=2", "/users?filter=familyName~'a'&limit=1", "/users/none"]
 )
@@ -111,6 +119,7 @@ def test_requests_beyond_the_slots_of_the_vendor_are_refused(own: Served, versio
         assert connection.scalar(sa.text("SELECT count(*) FROM orderings WHERE visible_set !~ '^[0-9a-f]{64}'")) == 0
 
 
+@pytest.mark.shows("Load", "New filters and sorts of a vendor have a bound; pages of earlier ones are answered.")
 @pytest.mark.parametrize("page", ["limit=1", "limit=0"])
 def test_new_filters_have_a_bound_and_those_of_before_are_answered(
     make_own: Callable[..., Served], version: str, page: str
@@ -132,6 +141,10 @@ def test_new_filters_have_a_bound_and_those_of_before_are_answered(
     assert ask(0, own.client.token(version, vendor="north")).status == 200
 
 
+@pytest.mark.shows(
+    "Load",
+    "A vendor with many connections leaves a worker to the others; a killed one gives its slot back.",
+)
 def test_a_worker_that_is_killed_gives_its_slot_back(own: Served) -> None:
     """The database ends its transaction with its connection."""
     limit(own, "springfield", RosteringAllowance(None, None, at_once=1))
@@ -143,6 +156,10 @@ def test_a_worker_that_is_killed_gives_its_slot_back(own: Served) -> None:
     wait_for(lambda: own.client.call("v1p2", "/orgs", bearer=token).status == 200)
 
 
+@pytest.mark.shows(
+    "Load",
+    "A vendor with many connections leaves a worker to the others; a killed one gives its slot back.",
+)
 def test_a_vendor_has_every_worker_while_it_is_alone(make_own: Callable[..., Served]) -> None:
     """Beside another one, it has all but one of the three."""
     own = make_own(workers=3)

@@ -188,10 +188,18 @@ def count_rows(engine: sa.Engine, admission: Call | None = None) -> dict[str, in
         return {table.name: connection.scalar(sa.text(f"SELECT count(*) FROM {table.name}")) or 0 for table in READABLE}
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A transaction without an admission sees no row, and an admission ends with its transaction.",
+)
 def test_a_transaction_without_an_admission_sees_no_row(serving: sa.Engine) -> None:
     assert set(count_rows(serving).values()) == {0}
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A transaction without an admission sees no row, and an admission ends with its transaction.",
+)
 def test_what_a_transaction_may_see_ends_with_it(served: Served, serving: sa.Engine) -> None:
     """Also on the same session: it is set for the transaction, so a pooler may hand the session to anybody."""
     springfield, north = find_admission(served, "springfield"), find_admission(served, "north")
@@ -249,6 +257,10 @@ def raw(served: Served, request: pytest.FixtureRequest) -> Iterator[tuple[Databa
     engine.dispose()
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "The roles that workers log in as become no other role, do what they are for, and write no record.",
+)
 @pytest.mark.parametrize("table", tables.metadata.sorted_tables, ids=lambda table: table.name)
 def test_a_raw_session_reads_and_writes_what_its_role_is_for(
     raw: tuple[DatabaseRole, sa.Connection], table: sa.Table
@@ -270,6 +282,10 @@ def test_a_raw_session_reads_and_writes_what_its_role_is_for(
                 connection.execute(sa.text(change.format(table.name)))
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "The roles that workers log in as become no other role, do what they are for, and write no record.",
+)
 def test_no_role_may_write_a_record(raw: tuple[DatabaseRole, sa.Connection]) -> None:
     """Neither of the roster, nor which orgs a vendor sees: not a column of them."""
     _, connection = raw
@@ -280,6 +296,10 @@ def test_no_role_may_write_a_record(raw: tuple[DatabaseRole, sa.Connection]) -> 
     assert [table.name for table in READABLE if connection.scalar(writes, {"name": table.name})] == []
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "The roles that workers log in as become no other role, do what they are for, and write no record.",
+)
 def test_a_raw_session_can_become_no_other_role(served: Served, raw: tuple[DatabaseRole, sa.Connection]) -> None:
     _, connection = raw
     me = connection.scalar(sa.text("SELECT session_user"))
@@ -295,6 +315,7 @@ def test_a_raw_session_can_become_no_other_role(served: Served, raw: tuple[Datab
         assert connection.scalar(sa.text("SELECT current_user")) == me
 
 
+@pytest.mark.shows("Machine and database", "A session of the serving role without a vendor's key reads nothing.")
 def test_a_raw_session_cannot_make_up_what_the_policies_trust(served: Served) -> None:
     """Neither with the settings, of whatever value it can know, nor with the functions that it may call."""
     with served.engine.connect() as connection:
@@ -380,6 +401,7 @@ def test_an_admission_that_is_refused_closes_what_an_earlier_one_opened(served: 
         assert connection.scalar(sa.text("SELECT count(*) FROM users")) == 0
 
 
+@pytest.mark.shows("Visibility", "Every table that the serving role reads records from has a policy.")
 def test_every_table_of_records_has_a_policy(served: Served) -> None:
     """A table that is added to what the role reads, and has no policy, would be open to every caller."""
     locked = sa.text("SELECT relname FROM pg_class WHERE relrowsecurity")

@@ -23,6 +23,11 @@ from .client import (
 from .document import walk
 from .expected import GUARDIANS as GUARDIAN_IDS
 
+pytestmark = pytest.mark.shows(
+    "Visibility",
+    "Metadata and demographics need their scope, an `include` its permission flag: by the query alone.",
+)
+
 each_version = pytest.mark.parametrize("version", VERSIONS)
 PLAIN = (CORE, FULL, DEMOGRAPHICS)
 
@@ -104,6 +109,10 @@ def test_no_filter_finds_a_guardian_without_the_scope(client: RosterClient, vers
     assert client.call(version, "/users", {"filter": text}, scopes=without(GUARDIANS)).total == 0
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "No filter, sort, field or reference reads a hidden value; hidden metadata and guardians count as absent.",
+)
 def test_no_sort_reveals_of_a_guardian_role_without_the_scope(client: RosterClient) -> None:
     """1.1 sorts by the role that is shown to this caller."""
     answer = client.call("v1p1", "/users", "sort=role", scopes=without(GUARDIANS))
@@ -194,6 +203,10 @@ def test_a_filter_reaches_only_the_metadata_that_is_shown(
     assert client.call(version, "/users", {"filter": text}, scopes=(*PLAIN, GUARDIANS, scope)).ids == ids
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "No filter, sort, field or reference reads a hidden value; hidden metadata and guardians count as absent.",
+)
 @each_version
 def test_hidden_metadata_is_absent_to_not_equal_and_to_sort(client: RosterClient, version: str) -> None:
     """`!=` holds for all whose metadata is hidden, whatever it is; a sort puts them with those who have none."""

@@ -215,6 +215,10 @@ HOSTILE: Mapping[str, tuple[Callable[[Consumer], Sent], str]] = {
 }
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A request is signed (OAuth 1.0a) only where that is on, by a client added for it, over the whole address.",
+)
 @pytest.mark.parametrize(("make", "said"), HOSTILE.values(), ids=HOSTILE)
 def test_a_request_that_is_not_signed_as_it_must_be_is_refused(
     consumer: Consumer, make: Callable[[Consumer], Sent], said: str
@@ -232,6 +236,10 @@ def test_a_clock_may_be_some_minutes_off(consumer: Consumer, seconds: int) -> No
     assert consumer.ask("/orgs", oauth_timestamp=shift(seconds)).status == 200
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A signed request counts once on all workers and machines; if its nonce cannot be stored, it is not answered.",
+)
 def test_a_request_counts_once_on_all_workers(consumer: Consumer, make_served: Callable[..., Served]) -> None:
     """Of one database: the second worker refuses what the first has answered. The same nonce at another time, or of
     another client, is another request."""
@@ -248,6 +256,10 @@ def test_a_request_counts_once_on_all_workers(consumer: Consumer, make_served: C
     assert add_consumer(consumer.served, EMAIL).ask("/orgs", **same_time).status == 200
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A signed request counts once on all workers and machines; if its nonce cannot be stored, it is not answered.",
+)
 def test_where_a_nonce_cannot_be_stored_the_request_is_not_answered(
     make_served: Callable[..., Served], consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +301,10 @@ ENDS: Mapping[str, Callable[[Consumer, sa.Connection], object]] = {
 }
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A client that ends, or a secret replaced without a grace, ends signed requests at once.",
+)
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_a_client_that_ends_is_refused_at_once(
     consumer: Consumer, end: Callable[[Consumer, sa.Connection], object]
@@ -307,6 +323,10 @@ def test_a_change_of_grants_holds_for_the_next_request(consumer: Consumer) -> No
     assert consumer.ask("/orgs").total == 4
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A client that ends, or a secret replaced without a grace, ends signed requests at once.",
+)
 def test_in_its_grace_the_old_secret_signs_beside_the_new_one(consumer: Consumer) -> None:
     secrets = [consumer.secret]
     for _ in range(2):
@@ -319,6 +339,10 @@ def test_in_its_grace_the_old_secret_signs_beside_the_new_one(consumer: Consumer
         assert statuses == [401] * (len(secrets) - 2) + [200, 200]
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A request is signed (OAuth 1.0a) only where that is on, by a client added for it, over the whole address.",
+)
 def test_a_client_that_was_not_added_for_it_may_not_sign(signing: Served) -> None:
     """Its secret is right: it gets a token."""
     consumer = add_consumer(signing, EMAIL, secret_key=None)
@@ -327,6 +351,10 @@ def test_a_client_that_was_not_added_for_it_may_not_sign(signing: Served) -> Non
     assert signing.client.ask_token(form).status == 200
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A request is signed (OAuth 1.0a) only where that is on, by a client added for it, over the whole address.",
+)
 @pytest.mark.parametrize(("version", "settings"), [("v1p2", {"oauth1": True}), ("v1p1", {}), ("v1p2", {})])
 def test_elsewhere_a_signed_request_is_one_without_a_token(
     make_served: Callable[..., Served], signing: Served, consumer: Consumer, version: str, settings: Mapping[str, bool]
@@ -380,6 +408,10 @@ BEHIND: Mapping[str, tuple[dict[str, Any], dict[str, str], str, bool]] = {
 }
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A signed request counts once on all workers and machines; if its nonce cannot be stored, it is not answered.",
+)
 @pytest.mark.parametrize(("settings", "headers", "root", "verifies"), BEHIND.values(), ids=BEHIND)
 def test_behind_a_proxy_the_address_of_the_client_is_signed(
     make_served: Callable[..., Served],

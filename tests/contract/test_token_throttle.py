@@ -23,6 +23,7 @@ def slow(make_served: Callable[..., Served]) -> Served:
     return make_served(token_client_per_minute=3, token_address_per_minute=6)
 
 
+@pytest.mark.shows("Credentials", "The token endpoint counts requests per address and tokens per client.")
 def test_a_client_has_its_own_number_from_wherever_it_asks(slow: Served, client: RosterClient) -> None:
     own, other = client.form("both"), client.form("north")
     wrong = own | {"client_secret": "a guess"}
@@ -32,6 +33,7 @@ def test_a_client_has_its_own_number_from_wherever_it_asks(slow: Served, client:
     assert ask(slow, other, "192.0.2.6") == 200
 
 
+@pytest.mark.shows("Credentials", "The token endpoint counts requests per address and tokens per client.")
 def test_an_address_has_its_own_number_whatever_it_asks(slow: Served, client: RosterClient) -> None:
     wrong = client.form("nobody") | {"client_secret": "a guess"}
     forms = [client.form("nobody"), {}, wrong, wrong, wrong, wrong]
@@ -52,6 +54,7 @@ def test_a_throttled_client_gets_the_words_of_the_endpoint(
     assert answer.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.shows("Load", "`X-Forwarded-For` counts only behind the number of trusted proxies of the settings.")
 def test_an_address_behind_proxies_is_the_one_that_the_last_trusted_one_saw(
     make_served: Callable[..., Served], client: RosterClient
 ) -> None:
@@ -63,6 +66,7 @@ def test_an_address_behind_proxies_is_the_one_that_the_last_trusted_one_saw(
     assert ask(served, form, proxy, **{header: "203.0.113.2"}) == 200
 
 
+@pytest.mark.shows("Load", "`X-Forwarded-For` counts only behind the number of trusted proxies of the settings.")
 def test_without_trusted_proxies_the_header_counts_for_nothing(
     make_served: Callable[..., Served], client: RosterClient
 ) -> None:

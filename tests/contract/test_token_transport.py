@@ -118,6 +118,10 @@ def edge(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
         yield Edge(server.port, log)
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "All that takes a password, API key or signature, or shows a secret or token, refuses plain http by one rule.",
+)
 @pytest.mark.parametrize(("settings", "peer", "host", "headers", "root"), every_other(CASES))
 def test_a_token_is_given_where_nobody_reads_along(
     edge: Edge,
@@ -149,6 +153,10 @@ def test_a_token_is_given_where_nobody_reads_along(
     assert edge.log.read_text() == ""
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "All that takes a password, API key or signature, or shows a secret or token, refuses plain http by one rule.",
+)
 @pytest.mark.parametrize(
     ("address", "status"),
     [

@@ -318,6 +318,7 @@ def read_part(token: str, place: int) -> dict[str, object]:
     return found
 
 
+@pytest.mark.shows("Credentials", "An access token is valid for 1 hour, a permission token for 24 hours.")
 @each_version
 def test_the_token_is_a_jwt_of_rfc_9068(client: RosterClient, version: str) -> None:
     token = client.token(version, (CORE, FULL, GUARDIANS))
@@ -335,10 +336,15 @@ def test_the_token_is_a_jwt_of_rfc_9068(client: RosterClient, version: str) -> N
     assert form["client_secret"] not in token
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "The published keys and the metadata of the token endpoint may be kept for five minutes.",
+)
 def test_the_metadata_lead_to_the_endpoints(client: RosterClient) -> None:
     """RFC 8414; Authlib has the rules of its members."""
     answer = client.fetch("/.well-known/oauth-authorization-server")
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+    assert answer.headers["Cache-Control"] == "public, max-age=300"
     metadata = AuthorizationServerMetadata(answer.json)
     metadata.validate()
     assert metadata["issuer"] == read_part(client.token("v1p1"), 1)["iss"]
@@ -360,10 +366,14 @@ def test_no_two_tokens_are_the_same(client: RosterClient) -> None:
     assert len({read_part(token, 1)["jti"] for token in tokens}) == 2
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "The published keys and the metadata of the token endpoint may be kept for five minutes.",
+)
 def test_the_published_keys_have_no_private_part(client: RosterClient) -> None:
     answer = client.fetch("/.well-known/jwks.json")
     assert answer.headers["Content-Type"] == "application/json"
-    assert "max-age" in answer.headers["Cache-Control"]
+    assert answer.headers["Cache-Control"] == "public, max-age=300"
     for key in answer.json["keys"]:
         assert set(key) == {"alg", "e", "kid", "kty", "n", "use"}
         assert (key["kty"], key["alg"], key["use"]) == ("RSA", "RS256", "sig")

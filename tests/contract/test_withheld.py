@@ -25,6 +25,11 @@ from .client import VERSIONS, Answer, RosterClient
 from .conftest import GRANTS, Roster, Served, add_vendor
 from .paths import COLLECTIONS, ENDPOINTS, Endpoint, each_path
 
+pytestmark = pytest.mark.shows(
+    "Visibility",
+    "A withheld field is in no record, filter, sort, tag or token of before, on either interface.",
+)
+
 EMAIL, OTHER = "both@vendors.example", "springfield@vendors.example"
 WORDS = (*HIDDEN_OF_USERS, *HIDDEN_OF_DEMOGRAPHICS)
 # Values that no other field has, in every field that can be withheld and takes a text or a day.
@@ -118,6 +123,10 @@ def find_marks(answer: Answer | Any) -> list[bytes]:
     return [mark for mark in MARKS if mark in sent]
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "No path shows a planted value of a withheld field; each word withholds its own fields and no others.",
+)
 @in_one_test
 @each_path(ENDPOINTS)
 def test_no_path_shows_a_withheld_value(blind: RosterClient, version: str, endpoint: Endpoint) -> None:
@@ -128,6 +137,7 @@ def test_no_path_shows_a_withheld_value(blind: RosterClient, version: str, endpo
         assert find_marks(answer) == []
 
 
+@pytest.mark.shows("Visibility", "A withheld name is answered like a name that the service never had.")
 @each_path([endpoint for endpoint in COLLECTIONS if endpoint.key in ("users", "demographics")])
 def test_a_withheld_name_is_unknown_in_sort_and_filter(blind: RosterClient, version: str, endpoint: Endpoint) -> None:
     ids = blind.call(version, endpoint.address).ids
@@ -148,6 +158,10 @@ def test_the_values_are_shown_while_nothing_is_withheld(planted: Planted) -> Non
     assert GUARDIAN in answer.body
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "No path shows a planted value of a withheld field; each word withholds its own fields and no others.",
+)
 def test_the_vendor_interface_shows_no_withheld_value(planted: Planted) -> None:
     planted.withhold(WORDS)
     answer = planted.ask_students()
@@ -207,6 +221,10 @@ PLACES = dict(zip(WORDS, itertools.combinations(range(LISTS), 3), strict=False))
 WITHHELD = [[word for word in WORDS if number in PLACES[word]] for number in range(LISTS)]
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "No path shows a planted value of a withheld field; each word withholds its own fields and no others.",
+)
 @pytest.mark.parametrize("words", WITHHELD + examples([], [], [[word] for word in WORDS]), ids=len)
 def test_a_word_withholds_its_own_fields_and_no_others(made: Planted, whole: dict[str, Any], words: list[str]) -> None:
     shown = read_whole(made, made.withhold(words))
@@ -258,6 +276,7 @@ def test_the_default_applies_to_vendors_without_a_list(planted: Planted) -> None
             vendor_rights.change_withheld_default(connection, TESTER, [])
 
 
+@pytest.mark.shows("Visibility", "A token, tag or pull of before a field was withheld shows nothing of it.")
 def test_a_token_and_a_tag_of_before_the_change_show_nothing_afterwards(planted: Planted) -> None:
     before = planted.make_client()
     permission = planted.students.token(planted.account)
@@ -276,6 +295,7 @@ def test_a_token_and_a_tag_of_before_the_change_show_nothing_afterwards(planted:
     )
 
 
+@pytest.mark.shows("Visibility", "A token, tag or pull of before a field was withheld shows nothing of it.")
 def test_a_pull_ends_as_soon_as_a_field_is_withheld(planted: Planted) -> None:
     """Its consumer could not know that its first pages have what the later ones lack."""
     first = planted.make_client().call("v1p2", "/users", {"limit": "2", "sort": "familyName"})

@@ -84,6 +84,10 @@ def explain(engine: sa.Engine) -> str:
         serving.dispose()
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "Where a superuser made the functions behind `~`, they run before the policies, as `=` does.",
+)
 def test_a_search_is_asked_before_row_level_security(database: sa.Engine) -> None:
     """So that only what is found is looked up among what is visible."""
     (condition,) = (line for line in explain(database).splitlines() if "Filter" in line and "folding_" in line)

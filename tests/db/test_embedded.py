@@ -130,6 +130,10 @@ def modes_above(*paths: Path) -> dict[Path, int]:
     return {folder: stat.S_IMODE(folder.stat().st_mode) for folder in above}
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "The embedded database listens on no network address, and no other user of the machine can connect.",
+)
 def test_no_folder_above_changes_its_mode(home: Path) -> None:
     home.parent.mkdir(parents=True, exist_ok=True)
     above = (home, PROGRAMS)
@@ -144,6 +148,10 @@ def test_no_folder_above_changes_its_mode(home: Path) -> None:
     assert modes_above(*above) == before
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "The embedded database listens on no network address, and no other user of the machine can connect.",
+)
 def test_the_server_listens_on_no_network_address(made_home: Path) -> None:
     asked = "SELECT current_setting('listen_addresses'), current_setting('unix_socket_permissions')"
     with (
@@ -155,6 +163,10 @@ def test_the_server_listens_on_no_network_address(made_home: Path) -> None:
         assert cursor.fetchone() == ("", "0700")
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "The embedded database listens on no network address, and no other user of the machine can connect.",
+)
 @as_root
 def test_another_local_user_cannot_connect(folder: Path, home: Path, start: Callable[..., Another]) -> None:
     home.mkdir(parents=True)
@@ -287,6 +299,7 @@ def test_all_that_start_at_once_have_one_server(folder: Path, start: Callable[..
     assert not (folder / "postgres" / "postmaster.pid").exists()
 
 
+@pytest.mark.shows("Logs and transport", "The embedded PostgreSQL logs no values of a statement that fails.")
 def test_the_servers_log_has_no_value_of_a_statement_that_fails(made_home: Path) -> None:
     with open_embedded(made_home) as url, contextlib.closing(psycopg2.connect(url)) as connection:
         connection.autocommit = True

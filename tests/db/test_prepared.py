@@ -50,6 +50,7 @@ def test_the_rows_are_those_of_the_plain_statement(engine: sa.Engine, statement:
             assert fetch_rows(connection, statement, given | {"unasked": 1}) == plain
 
 
+@pytest.mark.shows("Visibility", "The values of filters, paths and bodies are bound parameters of SQL.")
 def test_a_value_is_bound_and_never_pasted(engine: sa.Engine) -> None:
     statement = sa.select(ROWS.c.number).where(ROWS.c.name == sa.bindparam("t"))
     assert prepared_statements.prepare(statement).text.endswith("= $1")

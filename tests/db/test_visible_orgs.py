@@ -155,6 +155,10 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A change of grants or orgs writes `visible_orgs`, which both layers read, in its transaction.",
+)
 @settings(max_examples=examples(25, 25, 60), suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(STEPS, min_size=1, max_size=10))
 def test_the_rows_are_those_of_the_grants_after_every_change(shared: sa.Engine, steps: list[tuple[Any, ...]]) -> None:
@@ -220,6 +224,10 @@ def test_what_a_grant_opens(orgs: sa.Engine, grants: list[tuple[str, tuple[str, 
         assert read_rows(connection, "one") == set()
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A vendor's key changes with its grants, flags and state, and its tokens of before read nothing.",
+)
 def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: sa.Engine) -> None:
     """What a token of before carries opens nothing."""
     keys = []
@@ -237,6 +245,11 @@ def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: sa.Engine) ->
     assert len(set(keys)) == len(changes)
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "An ordering is open to callers with the same visible orgs alone, and each of its records passes both "
+    "layers again.",
+)
 def test_the_hash_of_visible_orgs_is_salted(orgs: sa.Engine) -> None:
     """The same rows have another hash under another salt: ids of orgs alone do not tell it."""
     found = []
@@ -377,6 +390,10 @@ def test_a_sync_in_the_middle_of_a_change_of_grants_stops_neither(
     assert_rows(granted, grants)
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A change of grants or orgs writes `visible_orgs`, which both layers read, in its transaction.",
+)
 def test_what_is_rolled_back_leaves_the_rows_as_they_were(granted: sa.Engine) -> None:
     with granted.connect() as connection:
         before = {vendor: read_rows(connection, vendor) for vendor in VENDORS}

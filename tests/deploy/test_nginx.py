@@ -189,6 +189,7 @@ def test_a_service_that_is_away_is_503_in_the_words_of_each_interface() -> None:
         assert '"upstream_status": "502"' in proxy.log
 
 
+@pytest.mark.shows("Load", "No worker waits for a slow client.")
 def test_slow_clients_keep_nobody_waiting(behind: Behind) -> None:
     """Ordinary requests are answered beside connections that are half open, drip, or read a large page slowly."""
     whole = behind.proxy.ask("GET", PAGE, behind.bearer)

@@ -16,7 +16,13 @@ from roster_service.auth.throttling.limits import RosteringAllowance
 from tests.actors import TESTER
 from tests.faults.services import DISTRICT, Service, add_credentials, fill, serving
 
-pytestmark = pytest.mark.long_with()
+pytestmark = [
+    pytest.mark.long_with(),
+    pytest.mark.shows(
+        "Load",
+        "A vendor with many connections leaves a worker to the others; a killed one gives its slot back.",
+    ),
+]
 CONNECTIONS = 12
 VENDOR_DEFAULTS = Allowance(None, None, None)
 

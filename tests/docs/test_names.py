@@ -17,7 +17,7 @@ PACKAGES = ("roster_service", "sync_scripts", "grammar/oneroster_filter")
 BASES = (ROOT, *(ROOT / name for name in PACKAGES))
 FILE = re.compile(r"[\w./-]+\.(?:py|sql|md|lark|cfg|toml|sh|yml|svg)")
 TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
-MODULE = re.compile(r"\b((?:roster_service|sync_scripts|tools|tests|oneroster_filter)(?:\.\w+)+)")
+MODULE = re.compile(r"(?<![\w-])((?:roster_service|sync_scripts|tools|tests|oneroster_filter)(?:\.\w+)+)")
 # Folders that tools make.
 MADE = {".git", ".venv", "var", "build", "dist"}
 # Folders that a path may begin with, so that `serving/plans.py` and `roster/labels` are paths, and `v1p1/NAME` is none.

@@ -10,6 +10,7 @@ import time
 from http.client import HTTPException
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from roster_service.db.tables import audit
@@ -54,6 +55,10 @@ def kill_workers(service: Service, seed: int) -> None:
         wait_for(lambda killed=killed: killed not in service.workers and bool(service.workers))  # type: ignore[misc]
 
 
+@pytest.mark.shows(
+    "Access log",
+    "Each answer with records has exactly one row, also if its worker is killed right after it.",
+)
 @long
 def test_no_row_is_lost_or_doubled_when_workers_are_killed(filled: Filled, tmp_path: Path, tally: Tally) -> None:
     with serving(filled.url, filled.credentials, tmp_path) as service:

@@ -56,6 +56,10 @@ def fold(engine: sa.Engine, point: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.shows(
+    "Access log",
+    "A run that makes rows of days, and is killed, loses no response and counts none twice.",
+)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("points", [2, pytest.param(10, marks=long)])
 def test_a_run_that_is_killed_loses_nothing_and_counts_nothing_twice(engine: sa.Engine, points: int, seed: int) -> None:

@@ -133,6 +133,7 @@ UNUSABLE: dict[str, Callable[[sa.Engine], AbstractContextManager[None]]] = {
 }
 
 
+@pytest.mark.shows("Machine and database", "On tables of another generation, the service answers 503.")
 @pytest.mark.parametrize("reason", UNUSABLE)
 def test_a_service_starts_on_a_database_that_it_cannot_use_and_serves_once_it_can(
     engine: sa.Engine, url: str, credentials: Credentials, tmp_path: Path, reason: str
@@ -218,6 +219,7 @@ def replace_a_worker(service: Service) -> None:
     wait_for(lambda: len(service.workers - {min(before)}) == len(before))
 
 
+@pytest.mark.shows("Machine and database", "A `ROSTER_` name or value that no setting takes stops the start.")
 @pytest.mark.parametrize(
     ("address", "reason"),
     [

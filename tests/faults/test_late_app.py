@@ -72,6 +72,10 @@ TROUBLES: dict[str, tuple[Exception, str]] = {
 }
 
 
+@pytest.mark.shows(
+    "Machine and database",
+    "A secret key that opens no signing key stops the start, or answers 503 if it is found later.",
+)
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(("trouble", "said"), TROUBLES.values(), ids=TROUBLES)
 def test_trouble_that_is_found_later_is_said_once(

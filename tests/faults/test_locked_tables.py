@@ -13,6 +13,11 @@ from roster_service.settings import Settings
 
 from .services import INTERFACES, Filled, Service, assert_busy, assert_served, serving
 
+pytestmark = pytest.mark.shows(
+    "Load",
+    "Behind a locked or frozen database, a request is answered 503 in a bounded time from its arrival.",
+)
+
 LATER_PAGE, RECORD = "/users?limit=2&offset=2", "/users/spr-student-1"
 # What is locked -> what then cannot be answered.
 LOCKED = {

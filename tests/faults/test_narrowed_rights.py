@@ -25,6 +25,11 @@ from tests.contract.conftest import SECRET_KEY
 
 from .services import Credentials, Service, fill, serving
 
+pytestmark = pytest.mark.shows(
+    "Credentials",
+    "Changed rights, a disabled vendor or client, and a secret or key replaced without a grace end tokens at once.",
+)
+
 ASKING_THREADS = 4
 # How many answers are seen on each side of the change.
 ANSWERS = 30
@@ -124,6 +129,10 @@ CHANGES: dict[str, tuple[Callable[[sa.Connection, Credentials], object], bool, b
 }
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "Narrowed rights hold for every request that begins after the change, in every worker, 304 included.",
+)
 @pytest.mark.parametrize("change", CHANGES)
 def test_no_request_that_begins_after_the_change_is_answered_with_data(
     engine: sa.Engine, service: Service, credentials: Credentials, change: str
@@ -150,6 +159,10 @@ def test_no_request_that_begins_after_the_change_is_answered_with_data(
         assert after in ({401}, {403})
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "Narrowed rights hold for every request that begins after the change, in every worker, 304 included.",
+)
 def test_a_tag_of_before_the_change_gets_no_304(engine: sa.Engine, service: Service, credentials: Credentials) -> None:
     tag = service.ask("v1p2").headers["ETag"]
     assert {service.ask("v1p2", more={"If-None-Match": tag}).status for _ in range(ANSWERS)} == {304}

@@ -53,6 +53,10 @@ def permission_token(vendor: VendorClient, account: Account) -> str:
     return vendor.token(account)
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "RS256 alone, with a key of the service's own that the token names by its id: no `alg: none`, HMAC or foreign key.",
+)
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_header_brings_no_key(
     client: RosterClient, vendor: VendorClient, account: Account, permission_token: str, header: dict[str, Any]

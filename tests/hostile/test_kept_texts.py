@@ -85,6 +85,7 @@ SENT: dict[str, tuple[Text, Mapping[str, Text]]] = {
 }
 
 
+@pytest.mark.shows("Load", "A worker keeps no text of more than 1,024 characters from the tested rostering requests.")
 def test_no_long_text_of_a_caller_is_kept(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search looks at every object of the process: but for check-long, once for the texts of all requests. It finds
     one that is kept on purpose."""

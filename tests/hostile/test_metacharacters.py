@@ -12,6 +12,8 @@ from tests.extent import pair
 from tests.offenders import in_one_test
 from tests.vendor.client import Account, VendorClient
 
+pytestmark = pytest.mark.shows("Visibility", "The values of filters, paths and bodies are bound parameters of SQL.")
+
 TEXTS = (
     "'",
     '"',

@@ -34,6 +34,7 @@ def statements() -> Iterator[list[str]]:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
 
 
+@pytest.mark.shows("Credentials", "Client secrets are compared in constant time, those of unknown clients too.")
 @pytest.mark.parametrize("changed", [{}, {"client_secret": "wrong"}, {"client_id": "client-nobody"}], ids=repr)
 def test_every_try_of_a_client_secret_is_one_comparison_in_constant_time(
     client: RosterClient, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str]
@@ -54,6 +55,7 @@ def test_every_try_of_a_client_secret_is_one_comparison_in_constant_time(
     assert all(given == secret_texts.hash_secret(form["client_secret"]) for given, _ in compared)
 
 
+@pytest.mark.shows("Credentials", "No secret, password, API key or token is sent to the database in clear.")
 def test_no_secret_is_sent_to_the_database(
     client: RosterClient, vendor: VendorClient, account: Account, statements: list[str]
 ) -> None:
@@ -125,6 +127,9 @@ def assert_silent(
         assert [text for text in planted if text in place] == []
 
 
+@pytest.mark.shows(
+    "Logs and transport", "No request of 14 kinds writes a secret, a token or the name of a pupil into the log."
+)
 def test_no_log_line_has_a_secret_or_a_pupil_in_it(
     client: RosterClient,
     vendor: VendorClient,
@@ -140,6 +145,10 @@ def test_no_log_line_has_a_secret_or_a_pupil_in_it(
     assert_silent(caplog.text, client, account, capsys.readouterr())
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "A fault is logged with its place and without its words, except in Python's development mode.",
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_logged_with_its_place_and_without_its_words(
     client: RosterClient,

@@ -22,6 +22,11 @@ from tests.contract.client import ROOTS
 from tests.contract.conftest import Served
 from tests.contract.test_server import Reply, Server, serving
 
+pytestmark = pytest.mark.shows(
+    "Logs and transport",
+    "gunicorn logs an unreadable request with its address and reason, and keeps no access log.",
+)
+
 ROOT = ROOTS["v1p1"]
 PUPIL = "Wolkenstein"
 QUERY = f"filter=familyName='{PUPIL}'"

@@ -17,6 +17,10 @@ from tests.contract.client import ROOTS, RosterClient
 from tests.contract.test_server import Server, server
 from tests.vendor.client import Account, VendorClient
 
+pytestmark = pytest.mark.shows(
+    "Load", "Request line, headers, body and query parameters have bounds, and statements a time."
+)
+
 __all__ = ["server"]
 
 ROOT = ROOTS["v1p2"]
@@ -176,6 +180,7 @@ def test_a_head_that_no_server_takes_is_refused_and_the_next_is_answered(server:
     assert server.get(f"{ROOTS['v1p1']}/orgs").status == 200
 
 
+@pytest.mark.shows("Logs and transport", "No answer names the software of the server.")
 def test_no_answer_of_the_real_server_names_its_software(server: Server) -> None:
     """Of the rostering interface, the token endpoint, the vendor interface, the pages, and what is refused."""
     for method, target in (

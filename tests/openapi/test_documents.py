@@ -27,6 +27,10 @@ from tests.contract.paths import PARENTS, RECORDS
 
 from .conftest import Interfaces
 
+pytestmark = pytest.mark.shows(
+    "Logs and transport", "Every answer of the documented paths has `no-store` and `nosniff`."
+)
+
 ROOTS = {version.prefix: version.root for version in SERVED}
 DISTRICT_LEA = "17-0042"
 # Right for every resource.

@@ -101,6 +101,7 @@ FORMATS = [
 ]
 
 
+@pytest.mark.shows("Erased people", "No export and no delta brings an erased person back until the erasure is lifted.")
 @pytest.mark.parametrize(("export", "family", "who"), FORMATS)
 def test_a_person_stays_erased_until_lifted(
     engine: sa.Engine, copy_export: Callable[[str], Path], export: str, family: Any, who: str
@@ -158,6 +159,7 @@ def only_delta(file: str) -> Bend:
     return bend
 
 
+@pytest.mark.shows("Erased people", "No export and no delta brings an erased person back until the erasure is lifted.")
 @pytest.mark.parametrize("file", ["users", "enrollments", "demographics"])
 def test_a_delta_does_not_bring_an_erased_person_back(engine: sa.Engine, springfield: Path, file: str) -> None:
     load_first(engine, "feed", springfield)
@@ -205,6 +207,7 @@ def test_an_erasure_reaches_every_consumer(engine: sa.Engine, springfield: Path)
     assert state.revision > old["revision"]
 
 
+@pytest.mark.shows("Erased people", "A run with another secret key than that of an erasure is refused.")
 def test_a_run_with_another_secret_key_is_refused(engine: sa.Engine, springfield: Path) -> None:
     """It would match nobody, and bring the person back."""
     load_first(engine, "feed", springfield)
@@ -284,6 +287,10 @@ def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine
         end(engine, ID, ExclusionKind.HIDDEN)
 
 
+@pytest.mark.shows(
+    "Erased people",
+    "The change log names an erased person by a keyed hash, and refuses a reason with the name.",
+)
 @pytest.mark.parametrize("reason", [f"about {ID}", "about ZOË O'BRIEN", "about O'Brien, Zoë", "zoe.obrien@example.org"])
 def test_a_reason_that_names_the_person_is_refused(engine: sa.Engine, springfield: Path, reason: str) -> None:
     load_first(engine, "feed", springfield)
@@ -294,6 +301,10 @@ def test_a_reason_that_names_the_person_is_refused(engine: sa.Engine, springfiel
     assert find_names(engine) == before
 
 
+@pytest.mark.shows(
+    "Erased people",
+    "The change log names an erased person by a keyed hash, and refuses a reason with the name.",
+)
 def test_the_change_log_names_an_erased_person_by_a_hash(engine: sa.Engine, springfield: Path) -> None:
     load_first(engine, "feed", springfield)
     exclude(engine, ID)
@@ -334,6 +345,10 @@ def read_logged(engine: sa.Engine) -> list[Any]:
         return [tuple(row) for row in connection.execute(of_vendor.order_by(tables.changes.c.id))]
 
 
+@pytest.mark.shows(
+    "Erased people",
+    "Erasing is refused while the rule of a grant names the person, and then cleans the change log of it.",
+)
 @pytest.mark.parametrize(
     ("students", "left"),
     [
@@ -398,6 +413,7 @@ def test_who_may_take_a_person_out(
                 act(connection, actor, kind, ID, SETTINGS)
 
 
+@pytest.mark.shows("Erased people", "An erasure waits for a run that is under way.")
 def test_an_erasure_waits_for_a_run_that_is_under_way(engine: sa.Engine, springfield: Path) -> None:
     """The run has read whom to leave out, and may bring the person back."""
     load_first(engine, "feed", springfield)
@@ -459,6 +475,7 @@ def test_an_erasure_says_what_it_waits_for(
     assert line.startswith(words)
 
 
+@pytest.mark.shows("Erased people", "A request of before an erasure leaves nothing when the command has ended.")
 def test_the_sweep_waits_for_requests_from_before_and_deletes_what_they_store(
     engine: sa.Engine, springfield: Path
 ) -> None:

@@ -189,6 +189,14 @@ PLACES = {
 }
 
 
+@pytest.mark.shows(
+    "Access log",
+    "`roster audit --person` lists exactly the answers with records of the person, an erased one too.",
+)
+@pytest.mark.shows(
+    "Erased people",
+    "After `roster person erase`, no table and no file has the person, and no worker shows anything of it.",
+)
 def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) -> None:
     before = service.find()
     # Each place had the person, so the search can fail.
@@ -220,6 +228,10 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
     assert {place for place, _ in service.find()} >= {"users", "user_roles", "enrollments", "user_agents"}
 
 
+@pytest.mark.shows(
+    "Erased people",
+    "The same holds after the purge of a tombstone, but for a reason that an operator typed.",
+)
 def test_a_purged_person_leaves_no_trace(service: Service) -> None:
     """After the days that the settings keep rejected rows and changes."""
     service.roster("sync", "discard", "3")

@@ -15,6 +15,11 @@ from roster_service.web.time_limit import TimeLimit
 
 from .conftest import Worker
 
+pytestmark = pytest.mark.shows(
+    "Load",
+    "Behind a locked or frozen database, a request is answered 503 in a bounded time from its arrival.",
+)
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 

@@ -13,6 +13,8 @@ from roster_service.server.http_channel import BYTES_PER_SECOND, SECONDS, Connec
 
 from .conftest import KERNEL_BYTES, LARGE, Worker
 
+pytestmark = pytest.mark.shows("Load", "No worker waits for a slow client.")
+
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
 BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n"
 MINUTES = 300

@@ -141,6 +141,7 @@ MOVES: list[Any] = [
 ]
 
 
+@pytest.mark.shows("Load", "A vendor that waits for another one is led to another worker.")
 @pytest.mark.parametrize(("has_siblings", "own", "others", "ended"), MOVES)
 def test_a_caller_that_waits_for_another_one_is_led_to_another_worker(
     has_siblings: bool, own: int, others: int, ended: set[int], monkeypatch: pytest.MonkeyPatch

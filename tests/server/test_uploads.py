@@ -9,6 +9,11 @@ from roster_service.server import http_channel
 
 from .conftest import LARGE, Worker
 
+pytestmark = pytest.mark.shows(
+    "Console",
+    "Session, role and token of the form are asked before the body of an upload is read; a worker takes one at a time.",
+)
+
 BODY = b"x" * (MAX_BODY_BYTES * 4)
 
 

@@ -321,6 +321,11 @@ def test_vendors_who_see_the_same_orgs_and_no_others_share_an_ordering(
     assert questioner.count_rows(orderings) == rows
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "An ordering is open to callers with the same visible orgs alone, and each of its records passes both "
+    "layers again.",
+)
 def test_an_ordering_is_open_to_nobody_who_sees_other_orgs(questioner: Questioner, orgs: Orgs, of_all: Ask) -> None:
     """Row-level security by itself, for the role that serves: neither to read, nor to add to, nor to remove."""
     question = of_all("/users", sort="phone")
@@ -350,6 +355,10 @@ def test_an_ordering_is_open_to_nobody_who_sees_other_orgs(questioner: Questione
             connection.execute(planted)
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A vendor's key changes with its grants, flags and state, and its tokens of before read nothing.",
+)
 def test_a_token_of_before_a_change_of_grants_reads_nothing(questioner: Questioner, orgs: Orgs) -> None:
     """Nor is what it could see open to the next one."""
     (first, second), _ = orgs
@@ -533,6 +542,7 @@ def test_all_vendors_together_are_bounded_too(questioner: Questioner) -> None:
     assert kept == set(list(made)[-8:])
 
 
+@pytest.mark.shows("Load", "Orderings of invented filters evict none of a vendor within its share.")
 def test_300_orderings_of_a_vendor_evict_none_of_the_vendors_within_their_share(questioner: Questioner) -> None:
     """The three others have made theirs before; with the half of the fourth, the bounds are exceeded."""
     others = {f"{vendor}-{number}": (vendor, 10) for number in range(2) for vendor in (2, 3, 4)}
@@ -577,6 +587,11 @@ def test_a_database_that_takes_nothing_still_gives_pages(
     assert all(record.getMessage().startswith("orderings cannot be stored") for record in warned)
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "An ordering is open to callers with the same visible orgs alone, and each of its records passes both "
+    "layers again.",
+)
 def test_a_row_that_was_changed_by_hand_is_not_shown(questioner: Questioner, writing: sa.Engine, of_all: Ask) -> None:
     """No sync did it, so the ordering still has the record; what the caller may not see is not shown all the same."""
     question = of_all("/enrollments")

@@ -115,6 +115,11 @@ def describe_everything(record: type[Record], rights: ContentRights, name: str) 
     return [(caught.value.problem, caught.value.description), *((it.problem, it.description) for it in notices)]
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A withheld field is in no record, filter, sort, tag or token of before, on either interface.",
+)
+@pytest.mark.shows("Visibility", "A withheld name is answered like a name that the service never had.")
 @in_one_test
 @pytest.mark.parametrize(
     ("record", "name"),

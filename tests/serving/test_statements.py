@@ -107,6 +107,7 @@ def _bare_ors(sql: str) -> int:
     return ors
 
 
+@pytest.mark.shows("Visibility", "A caller's `OR` stands in parentheses beside the condition of visibility.")
 @in_one_test
 @pytest.mark.parametrize(
     "record",
@@ -265,6 +266,7 @@ def assert_limited(statement: ClauseElement, record: type[Record], bare: int) ->
     assert len(re.findall(rf"(?:FROM|JOIN) {record.table.name}(?! AS)\b", sql)) == bare
 
 
+@pytest.mark.shows("Visibility", "The values of filters, paths and bodies are bound parameters of SQL.")
 @pytest.mark.parametrize(
     ("record", "text"),
     [

@@ -31,6 +31,11 @@ from tests.postgres.loaded import load_first
 from .conftest import SHELBYVILLE, SPRINGFIELD, lend_engine
 from .export_changes import Bend, both, cell, raw, read_csv, rows_of, with_row
 
+pytestmark = pytest.mark.shows(
+    "Logs and transport",
+    "Loaders and the nightly sync print no values of rejected rows, files or database errors.",
+)
+
 # The name of a pupil, who is in no export.
 NAME = "Zorblax Quux"
 # What a bar begins with, and no other output.
@@ -171,6 +176,10 @@ def planted(
     return plant
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "Values of rejected rows are in the database and in files of mode 0600 alone.",
+)
 @each_case(ROWS, always="a name")
 def test_no_value_of_a_rejected_row_is_printed(
     engine: sa.Engine, planted: Callable[..., Path], tmp_path: Path, source: Source, bend: Callable[[Source], Bend]

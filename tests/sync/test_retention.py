@@ -97,6 +97,14 @@ def expire(engine: sa.Engine) -> dict[str, int]:
     return {name: number for name, number in delete_expired(engine, SETTINGS).items() if number}
 
 
+@pytest.mark.shows(
+    "Access log",
+    "No role of workers reads, changes or deletes a row; the nightly sync deletes after the days of the settings.",
+)
+@pytest.mark.shows(
+    "Operators",
+    "The change log is deleted after its days, never before the access log that it explains.",
+)
 @pytest.mark.parametrize("name", LOGS)
 def test_a_log_is_kept_for_its_days_and_no_longer(engine: sa.Engine, name: str) -> None:
     table, time, row, days = LOGS[name]
@@ -231,6 +239,10 @@ def test_the_purge_deletes_and_says_how_many_rows(aged: sa.Engine) -> None:
 
 
 # tests/cli/test_console_role.py has the role of the console.
+@pytest.mark.shows(
+    "Access log",
+    "No role of workers reads, changes or deletes a row; the nightly sync deletes after the days of the settings.",
+)
 @pytest.mark.parametrize("role", VENDOR_ROLES, ids=lambda role: role.value)
 @pytest.mark.parametrize(
     "statement",

@@ -65,6 +65,10 @@ def ask_rostering(served: Served, account: Account, *addresses: str) -> list[Tes
     return [http.get(f"/ims/oneroster/v1p1{address}", headers=headers) for address in addresses]
 
 
+@pytest.mark.shows(
+    "Access log",
+    "A row has path templates, masked filters and keyed hashes of people: no ids or values of records.",
+)
 def test_students_leave_a_row_with_what_was_asked_but_no_value(
     client: VendorClient, account: Account, log_of: Callable[[Account], list[Any]]
 ) -> None:
@@ -78,6 +82,10 @@ def test_students_leave_a_row_with_what_was_asked_but_no_value(
     assert (row.address, bool(row.request_id)) == ("127.0.0.1", True)
 
 
+@pytest.mark.shows(
+    "Access log",
+    "A row has path templates, masked filters and keyed hashes of people: no ids or values of records.",
+)
 def test_the_other_interface_leaves_rows_too(
     served: Served, account: Account, log_of: Callable[[Account], list[Any]]
 ) -> None:
@@ -96,6 +104,7 @@ def test_the_other_interface_leaves_rows_too(
     assert not [value for value in ("Brien", "Zoë", "zo'", "spr-student", "anything") if value in written]
 
 
+@pytest.mark.shows("Access log", "A row names the districts that the vendor's grants opened at its time.")
 def test_a_row_names_the_districts_of_the_grants_at_its_time(
     served: Served, client: VendorClient, log_of: Callable[[Account], list[Any]]
 ) -> None:
@@ -136,6 +145,10 @@ def test_what_is_refused_leaves_no_row_but_counts(
     }
 
 
+@pytest.mark.shows(
+    "Access log",
+    "An answer that cannot be recorded is 503, unless `ROSTER_ACCESS_LOG_REQUIRED` is `false`.",
+)
 def test_an_answer_that_cannot_be_recorded_is_503_on_both_interfaces(
     served: Served,
     client: VendorClient,

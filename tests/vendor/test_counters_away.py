@@ -42,6 +42,7 @@ def away(request: pytest.FixtureRequest, served: Served, frozen: SilentRedis) ->
 
 
 # The access log deletes old counters with what it writes, so it may say that it cannot.
+@pytest.mark.shows("Load", "While the counters are away, requests pass, and failed logins are still slowed.")
 @pytest.mark.usefixtures("expected_faults")
 def test_requests_pass_and_guesses_are_still_slowed(
     served: Served, away: Flask, caplog: pytest.LogCaptureFixture

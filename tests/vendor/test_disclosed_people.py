@@ -128,6 +128,14 @@ def read_requests(served: Served, **wanted: Any) -> set[str]:
         return {row.request_id for row in read_access_log(connection, AccessLogFilter(**wanted))}
 
 
+@pytest.mark.shows(
+    "Access log",
+    "`roster audit --person` lists exactly the answers with records of the person, an erased one too.",
+)
+@pytest.mark.shows(
+    "Access log",
+    "A row has people as keyed hashes alone; with another key the command says that it finds nobody.",
+)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_log_answers_for_each_person_as_a_plain_model_does(
     served: Served,
@@ -162,6 +170,10 @@ def test_the_log_answers_for_each_person_as_a_plain_model_does(
     assert set() in shown
 
 
+@pytest.mark.shows(
+    "Access log",
+    "A row has people as keyed hashes alone; with another key the command says that it finds nobody.",
+)
 def test_no_row_has_an_id(served: Served, make_reading: Callable[..., Reading]) -> None:
     reading = make_reading("spr-district")
     reading.get("request-with-everyone", "v1p1", "/users")

@@ -55,6 +55,7 @@ def test_trouble_of_our_own(
     caplog.clear()
 
 
+@pytest.mark.shows("Credentials", "An unknown e-mail costs as much as a wrong password, and has the same answer.")
 def test_a_stranger_costs_as_much_work_as_a_wrong_password(
     client: VendorClient, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,6 +134,7 @@ def test_a_district_without_an_identifier_is_called_by_its_sourced_id(served: Se
             connection.execute(change, {"identifier": SPRINGFIELD})
 
 
+@pytest.mark.shows("Visibility", "A hidden record or district is answered like one that does not exist.")
 def test_a_district_that_is_not_granted_and_one_that_does_not_exist_have_one_answer(
     client: VendorClient, elementary: Account
 ) -> None:
@@ -142,6 +143,10 @@ def test_a_district_that_is_not_granted_and_one_that_does_not_exist_have_one_ans
     assert len({(answer["code"], answer["message"]) for answer in answers}) == 1
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "Metadata and demographics need their scope, an `include` its permission flag: by the query alone.",
+)
 def test_one_flag_does_not_open_another(served: Served, client: VendorClient) -> None:
     account = served.add(grants={"spr-district": ()}, flags=(PermissionFlag.CONTACTS,))
     token = client.token(account)

@@ -86,6 +86,7 @@ def expected(client: VendorClient, accounts: list[Account], bodies: list[dict[st
     return ask(client, accounts, bodies)
 
 
+@pytest.mark.shows("Visibility", "On the vendor interface, either layer alone gives the same answers.")
 @pytest.mark.parametrize("layers", [Layers.QUERY_FILTER_ALONE, Layers.POLICIES_ALONE], ids=lambda layers: layers.value)
 def test_without_the_other_layer_every_answer_is_the_same(
     served: Served, accounts: list[Account], bodies: list[dict[str, Any]], expected: Answers, layers: Layers

@@ -30,6 +30,7 @@ def account(served: Served) -> Account:
     return served.add(grants=grants, flags=(PermissionFlag.CONTACTS,))
 
 
+@pytest.mark.shows("Credentials", "An access token is valid for 1 hour, a permission token for 24 hours.")
 def test_the_token_says_what_the_vendor_may_see_for_24_hours(client: VendorClient, account: Account) -> None:
     before = datetime.now(UTC)
     answer = client.login(account)
@@ -130,6 +131,7 @@ def test_without_a_good_api_key_everything_is_forbidden(
         assert client.send(path, body, headers=headers).outcome == (403, "Forbidden")
 
 
+@pytest.mark.shows("Credentials", "An unknown e-mail costs as much as a wrong password, and has the same answer.")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -215,6 +217,7 @@ def test_an_unknown_path_answers_in_the_same_shape(client: VendorClient, path: s
     assert client.send(path).outcome == (404, "not-found")
 
 
+@pytest.mark.shows("Credentials", "Failed logins of vendors are slowed per e-mail and per vendor, and nobody else's.")
 def test_repeated_failures_are_slowed_for_that_account_and_nobody_else(
     served: Served, client: VendorClient, account: Account
 ) -> None:
@@ -234,6 +237,7 @@ def test_repeated_failures_are_slowed_for_that_account_and_nobody_else(
     assert client.login(third).status == 200
 
 
+@pytest.mark.shows("Credentials", "Failed logins of vendors are slowed per e-mail and per vendor, and nobody else's.")
 def test_many_accounts_tried_with_one_key_are_slowed(served: Served, client: VendorClient, account: Account) -> None:
     for number in range(20):
         assert client.login(account, email=f"guess-{number}@vendors.example").status == 401

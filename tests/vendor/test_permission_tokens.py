@@ -159,6 +159,10 @@ MISSHAPEN: list[Any] = [
 ]
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "RS256 alone, with a key of the service's own that the token names by its id: no `alg: none`, HMAC or foreign key.",
+)
 @pytest.mark.parametrize("bend", MISSHAPEN)
 def test_a_token_that_is_bent_does_not_count(
     client: VendorClient, account: Account, bend: Callable[[str], str]
@@ -182,6 +186,10 @@ def test_a_missing_header_is_unauthorized(client: VendorClient, account: Account
     assert "/v1/login" in answer.message
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A token does not open the other interface, and does not count with another vendor's API key.",
+)
 def test_a_token_with_another_vendor_s_key(served: Served, client: VendorClient, account: Account) -> None:
     other = served.add(grants={"spr-district": ()})
     assert client.students(other, client.token(account), BODY).outcome == (401, "invalid-token")
@@ -201,6 +209,10 @@ CHANGES: list[Any] = [
 ]
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "Changed rights, a disabled vendor or client, and a secret or key replaced without a grace end tokens at once.",
+)
 @pytest.mark.parametrize(("change", "login"), CHANGES)
 def test_a_change_ends_the_tokens_made_before(
     served: Served, client: VendorClient, account: Account, change: Any, login: int
@@ -213,6 +225,10 @@ def test_a_change_ends_the_tokens_made_before(
     assert client.login(account).status == login
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A new API key ends the old one at once or after its grace; permission tokens go on with the new key.",
+)
 def test_a_new_key_goes_on_with_the_old_token(served: Served, client: VendorClient, account: Account) -> None:
     """The key was in wrong hands, not the grants: rotating it interrupts nothing else."""
     token = client.token(account)
@@ -240,6 +256,10 @@ def test_a_retired_signing_key_ends_its_tokens_at_once(
     assert client.students(account, client.token(account), BODY).status == 200
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "A token does not open the other interface, and does not count with another vendor's API key.",
+)
 def test_no_token_opens_the_other_interface(served: Served, client: VendorClient, account: Account) -> None:
     with served.engine.begin() as connection:
         made = clients.add_client(connection, TESTER, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])

@@ -107,6 +107,7 @@ def test_an_allowance_is_two_windows(allowance: Allowance, windows: list[str]) -
     assert [str(window) for window in make_windows(allowance)] == windows
 
 
+@pytest.mark.shows("Load", "The vendor interface counts requests per vendor, both paths together.")
 def test_both_paths_count_together_and_headers_say_what_is_left(served: Served, client: VendorClient) -> None:
     account = served.add(allowance=FEW, grants={"spr-district": ()})
     token = client.token(account)
@@ -121,6 +122,7 @@ def test_both_paths_count_together_and_headers_say_what_is_left(served: Served, 
     assert client.login(served.add(allowance=FEW, grants={"spr-district": ()})).status == 200
 
 
+@pytest.mark.shows("Load", "The vendor interface counts requests per vendor, both paths together.")
 def test_a_day_has_a_limit_too(served: Served, client: VendorClient) -> None:
     account = served.add(allowance=Allowance(None, None, 3), grants={"spr-district": ()})
     outcomes = [client.login(account).status for _ in range(4)]

@@ -16,6 +16,8 @@ from roster_service.web.health import REASONS, Need
 from tests.contract.conftest import Served
 from tests.postgres.databases import close_database
 
+pytestmark = pytest.mark.shows("Logs and transport", "`/livez` and `/readyz` name no address or account.")
+
 PRIVATE = "postgresql://owner@10.0.0.7/roster"
 
 

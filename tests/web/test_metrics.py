@@ -51,6 +51,7 @@ def find(figures: Figures, name: str, **labels: object) -> float:
     return figures.get((name, frozenset((label, str(value)) for label, value in labels.items())), 0)
 
 
+@pytest.mark.shows("Logs and transport", "`/metrics` opens with the token of the settings alone.")
 @pytest.mark.parametrize("bearer", [None, "", "x", TOKEN + "x", TOKEN[:-1], "ünknown"])
 def test_only_the_token_of_the_settings_opens_the_metrics(watched: Served, bearer: str | None) -> None:
     refused = ask(watched, bearer=bearer)
@@ -58,6 +59,7 @@ def test_only_the_token_of_the_settings_opens_the_metrics(watched: Served, beare
     assert b"roster_" not in refused.data
 
 
+@pytest.mark.shows("Logs and transport", "`/metrics` opens with the token of the settings alone.")
 def test_without_a_token_in_the_settings_there_are_no_metrics(served: Served) -> None:
     assert ask(served).status_code == 404
 

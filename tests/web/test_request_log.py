@@ -105,6 +105,10 @@ PATHS = [
 ]
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "A log line names the documented path alone; a slow request its parameters without values.",
+)
 @pytest.mark.parametrize(("sent", "path", "status", "level"), PATHS)
 def test_a_line_names_the_documented_path_alone(
     fast_app: Served, write_log: Callable[..., StringIO], sent: str, path: str, status: int, level: str
@@ -116,6 +120,10 @@ def test_a_line_names_the_documented_path_alone(
     assert PUPIL not in logged.stream.getvalue()
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "A log line names the documented path alone; a slow request its parameters without values.",
+)
 def test_a_slow_request_is_logged_with_its_parameters_and_no_value(
     slow_app: Served, write_log: Callable[..., StringIO]
 ) -> None:

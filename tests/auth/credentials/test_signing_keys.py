@@ -30,6 +30,10 @@ def test_the_first_key_is_made_once(engine: sa.Engine) -> None:
         assert connection.scalar(sa.select(sa.func.count()).select_from(signing_keys)) == 1
 
 
+@pytest.mark.shows(
+    "Credentials",
+    "Private signing keys are sealed with `ROSTER_SECRET_KEY`; files with secrets are their owner's alone.",
+)
 def test_the_private_half_is_sealed_and_the_public_half_has_nothing_of_it(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         key_id = add_signing_key(connection, SECRET)
@@ -43,6 +47,7 @@ def test_the_private_half_is_sealed_and_the_public_half_has_nothing_of_it(engine
     assert private.is_private
 
 
+@pytest.mark.shows("Machine and database", "Another secret key opens no signing key.")
 def test_another_secret_key_does_not_open_it(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         add_signing_key(connection, SECRET)

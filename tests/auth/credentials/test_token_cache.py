@@ -110,6 +110,7 @@ def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
         reader.read(first)
 
 
+@pytest.mark.shows("Visibility", "A token, tag or pull of before a field was withheld shows nothing of it.")
 @pytest.mark.parametrize("claim", [None, "email", ["no such field"], [["email"]], 7], ids=repr)
 def test_a_token_without_known_withheld_fields_is_refused(desk: Desk, claim: Any) -> None:
     """A version that withholds nothing has made it, or a later one with more fields: both would show too much."""

@@ -48,6 +48,7 @@ def frozen() -> Iterator[SilentRedis]:
         yield server
 
 
+@pytest.mark.shows("Load", "While the counters are away, requests pass, and failed logins are still slowed.")
 @pytest.mark.parametrize("namespace", THROTTLES)
 def test_each_throttle_does_in_an_outage_what_its_row_says(storage: FailingStorage, namespace: str) -> None:
     storage.is_away = True
@@ -60,6 +61,7 @@ def test_each_throttle_does_in_an_outage_what_its_row_says(storage: FailingStora
     assert (counters.read_window(item, "one") is None) is not counts_alone
 
 
+@pytest.mark.shows("Load", "A Redis that does not answer is asked once, and then left alone for a pause.")
 def test_a_storage_that_failed_is_left_alone_for_the_pause(storage: FailingStorage, clock: list[float]) -> None:
     counters, item = Counters(storage), RateLimitItemPerMinute(9, namespace="vendor")
     storage.is_away = True
@@ -90,6 +92,7 @@ def test_an_outage_is_one_line_and_its_end_another(
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
+@pytest.mark.shows("Load", "A Redis that does not answer is asked once, and then left alone for a pause.")
 def test_a_frozen_redis_is_asked_once_and_not_waited_for(frozen: SilentRedis) -> None:
     """Without a timeout, the first hit never returns."""
     engine = make_counting_engine("postgresql://nobody@127.0.0.1/none")

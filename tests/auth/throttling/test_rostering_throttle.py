@@ -68,6 +68,10 @@ def test_an_allowance_is_a_window_of_lots(allowance: RosteringAllowance, size: i
     assert (made, str(item)) == (size, window)
 
 
+@pytest.mark.shows(
+    "Load",
+    "The rostering interface counts requests per vendor over all workers, and bounds those at the same time.",
+)
 @pytest.mark.parametrize("burst", [40, 1200])
 def test_workers_count_together_to_one_lot_of_each(
     engine: sa.Engine, workers: list[RosteringThrottle], burst: int

@@ -38,6 +38,10 @@ LEFT_OUT: dict[str, tuple[str, Bend, str]] = {
 }
 
 
+@pytest.mark.shows(
+    "Visibility",
+    "A wrong label of a record fails its run; an enrollment that its school opens by mistake is found each night.",
+)
 @pytest.mark.parametrize(("step", "bend", "wrong"), LEFT_OUT.values(), ids=LEFT_OUT)
 def test_a_run_that_leaves_a_label_as_it_was_fails_and_changes_nothing(
     engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch, step: str, bend: Bend, wrong: str

@@ -28,6 +28,10 @@ def test_feeds_leave_each_other_alone(engine: sa.Engine, springfield: Path, shel
     assert load(engine, "springfield", springfield).outcome == "unchanged"
 
 
+@pytest.mark.shows(
+    "Exports",
+    "An id belongs to the feed that brought it, and a reference does not reach into another feed.",
+)
 def test_an_id_of_another_feed_is_refused(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     load_first(engine, "springfield", springfield)
     before = snapshot(engine, tables.orgs)["spr-high"]
@@ -62,6 +66,10 @@ def test_an_export_of_two_other_feeds_is_refused(engine: sa.Engine, springfield:
     assert sorted(words) == [f"orgs.csv: every org belongs to the feed {it}" for it in ("shelbyville", "springfield")]
 
 
+@pytest.mark.shows(
+    "Exports",
+    "An id belongs to the feed that brought it, and a reference does not reach into another feed.",
+)
 def test_refs_do_not_reach_into_another_feed(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:
     load_first(engine, "springfield", springfield)
     cell_of("courses", "shv-course-art", "orgSourcedId", "spr-district")(shelbyville)

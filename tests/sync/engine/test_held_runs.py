@@ -53,6 +53,7 @@ from tests.sync.export_changes import (
 LIMITS = HoldLimits(tombstones_percent=10, changes_percent=75, rejected_percent=5, least_records=50)
 
 
+@pytest.mark.shows("Exports", "A run that deletes or changes too much of a type is held, and changes nothing.")
 @pytest.mark.parametrize(
     ("counts", "excess"),
     [
@@ -133,6 +134,7 @@ def call(engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return lambda *arguments: CliRunner().invoke(roster, [str(argument) for argument in arguments])
 
 
+@pytest.mark.shows("Exports", "A run that deletes or changes too much of a type is held, and changes nothing.")
 def test_a_held_run_changes_nothing(engine: sa.Engine, held: int, tmp_path: Path) -> None:
     row = snapshot(engine, sync_runs)[held]
     assert (row["outcome"], row["stamp"]) == ("held", None)
@@ -304,6 +306,7 @@ def test_an_excluded_person_does_not_come_back_under_another_id(
     assert active == {f"new-{number}" for number in range(STUDENTS)} - {"new-0", "new-3"}
 
 
+@pytest.mark.shows("Erased people", "Who is kept from a vendor stays so under the new id of another SIS.")
 @pytest.mark.usefixtures("scripts_in_process")
 def test_a_person_who_is_kept_from_a_vendor_stays_kept_under_another_id(
     engine: sa.Engine, springfield: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch

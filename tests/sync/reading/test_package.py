@@ -178,6 +178,10 @@ def test_an_export_is_named_as_what_its_files_are(
     assert word is None or (caught is not None and getattr(caught.value, "format", None) == word)
 
 
+@pytest.mark.shows(
+    "Console",
+    "A dry run reads only files and folders, and has a bound of time, memory, number and kept previews.",
+)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_what_has_no_end_is_not_read(shared_engine: sa.Engine, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "pipe" if kind == "pipe" else Path("/dev/null")
