@@ -312,6 +312,23 @@ def test_the_interfaces_answer_in_json_to_browsers_too(client: RosterClient, pat
 PAGES = ("/docs", "/docs/guide", "/docs/conformance", "/docs/reference")
 
 
+@pytest.mark.shows(
+    "Logs and transport",
+    "Only what is published is answered without `no-store`: documents, keys, metadata and assets.",
+)
+def test_only_what_is_published_may_be_kept(served: Served) -> None:
+    caller = served.app.test_client()
+    rules = [rule for rule in served.app.url_map.iter_rules() if "GET" in (rule.methods or ())]
+    kept = {
+        rule.rule
+        for rule in rules
+        if caller.get(re.sub("<[^>]+>", "x", rule.rule)).headers.get("Cache-Control") != "no-store"
+    }
+    documents = {path for path in kept if path.endswith("openapi.json") or "/discovery/" in path}
+    assert len(documents) == 5
+    assert kept - documents == {"/.well-known/jwks.json", "/.well-known/oauth-authorization-server"}
+
+
 def read_addresses(page: str, *attributes: str) -> list[str]:
     """The values of attributes in a page."""
     return re.findall(rf'(?:{"|".join(attributes)})="(?!data:)([^"]*)"', page)

@@ -1,4 +1,6 @@
-"""The rule that no credentials and no records travel in clear text: RFC 6749, section 3.2, requires TLS."""
+"""The rule that nothing shows a secret, or takes a password, key or signature, in clear text: RFC 6749, section 3.2,
+requires TLS. A rostering request with a token is not refused: who sent it over plain http has shown the token already.
+"""
 
 from __future__ import annotations
 
