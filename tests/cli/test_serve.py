@@ -346,6 +346,9 @@ def test_the_console_alone_serves_no_vendor(database_url: str, tmp_path: Path, f
     assert (process.returncode, root) == (0, f"http://127.0.0.1:{free_port}")
 
 
+@pytest.mark.shows(
+    "Machine and database", "A worker for vendors that `roster run` starts has no address of the database's owner."
+)
 @long
 def test_the_embedded_service_has_its_console_beside_it(tmp_path: Path, free_port: int) -> None:
     """Two processes: the vendors' one lacks the console and the owner's address, either may be killed, and both end."""
