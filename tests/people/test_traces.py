@@ -195,7 +195,7 @@ PLACES = {
 )
 @pytest.mark.shows(
     "Erased people",
-    "After `roster person erase`, no table and no file has the person, and no worker shows anything of it.",
+    "After `roster person erase`, no table, no file of the data folder and no worker has anything of the person.",
 )
 def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) -> None:
     before = service.find()
