@@ -179,7 +179,8 @@ def _list_covered_tables(form: Format, contents: Contents) -> list[sa.Table]:
     """The roster tables whose records an export describes."""
     names = {file.name for file in (*contents.files, *contents.silent)}
     converted = {converted.file.name for converted in form.converted if names.issuperset(converted.files)}
-    covered = {file.table for file in form.all_files if file.name in names | converted}
+    described = names | converted | contents.list_made(form)
+    covered = {file.table for file in form.all_files if file.name in described}
     return [table for table in ROSTER_TABLES if table in covered]
 
 

@@ -57,6 +57,8 @@ def test_a_class_that_names_no_course_gets_its_own(engine: sa.Engine, springfiel
 def test_the_same_export_again_changes_nothing(engine: sa.Engine, springfield: Path) -> None:
     both(column("classes", "courseSourcedId", ""), ABSENT)(springfield)
     load(engine, "feed", springfield)
+    skipped = load(engine, "feed", springfield)
+    assert skipped.counts["courses"].unchanged == len(list_active(engine))
     cell("users", 2, "givenName", "Zora")(springfield)
     report = load(engine, "feed", springfield)
     assert {name for name, count in report.counts.items() if count.written or count.tombstoned} == {"users"}
