@@ -83,8 +83,9 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     owner = _Owner(retention.feed_id, retention.feed_name)
     failing = _run_first(connection, form, retention.list_targets(), owner, failures, dropped, follow)
     while failing:
+        returned = retention.returning
         retention = reject(failing)
-        moved = {*retention.orphans, *retention.returning}
+        moved = {*retention.orphans, *returned}
         lost = {*failing, *(name for name, file in staged.items() if file.file.table in moved)}
         failing = _run_again(connection, form, retention.list_targets(), failing, lost, failures, dropped)
     quarantines = {name: retention.rejected[name] for name in staged if name in retention.rejected}

@@ -70,8 +70,10 @@ def _find_returning(
     table: sa.Table,
     returning: dict[sa.Table, sa.Table],
 ) -> None:
-    """Fills a temporary table of the tombstones of a table that return, if some may: a rejected row of another table
-    may have kept what they need from being there."""
+    """Makes a temporary table of the tombstones of a table that return, if some do. Rows that were rejected since the
+    last call may have been what they need."""
+    if table in returning:
+        connection.execute(DropTable(returning.pop(table)))
     files, stored = retention.list_files(table), table.alias()
     ended = [stored.c.feed_id == retention.feed_id, stored.c.status != ACTIVE, stored.c.ended_by_need]
     # A bulk file says itself which of its records are there.
@@ -82,11 +84,10 @@ def _find_returning(
         for column, target in _list_all_needs(form, table)
     ]
     unnamed = [~is_named(stored.c.sourced_id, file) for file in files]
-    if table in returning:
-        connection.execute(sa.delete(returning[table]))
-    else:
-        returning[table] = create_temporary(connection, f"returning_{table.name}", [sa.Column("sourced_id", CText)])
     found = sa.select(stored.c.sourced_id).where(*ended, *unnamed, *there)
+    if not connection.scalar(sa.select(sa.exists(found))):
+        return
+    returning[table] = create_temporary(connection, f"returning_{table.name}", [sa.Column("sourced_id", CText)])
     connection.execute(returning[table].insert().from_select(["sourced_id"], found))
     analyze_temporary(connection, returning[table])
 
