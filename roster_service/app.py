@@ -16,14 +16,8 @@ from roster_service.auth.access_log.writer import AccessLog
 from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.auth.credentials.tokens import TokenReader
 from roster_service.auth.signed_requests import SignedRequests
-from roster_service.auth.throttling.counters import Counters, make_storage
-from roster_service.auth.throttling.throttles import (
-    LoginThrottle,
-    OrderingThrottle,
-    RosteringThrottle,
-    TokenThrottle,
-    VendorThrottle,
-)
+from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling.throttles import OrderingThrottle, RosteringThrottle, TokenThrottle
 from roster_service.console.blueprint import register_console
 from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.engine import (
@@ -122,7 +116,7 @@ def create_service(settings: Settings, addresses: Addresses) -> Flask:
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     counting = make_counting_engine(urls[DatabaseRole.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
-    counters = Counters(make_storage(counting, settings.rate_storage_url))
+    counters = Counters(counting)
     throttle = RosteringThrottle(counters, accounts, settings.workers)
     orderings = Orderings(ordering, settings.ordering_megabytes, OrderingThrottle(counters, settings.ordering_seconds))
     reader = (
@@ -155,8 +149,7 @@ def create_service(settings: Settings, addresses: Addresses) -> Flask:
             accounts=accounts,
             keys=keys,
             issuer=issuer,
-            throttle=VendorThrottle(counters),
-            login_throttle=LoginThrottle(counters),
+            counters=counters,
             disclosures=disclosures,
             status=status,
         ),
@@ -235,7 +228,7 @@ def create_console(settings: Settings, database_url: str) -> Flask:
     app = begin_app(settings)
     for name, engine in {"owner": owner, "counting": counting, "serving": serving}.items():
         app.extensions[f"roster_{name}_engine"] = engine
-    counters = Counters(make_storage(counting, settings.rate_storage_url))
+    counters = Counters(counting)
     register_assets(app)
     register_console(app, settings, owner, serving, counters)
     app.add_url_rule("/", endpoint="root", view_func=lambda: redirect(CONSOLE_ROOT), methods=["GET"])

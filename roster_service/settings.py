@@ -305,12 +305,6 @@ class Settings:
         "an answer with records that neither the data folder nor the database can record is 503; `false`: it leaves, "
         "and its row waits in memory",
     )
-    rate_storage_url: str | None = declare_setting(
-        None,
-        read_address("redis", "rediss"),
-        "where requests of vendors are counted, `redis://host`, for many machines; none: the database",
-        hide_passwords,
-    )
     ordering_megabytes: int = declare_setting(
         1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
     )

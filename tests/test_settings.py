@@ -218,7 +218,6 @@ EXAMPLES = {
     "SMTP_URL": "smtp://host",
     "WEBHOOK_URL": "https://hook.example",
     "WEBHOOK_SECRET": "w" * 40,
-    "RATE_STORAGE_URL": "redis://host",
 }
 
 
@@ -249,7 +248,7 @@ ADDRESSES = {
     "postgresql://roster@host/name?sslpassword=hunter2&password=hunter2&x=1": (
         "postgresql://roster@host/name?sslpassword=***&password=***&x=1"
     ),
-    "redis://:hunter2@host": "redis://:***@host",
+    "smtp://:hunter2@host": "smtp://:***@host",
     "postgresql://host:5432/name": "postgresql://host:5432/name",
 }
 

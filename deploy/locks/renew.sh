@@ -36,6 +36,6 @@ setuptools>=77
 END
 lock service.txt --constraint deploy/locks/test.txt << 'END'
 ./grammar[marshmallow,sqlalchemy]
-.[compression,redis,deliveries]
+.[compression,deliveries]
 setuptools>=77
 END

@@ -4,8 +4,8 @@ Authlib reads the header, makes the signature base string and computes HMAC-SHA1
 as an access token, with the scopes of the client's registration, so no later stage knows the difference.
 
 A signature counts once, on all workers and machines of a database, and for a few minutes. The nonces are in a table of
-their own, not among the throttle counters: the service refuses a replay while Redis is away too, and after a crash of
-the database, which empties unlogged tables. If it cannot write the table, the request fails.
+their own, not among the throttle counters: the service refuses a replay after a crash of the database too, which
+empties unlogged tables. If it cannot write the table, the request fails.
 """
 
 from __future__ import annotations

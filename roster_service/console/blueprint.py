@@ -20,7 +20,6 @@ from werkzeug.exceptions import Forbidden, HTTPException, RequestEntityTooLarge
 
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.counters import Counters
-from roster_service.auth.throttling.throttles import LoginThrottle
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.cookies import KnownBrowsers, set_up_cookies
@@ -72,7 +71,7 @@ def register_console(app: Flask, settings: Settings, owner: sa.Engine, serving: 
     """Registers the console at `/console`. `owner`: as the owner of the tables; `serving`: as the serving role."""
     set_up_cookies(app, settings.read_secret_key(), ROOT)
     lifetime = Lifetime(timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_hours))
-    tools = Tools(settings, owner, serving, lifetime, settings.console_url, LoginThrottle(counters))
+    tools = Tools(settings, owner, serving, lifetime, settings.console_url, counters)
     login = Login(tools, KnownBrowsers(settings.read_secret_key(), ROOT))
     app.register_blueprint(make_blueprint(tools, login), url_prefix=ROOT)
     forms = {f"console.{form.screen}-{form.name}": form for form in FORMS}

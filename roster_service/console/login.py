@@ -53,15 +53,15 @@ class Login:
             return self._show_form(200, "", None)
         require_csrf()
         email, password = request.form.get("email", ""), request.form.get("password", "")
-        throttle, browser = self.tools.throttle, self.browsers.find(email)
+        counters, browser = self.tools.counters, self.browsers.find(email)
         attempt = LoginAttempt.of_operator(email, request.remote_addr, browser)
         try:
-            throttle.require_room(attempt)
+            attempt.require_room(counters)
             with self.tools.owner.begin() as connection:
                 operator = verify_password(connection, email, password)
                 if operator is not None:
                     attempt = LoginAttempt.of_code(email, browser)
-                    throttle.require_room(attempt)
+                    attempt.require_room(counters)
                     code, key = request.form.get("code", ""), self.tools.settings.read_secret_key()
                     if use_code(connection, operator.email, code, key):
                         return self.begin(connection, operator.email)
@@ -69,7 +69,7 @@ class Login:
             response = self._show_form(429, email, str(error))
             response.headers["Retry-After"] = str(error.seconds)
             return response
-        throttle.count_failure(attempt)
+        attempt.count_failure(counters)
         return self._show_form(401, email, WRONG)
 
     def ask_again(self) -> Response:

@@ -13,7 +13,7 @@ from typing import IO, Any
 import sqlalchemy as sa
 
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
-from roster_service.auth.throttling.throttles import LoginThrottle
+from roster_service.auth.throttling.counters import Counters
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb, require_new_form
 from roster_service.db.instants import begin_day
@@ -33,14 +33,14 @@ def make_once() -> str:
 class Tools:
     """The parts of the process that views need. `owner`: as the owner of the tables, as the `roster` command has it;
     `serving`: as the serving role, for what vendors get; `origin`: the address that operators use, without a path;
-    `throttle`: counts wrong passwords and codes."""
+    `counters`: of wrong passwords and codes."""
 
     settings: Settings
     owner: sa.Engine
     serving: sa.Engine
     lifetime: Lifetime
     origin: str
-    throttle: LoginThrottle
+    counters: Counters
 
     @property
     def service_url(self) -> str:

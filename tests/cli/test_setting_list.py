@@ -57,14 +57,14 @@ def test_a_value_says_where_it_comes_from_and_hides_its_secret(tmp_path: Path) -
         role_password=SECRET,
         port="81",
         secret_key_file="kept",
-        rate_storage_url=f"redis://:{SECRET}@host",
+        smtp_url=f"smtp://:{SECRET}@host",
     )
     assert {variable: row for variable, row in listed.items() if row[1] != "default"} == {
         "ROSTER_DATABASE_URL": ("postgresql://roster:***@host/name", "environment"),
         "ROSTER_ROLE_PASSWORD": ("***", "environment"),
         "ROSTER_PORT": ("81", "environment"),
         "ROSTER_SECRET_KEY": ("***", "file kept"),
-        "ROSTER_RATE_STORAGE_URL": ("redis://:***@host", "environment"),
+        "ROSTER_SMTP_URL": ("smtp://:***@host", "environment"),
     }
 
 

@@ -35,9 +35,9 @@ SERVICES: Mapping[str, Any] = yaml.safe_load((RECIPE / "compose.yaml").read_text
 ROSTER = (sys.executable, "-c", "from roster_service.cli import main; main()")
 # Debian keeps each version of PostgreSQL in a folder of its own.
 POSTGRES = max(map(str, Path("/usr/lib/postgresql").glob("*/bin/postgres")), default="postgres")
-PROGRAMS = ("nginx", "redis-server", "pgbouncer", POSTGRES)
+PROGRAMS = ("nginx", "pgbouncer", POSTGRES)
 # The machines that others reach by their name, with the port of each.
-PORTS = {"primary": 5432, "standby": 5432, "pooler": 6432, "redis": 6379, "web1": 8000, "web2": 8000, "console": 8001}
+PORTS = {"primary": 5432, "standby": 5432, "pooler": 6432, "web1": 8000, "web2": 8000, "console": 8001}
 # Not the scheme of an address, nor a part of a word.
 NAMES = re.compile(rf"(?<![\w.-])({'|'.join(PORTS)})(?![\w-]|://)")
 VARIABLE = re.compile(r"\$\{(\w+):\?\}")
@@ -116,7 +116,7 @@ class Machines:
     def stop(self, name: str) -> None:
         """Ends a service. After SIGINT, PostgreSQL waits for no client, and `roster run` for no load balancer."""
         process = self.processes.pop(name)
-        process.send_signal(signal.SIGTERM if name in ("pooler", "proxy", "redis") else signal.SIGINT)
+        process.send_signal(signal.SIGTERM if name in ("pooler", "proxy") else signal.SIGINT)
         process.wait(START_SECONDS)
 
     def run(self, name: str, command: Sequence[str], *, as_user: bool = False, **more: str) -> None:
@@ -184,11 +184,6 @@ class Machines:
         command = ("sh", str(RECIPE / "pooler.sh"))
         self.start("pooler", command, as_user=True, USERS=str(users), CONFIGURATION=str(configuration))
 
-    def start_redis(self) -> None:
-        """Runs Redis."""
-        here = ("--bind", self.find_address("redis"), "--dir", str(self.make_folder("redis")))
-        self.start("redis", (*SERVICES["redis"]["command"], *here), as_user=True)
-
     def start_web(self, name: str) -> None:
         """Runs the service as the image does, with one worker."""
         home = self.folder / name
@@ -248,7 +243,6 @@ def open_machines() -> Iterator[Machines]:
             machines.start_standby()
             machines.run("upgrade", (*ROSTER, *SERVICES["upgrade"]["command"][1:]))
             machines.start_pooler()
-            machines.start_redis()
             for web in ("web1", "web2"):
                 machines.start_web(web)
             machines.start_proxy()

@@ -33,7 +33,7 @@ def list_extras() -> tuple[str, ...]:
 
 # The extras of the service that each file has; `deploy/locks/renew.sh` writes them.
 EXTRAS = {
-    "service.txt": ("compression", "redis", "deliveries"),
+    "service.txt": ("compression", "deliveries"),
     "embedded.txt": ("compression", "embedded"),
     "test.txt": list_extras(),
 }

@@ -12,7 +12,6 @@ from werkzeug.test import TestResponse
 from roster_service.app import create_app
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.settings import Settings
-from tests.auth.throttling.silent_redis import SilentRedis, freeze_redis
 from tests.conftest import close_app
 from tests.contract.conftest import SECRET_KEY
 from tests.vendor.client import RATE_HEADERS
@@ -22,16 +21,9 @@ FEW = Allowance(requests_per_second=1, burst=2, requests_per_day=None)
 
 
 @pytest.fixture
-def frozen() -> Iterator[SilentRedis]:
-    with freeze_redis() as server:
-        yield server
-
-
-@pytest.fixture(params=["a table", "redis"])
-def away(request: pytest.FixtureRequest, served: Served, frozen: SilentRedis) -> Iterator[Flask]:
-    """An application whose counters cannot be reached: a table is missing, or Redis is frozen."""
-    url = frozen.url if request.param == "redis" else None
-    app = create_app(Settings(secret_key=SECRET_KEY, rate_storage_url=url), served.url)
+def away(served: Served) -> Iterator[Flask]:
+    """An application whose counters cannot be reached: a table is missing."""
+    app = create_app(Settings(secret_key=SECRET_KEY), served.url)
     rename = "ALTER TABLE {} RENAME TO {}"
     with served.engine.begin() as connection:
         connection.execute(sa.text(rename.format("rate_hits", "hidden_hits")))

@@ -7,12 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
-from limits import RateLimitItemPerDay, RateLimitItemPerMinute
-from limits.strategies import MovingWindowRateLimiter
 
 from roster_service.auth.credentials.api_keys import Allowance
-from roster_service.auth.throttling.counters import PostgresStorage, delete_old_windows
-from roster_service.auth.throttling.limits import make_windows
+from roster_service.auth.throttling.counters import Counters, Window, delete_old_windows
+from roster_service.auth.throttling.limits import DAY_SECONDS, make_windows
 from roster_service.db.engine import make_counting_engine
 from tests.vendor.client import VendorClient
 from tests.vendor.conftest import Served
@@ -22,66 +20,65 @@ FEW = Allowance(requests_per_second=1, burst=60, requests_per_day=None)
 
 
 @pytest.fixture
-def storage(database_url: str) -> Iterator[PostgresStorage]:
-    """Counters in a database of this test's own, read by several connections."""
+def counters(database_url: str) -> Iterator[Counters]:
+    """Counters in a database of this test's own."""
     engine = make_counting_engine(database_url)
-    yield PostgresStorage(engine=engine)
+    yield Counters(engine)
     engine.dispose()
 
 
-@pytest.fixture
-def windows(storage: PostgresStorage) -> MovingWindowRateLimiter:
-    """The strategy on them."""
-    return MovingWindowRateLimiter(storage)
+def count_left(counters: Counters, window: Window, subject: str) -> int:
+    state = counters.read(window, subject)
+    assert state is not None
+    return state.remaining
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100])
 def test_concurrent_hits_are_counted_exactly(database_url: str, limit: int) -> None:
     """Whatever the number of connections, as many hits as the limit has are let through, and no other."""
-    item = RateLimitItemPerDay(limit)
+    window = Window("vendor", limit, DAY_SECONDS)
     engines = [make_counting_engine(database_url) for _ in range(4)]
-    limiters = [MovingWindowRateLimiter(PostgresStorage(engine=engine)) for engine in engines]
+    workers = [Counters(engine) for engine in engines]
     with ThreadPoolExecutor(8) as pool:
-        passed = list(pool.map(lambda number: limiters[number % 4].hit(item, "one"), range(limit + 50)))
+        passed = list(pool.map(lambda number: workers[number % 4].take(window, "one"), range(limit + 50)))
     assert sum(passed) == limit
-    assert limiters[0].get_window_stats(item, "one").remaining == 0
+    assert count_left(workers[0], window, "one") == 0
     for engine in engines:
         engine.dispose()
 
 
-def test_a_hit_counts_until_it_leaves_the_window(database_url: str, windows: MovingWindowRateLimiter) -> None:
+def test_a_hit_counts_until_it_leaves_the_window(database_url: str, counters: Counters) -> None:
     """Time is moved on by moving the hits back."""
-    item = RateLimitItemPerMinute(3)
-    assert [windows.hit(item, "one") for _ in range(4)] == [True, True, True, False]
+    window = Window("vendor", 3)
+    assert [counters.take(window, "one") for _ in range(4)] == [True, True, True, False]
     engine = make_counting_engine(database_url)
     with engine.connect() as connection:
         connection.execute(sa.text("UPDATE rate_hits SET hit_at = hit_at - interval '61 seconds' WHERE slot = 0"))
-    assert windows.get_window_stats(item, "one").remaining == 1
-    assert [windows.hit(item, "one") for _ in range(2)] == [True, False]
+    assert count_left(counters, window, "one") == 1
+    assert [counters.take(window, "one") for _ in range(2)] == [True, False]
     with engine.connect() as connection:
         connection.execute(sa.text("UPDATE rate_hits SET hit_at = hit_at - interval '61 seconds'"))
-    assert windows.get_window_stats(item, "one").remaining == 3
-    assert [windows.hit(item, "one") for _ in range(4)] == [True, True, True, False]
+    assert count_left(counters, window, "one") == 3
+    assert [counters.take(window, "one") for _ in range(4)] == [True, True, True, False]
     engine.dispose()
 
 
-def test_several_hits_at_once_fit_or_not(windows: MovingWindowRateLimiter) -> None:
-    item = RateLimitItemPerDay(5)
-    assert [windows.hit(item, "one", cost=cost) for cost in (6, 3, 3, 2, 1)] == [False, True, False, True, False]
+def test_several_hits_at_once_fit_or_not(counters: Counters) -> None:
+    window = Window("vendor", 5, DAY_SECONDS)
+    assert [counters.take(window, "one", amount) for amount in (6, 3, 3, 2, 1)] == [False, True, False, True, False]
 
 
-def test_counters_do_not_touch_each_other(windows: MovingWindowRateLimiter) -> None:
-    item, other = RateLimitItemPerDay(1), RateLimitItemPerDay(2)
-    assert [windows.hit(item, "one"), windows.hit(item, "two"), windows.hit(other, "one")] == [True] * 3
-    windows.clear(item, "one")
-    assert [windows.hit(item, "one"), windows.hit(item, "two")] == [True, False]
+def test_counters_do_not_touch_each_other(counters: Counters) -> None:
+    hour, day = Window("vendor", 1, 3600), Window("vendor", 1, DAY_SECONDS)
+    many, others = Window("vendor", 2, DAY_SECONDS), Window("rostering", 1, DAY_SECONDS)
+    counted = [(day, "one"), (day, "two"), (hour, "one"), (many, "one"), (others, "one")]
+    assert [counters.take(window, subject) for window, subject in counted] == [True] * 5
+    assert [counters.take(window, subject) for window, subject in counted] == [False, False, False, True, False]
 
 
-def test_counters_that_nobody_hits_any_more_are_forgotten(
-    engine: sa.Engine, storage: PostgresStorage, windows: MovingWindowRateLimiter
-) -> None:
+def test_counters_that_nobody_hits_any_more_are_forgotten(engine: sa.Engine, counters: Counters) -> None:
     for name in ("old", "new"):
-        windows.hit(RateLimitItemPerDay(5), name)
+        counters.take(Window("vendor", 5, DAY_SECONDS), name)
     with engine.begin() as connection:
         connection.execute(
             sa.text("UPDATE rate_windows SET last_hit = now() - interval '3 days' WHERE key LIKE '%old%'")
@@ -91,20 +88,18 @@ def test_counters_that_nobody_hits_any_more_are_forgotten(
             connection.execute(sa.text("SELECT key FROM rate_windows UNION SELECT key FROM rate_hits")).scalars().all()
         )
     assert [key.split("/")[1] for key in kept] == ["new"]
-    assert storage.check()
-    assert storage.reset() == 1
 
 
 @pytest.mark.parametrize(
     ("allowance", "windows"),
     [
-        pytest.param(Allowance(None, None, None), ["20 per 2 second", "100000 per 1 day"], id="the default"),
-        pytest.param(Allowance(50, None, None), ["100 per 2 second", "100000 per 1 day"], id="more a second"),
-        pytest.param(Allowance(10, 60, 500), ["60 per 6 second", "500 per 1 day"], id="all three"),
+        pytest.param(Allowance(None, None, None), [(20, 2), (100_000, DAY_SECONDS)], id="the default"),
+        pytest.param(Allowance(50, None, None), [(100, 2), (100_000, DAY_SECONDS)], id="more a second"),
+        pytest.param(Allowance(10, 60, 500), [(60, 6), (500, DAY_SECONDS)], id="all three"),
     ],
 )
-def test_an_allowance_is_two_windows(allowance: Allowance, windows: list[str]) -> None:
-    assert [str(window) for window in make_windows(allowance)] == windows
+def test_an_allowance_is_two_windows(allowance: Allowance, windows: list[tuple[int, int]]) -> None:
+    assert [(window.most, window.seconds) for window in make_windows(allowance)] == windows
 
 
 @pytest.mark.shows("Load", "The vendor interface counts requests per vendor, both paths together.")

@@ -1,8 +1,7 @@
-"""The counters of the throttles: in the database, or in Redis if there is one.
+"""The counters of the throttles, in the database: all workers and machines share them.
 
-All workers and machines on one storage share the counters. In PostgreSQL a hit is one call of the SQL function
-`take_hits`, which implements the window: concurrent hits of a counter wait for its row, and the function lets a hit
-pass if the hit that is `limit` hits older has left the window.
+A hit is one call of the SQL function `take_hits`, which implements the window: concurrent hits of a counter wait for
+its row, and the function lets a hit pass if the hit that is `most` hits older has left the window.
 
 A circuit breaker bounds the delay: after a failure, this process leaves the counters alone for `PAUSE_SECONDS`, and
 then lets a request try them again.
@@ -11,27 +10,23 @@ then lets a request try them again.
 from __future__ import annotations
 
 import logging
+import math
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from limits import RateLimitItem, WindowStats
-from limits.errors import ConfigurationError
-from limits.storage import MemoryStorage, MovingWindowSupport, RedisStorage, Storage
-from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.db.tables import rate_hits, rate_windows
-from roster_service.errors import SettingError
 
-SCHEME = "roster"
-# The longest wait for Redis to accept a connection, and for each of its replies.
-REDIS_SECONDS = 0.1
 # No window is longer than a day, so a counter without a hit for two days can be deleted.
 KEPT_DAYS = 2
+PAUSE_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
 
 
 def _name() -> sa.BindParameter[str]:
@@ -42,95 +37,6 @@ _TAKE = sa.select(
     sa.func.take_hits(_name(), sa.bindparam("most"), sa.bindparam("seconds", type_=sa.Double), sa.bindparam("amount"))
 )
 _READ = sa.text("SELECT extract(epoch FROM oldest)::float8 AS oldest, hits FROM read_window(:name, :most, :seconds)")
-
-
-class PostgresStorage(MovingWindowSupport, Storage):
-    """Counters in the tables `rate_windows` and `rate_hits`."""
-
-    STORAGE_SCHEME = [SCHEME]  # noqa: RUF012  (the library's own declaration)
-
-    def __init__(self, uri: str | None = None, wrap_exceptions: bool = False, **options: Any) -> None:
-        """`options["engine"]`: of `make_counting_engine`, which commits each statement by itself."""
-        super().__init__(uri, wrap_exceptions)
-        self._engine: sa.Engine = options["engine"]
-
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        """The class of the errors that a call raises if the database fails."""
-        return SQLAlchemyError
-
-    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Counts `amount` hits if they fit into the window of `limit` hits in `expiry` seconds. Returns whether they
-        do."""
-        values = {"name": key, "most": limit, "seconds": expiry, "amount": amount}
-        with self._engine.connect() as connection:
-            return bool(connection.execute(_TAKE, values).scalar_one())
-
-    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """Returns (time of the oldest hit in the window, in seconds since the epoch; number of hits in it)."""
-        with self._engine.connect() as connection:
-            row = connection.execute(_READ, {"name": key, "most": limit, "seconds": expiry}).one()
-        return row.oldest, row.hits
-
-    def check(self) -> bool:
-        """Returns True if the database can read the counters; else it raises."""
-        with self._engine.connect() as connection:
-            return connection.execute(sa.select(sa.func.count()).select_from(rate_windows)).scalar_one() >= 0
-
-    def clear(self, key: str) -> None:
-        """Deletes a counter."""
-        with self._engine.connect() as connection:
-            connection.execute(sa.delete(rate_hits).where(rate_hits.c.key == key))
-            connection.execute(sa.delete(rate_windows).where(rate_windows.c.key == key))
-
-    def reset(self) -> int | None:
-        """Deletes all counters; returns how many there were."""
-        with self._engine.connect() as connection:
-            connection.execute(sa.delete(rate_hits))
-            return connection.execute(sa.delete(rate_windows)).rowcount
-
-    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Not for moving windows."""
-        raise NotImplementedError
-
-    def get(self, key: str) -> int:
-        """The library does not call it for moving windows."""
-        raise NotImplementedError
-
-    def get_expiry(self, key: str) -> float:
-        """The library does not call it for moving windows."""
-        raise NotImplementedError
-
-
-def make_storage(engine: sa.Engine, redis_url: str | None) -> Storage:
-    """Returns the storage: on the Redis server at `redis_url`; None: in the database of `engine`, of
-    `make_counting_engine`. It does not connect yet.
-
-    Raises SettingError if the package for Redis is not installed.
-    """
-    if redis_url is None:
-        return PostgresStorage(engine=engine)
-    try:
-        return RedisStorage(redis_url, socket_connect_timeout=REDIS_SECONDS, socket_timeout=REDIS_SECONDS)
-    except ConfigurationError:
-        raise SettingError(
-            "ROSTER_RATE_STORAGE_URL needs the package `redis`: pip install 'roster-service[redis]'"
-        ) from None
-
-
-def delete_old_windows(connection: sa.Connection) -> None:
-    """Deletes the counters without a hit for `KEPT_DAYS`: of former limits of a vendor, and of vendors that left."""
-    old = sa.select(rate_windows.c.key).where(
-        rate_windows.c.last_hit < sa.func.now() - sa.text(f"interval '{KEPT_DAYS} days'")
-    )
-    connection.execute(sa.delete(rate_hits).where(rate_hits.c.key.in_(old)))
-    connection.execute(sa.delete(rate_windows).where(rate_windows.c.key.in_(old)))
-
-
-PAUSE_SECONDS = 5.0
-
-Answer = TypeVar("Answer")
-_log = logging.getLogger(__name__)
 
 
 class WhenAway(Enum):
@@ -148,8 +54,8 @@ class Throttle:
     when_away: WhenAway
 
 
-# By the namespace of the counters. A vendor must not lose the roster because Redis is away. But an outage must not give
-# a guesser of passwords, which people choose, as many tries as they like. Client secrets have 256 random bits.
+# A vendor must not lose the roster because the database takes no writes. But an outage must not give a guesser of
+# passwords, which people choose, as many tries as they like. Client secrets have 256 random bits.
 THROTTLES: Mapping[str, Throttle] = {
     "login-account": Throttle("failed logins with an e-mail address", WhenAway.COUNTS_ALONE),
     "login-key": Throttle("failed logins with the API keys of a vendor", WhenAway.COUNTS_ALONE),
@@ -165,53 +71,85 @@ THROTTLES: Mapping[str, Throttle] = {
 }
 
 
-class Counters:
-    """Exact moving windows in a storage that all workers share. The namespace of an item is a key of `THROTTLES`."""
+@dataclass(frozen=True)
+class Window:
+    """At most `most` hits in any `seconds`. `throttle`: a key of `THROTTLES`."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._shared = MovingWindowRateLimiter(storage)
-        self._errors = storage.base_exceptions
-        # Made by the first failure, and dropped with its counters when the storage is back.
-        self._own: MovingWindowRateLimiter | None = None
+    throttle: str
+    most: int
+    seconds: int = 60
+
+    def name_counter(self, subject: str) -> str:
+        """Returns the name of the counter of a subject. Windows of different bounds do not share one."""
+        return f"{self.throttle}/{subject}/{self.most}/{self.seconds}"
+
+
+@dataclass(frozen=True)
+class WindowState:
+    """How many hits a window still takes, and the instant at which the oldest hit in it leaves it, in seconds since
+    1970."""
+
+    remaining: int
+    resets_at: float
+
+
+class Counters:
+    """Exact moving windows, each of one subject. Threads may share them."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        """`engine`: of `make_counting_engine`, which commits each statement by itself."""
+        self._engine = engine
+        # Made by the first failure, and dropped with its hits when the database is back.
+        self._own: _OwnHits | None = None
         self._tries_at = float("-inf")
 
-    def hit(self, item: RateLimitItem, *names: str, cost: int = 1) -> bool:
-        """Counts `cost` hits, unless they do not fit into the window of `item`. Returns whether it has counted them;
-        True if it knows nothing."""
-        return self._ask(lambda limiter: limiter.hit(item, *names, cost=cost), item, unknown=True)
+    def take(self, window: Window, subject: str, amount: int = 1) -> bool:
+        """Counts `amount` hits, unless they do not fit into the window. Returns whether it has counted them; True if it
+        knows nothing."""
+        rows = self._ask(_TAKE, window, subject, amount=amount)
+        if rows is not None:
+            return bool(rows[0][0])
+        own = self._find_own(window)
+        return own is None or own.take(window, subject, amount)
 
-    def has_room(self, item: RateLimitItem, *names: str) -> bool:
-        """Returns whether a hit would be counted now; True if it knows nothing."""
-        return self._ask(lambda limiter: limiter.test(item, *names), item, unknown=True)
+    def read(self, window: Window, subject: str) -> WindowState | None:
+        """Returns the state of the window; None if it knows nothing."""
+        rows = self._ask(_READ, window, subject)
+        if rows is not None:
+            return WindowState(window.most - rows[0].hits, rows[0].oldest + window.seconds)
+        own = self._find_own(window)
+        return None if own is None else own.read(window, subject)
 
-    def read_window(self, item: RateLimitItem, *names: str) -> WindowStats | None:
-        """Returns the window's number of hits to come, and the instant at which its oldest hit leaves it, in seconds
-        since 1970. None if it knows nothing."""
-        return self._ask(lambda limiter: limiter.get_window_stats(item, *names), item, unknown=None)
+    def find_wait(self, window: Window, subject: str) -> int:
+        """Returns the whole seconds until the window takes a hit; 0 if it takes one now, or if it knows nothing."""
+        state = self.read(window, subject)
+        if state is None or state.remaining > 0:
+            return 0
+        return max(1, math.ceil(state.resets_at - time.time()))
 
-    def find_wait(self, item: RateLimitItem, *names: str) -> float:
-        """Returns the seconds until the oldest hit leaves the window; 0 if it knows nothing."""
-        window = self.read_window(item, *names)
-        return 0.0 if window is None else window.reset_time - time.time()
+    def _ask(
+        self, statement: sa.Executable, window: Window, subject: str, **values: int
+    ) -> Sequence[sa.Row[tuple[object, ...]]] | None:
+        """The rows of a statement about a counter; None while the database is away."""
+        if time.monotonic() < self._tries_at:
+            return None
+        bounds = {"name": window.name_counter(subject), "most": window.most, "seconds": window.seconds}
+        try:
+            with self._engine.connect() as connection:
+                rows = connection.execute(statement, {**bounds, **values}).all()
+        except SQLAlchemyError as error:
+            self._set_away(error)
+            return None
+        self._set_back()
+        return rows
 
-    def _ask(self, ask: Callable[[MovingWindowRateLimiter], Answer], item: RateLimitItem, *, unknown: Answer) -> Answer:
-        if time.monotonic() >= self._tries_at:
-            try:
-                answer = ask(self._shared)
-            except self._errors as error:
-                self._set_away(error)
-            else:
-                self._set_back()
-                return answer
-        own = self._own
-        if own is None or THROTTLES[item.namespace].when_away is WhenAway.OPENS:
-            return unknown
-        return ask(own)
+    def _find_own(self, window: Window) -> _OwnHits | None:
+        return None if THROTTLES[window.throttle].when_away is WhenAway.OPENS else self._own
 
     def _set_away(self, error: Exception) -> None:
         self._tries_at = time.monotonic() + PAUSE_SECONDS
         if self._own is None:
-            self._own = MovingWindowRateLimiter(MemoryStorage())
+            self._own = _OwnHits()
             # Without the driver's message, which can quote the address with a password.
             _log.warning("throttle: the counters cannot be reached (%s)", type(error).__name__)
 
@@ -219,3 +157,40 @@ class Counters:
         if self._own is not None:
             self._own = None
             _log.warning("throttle: the counters can be reached again")
+
+
+class _OwnHits:
+    """The hits that this worker counts by itself while the database is away: few, as each is a failed login."""
+
+    def __init__(self) -> None:
+        # (name of the counter, instant at which the hit leaves its window).
+        self._hits: list[tuple[str, float]] = []
+        self._lock = threading.Lock()
+
+    def take(self, window: Window, subject: str, amount: int) -> bool:
+        """As of `Counters`."""
+        with self._lock:
+            self._hits = [hit for hit in self._hits if hit[1] > time.time()]
+            if len(self._list_ends(window, subject)) + amount > window.most:
+                return False
+            self._hits += [(window.name_counter(subject), time.time() + window.seconds)] * amount
+            return True
+
+    def read(self, window: Window, subject: str) -> WindowState:
+        """As of `Counters`."""
+        with self._lock:
+            ends = self._list_ends(window, subject)
+        return WindowState(window.most - len(ends), min(ends, default=time.time() + window.seconds))
+
+    def _list_ends(self, window: Window, subject: str) -> list[float]:
+        name, now = window.name_counter(subject), time.time()
+        return [end for of, end in self._hits if of == name and end > now]
+
+
+def delete_old_windows(connection: sa.Connection) -> None:
+    """Deletes the counters without a hit for `KEPT_DAYS`: of former limits of a vendor, and of vendors that left."""
+    old = sa.select(rate_windows.c.key).where(
+        rate_windows.c.last_hit < sa.func.now() - sa.text(f"interval '{KEPT_DAYS} days'")
+    )
+    connection.execute(sa.delete(rate_hits).where(rate_hits.c.key.in_(old)))
+    connection.execute(sa.delete(rate_windows).where(rate_windows.c.key.in_(old)))

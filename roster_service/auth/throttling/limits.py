@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerSecond
-
 from roster_service.auth.credentials.api_keys import Allowance
+from roster_service.auth.throttling.counters import Window
 
 REQUESTS_PER_SECOND = 10
 # The default burst is the requests of this many seconds, on both interfaces.
 BURST_SECONDS = 2
 REQUESTS_PER_DAY = 100_000
+DAY_SECONDS = 24 * 60 * 60
 # Twice what one client that waits for each response can send to one worker.
 ROSTERING_PER_SECOND = 3000
 # Workers take requests of the rostering window in lots of this part of the burst.
@@ -91,18 +91,17 @@ def fill_rostering_rate(allowance: RosteringAllowance) -> tuple[int, int]:
     return rate, allowance.burst or rate * BURST_SECONDS
 
 
-def make_windows(allowance: Allowance) -> tuple[RateLimitItem, RateLimitItem]:
+def make_windows(allowance: Allowance) -> tuple[Window, Window]:
     """Returns the two windows of an allowance, the short one first."""
     rate, burst, day = fill_allowance(allowance)
-    short = RateLimitItemPerSecond(burst, burst // rate, namespace="vendor")
-    return short, RateLimitItemPerDay(day, namespace="vendor")
+    return Window("vendor", burst, burst // rate), Window("vendor", day, DAY_SECONDS)
 
 
-def make_lots(allowance: RosteringAllowance) -> tuple[int, RateLimitItem]:
+def make_lots(allowance: RosteringAllowance) -> tuple[int, Window]:
     """Returns (requests in a lot, window that counts lots). The lots make up the burst, or less by under a lot."""
     rate, burst = fill_rostering_rate(allowance)
     size = max(1, burst // LOTS)
-    return size, RateLimitItemPerSecond(burst // size, burst // rate, namespace="rostering")
+    return size, Window("rostering", burst // size, burst // rate)
 
 
 LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"

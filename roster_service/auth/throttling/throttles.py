@@ -37,10 +37,9 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 
 import sqlalchemy as sa
-from limits import RateLimitItem, RateLimitItemPerMinute
 
 from roster_service.auth.credentials.api_keys import Allowance
-from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling.counters import Counters, Window
 from roster_service.auth.throttling.limits import (
     ROSTERING_DEFAULTS,
     RateState,
@@ -52,67 +51,54 @@ from roster_service.change_log.actors import normalize_email
 from roster_service.db.tables import vendors
 from roster_service.errors import ThrottledRequestError, TooManyTriesError
 
-VENDOR_ACCOUNT = RateLimitItemPerMinute(5, namespace="login-account")
-VENDOR_KEY = RateLimitItemPerMinute(20, namespace="login-key")
-OPERATOR_ACCOUNT = RateLimitItemPerMinute(5, namespace="operator-account")
-OPERATOR_ADDRESS = RateLimitItemPerMinute(20, namespace="operator-address")
-OPERATOR_BROWSER = RateLimitItemPerMinute(5, namespace="operator-browser")
-OPERATOR_CODE = RateLimitItemPerMinute(5, namespace="operator-code")
+VENDOR_ACCOUNT = Window("login-account", 5)
+VENDOR_KEY = Window("login-key", 20)
+OPERATOR_ACCOUNT = Window("operator-account", 5)
+OPERATOR_ADDRESS = Window("operator-address", 20)
+OPERATOR_BROWSER = Window("operator-browser", 5)
+OPERATOR_CODE = Window("operator-code", 5)
 
 
 @dataclass(frozen=True)
 class LoginAttempt:
-    """A login, as the counters that a failure of it counts in: each a limit and the names of its subject."""
+    """A login, as the windows that a failure of it counts in, each with its subject."""
 
-    counters: Sequence[tuple[RateLimitItem, tuple[str, ...]]]
+    windows: Sequence[tuple[Window, str]]
 
     @classmethod
     def of_vendor(cls, vendor_id: int, email: str) -> LoginAttempt:
         """Returns the login with an API key of this vendor and this e-mail."""
-        vendor = str(vendor_id)
-        return cls(((VENDOR_ACCOUNT, (vendor, _hash_account(email))), (VENDOR_KEY, (vendor,))))
+        return cls(((VENDOR_ACCOUNT, f"{vendor_id}/{_hash_account(email)}"), (VENDOR_KEY, str(vendor_id))))
 
     @classmethod
     def of_operator(cls, email: str, address: str | None, browser: str | None) -> LoginAttempt:
         """Returns the login of an operator with this e-mail. `address`: of the network; `browser`: the id of a browser
         with which the operator logged in before, None for any other."""
         if browser is not None:
-            return cls(((OPERATOR_BROWSER, (browser,)),))
+            return cls(((OPERATOR_BROWSER, browser),))
         origin = _find_network(address)
-        return cls(((OPERATOR_ACCOUNT, (_hash_account(email), origin)), (OPERATOR_ADDRESS, (origin,))))
+        return cls(((OPERATOR_ACCOUNT, f"{_hash_account(email)}/{origin}"), (OPERATOR_ADDRESS, origin)))
 
     @classmethod
     def of_code(cls, email: str, browser: str | None) -> LoginAttempt:
         """Returns the use of a one-time code by an operator who has proved the password. `browser`: as for
         `of_operator`."""
-        return cls(((OPERATOR_CODE, (_hash_account(email), browser or "")),))
+        return cls(((OPERATOR_CODE, f"{_hash_account(email)}/{browser or ''}"),))
 
-
-class LoginThrottle:
-    """Counts failed logins."""
-
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
-
-    def find_wait(self, attempt: LoginAttempt) -> int:
+    def find_wait(self, counters: Counters) -> int:
         """Returns the seconds until such a login may be tried; 0 if it may now."""
-        waits = [
-            self._counters.find_wait(item, *names)
-            for item, names in attempt.counters
-            if not self._counters.has_room(item, *names)
-        ]
-        return max((int(wait) + 1 for wait in waits), default=0)
+        return max(counters.find_wait(window, subject) for window, subject in self.windows)
 
-    def require_room(self, attempt: LoginAttempt) -> None:
+    def require_room(self, counters: Counters) -> None:
         """Raises TooManyTriesError if such a login has to wait."""
-        wait = self.find_wait(attempt)
+        wait = self.find_wait(counters)
         if wait:
             raise TooManyTriesError(wait)
 
-    def count_failure(self, attempt: LoginAttempt) -> None:
+    def count_failure(self, counters: Counters) -> None:
         """Counts a failed login."""
-        for item, names in attempt.counters:
-            self._counters.hit(item, *names)
+        for window, subject in self.windows:
+            counters.take(window, subject)
 
 
 def _find_network(address: str | None) -> str:
@@ -124,7 +110,11 @@ def _find_network(address: str | None) -> str:
 
 
 def _hash_account(email: str) -> str:
-    return hashlib.sha256(normalize_email(email).encode()).hexdigest()[:32]
+    return _hash(normalize_email(email))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class TokenThrottle:
@@ -133,8 +123,8 @@ class TokenThrottle:
     def __init__(self, counters: Counters, *, per_client: int, per_address: int) -> None:
         """`per_client`: tokens in any minute; `per_address`: requests in any minute."""
         self._counters = counters
-        self._per_client = RateLimitItemPerMinute(per_client, namespace="token-client")
-        self._per_address = RateLimitItemPerMinute(per_address, namespace="token-address")
+        self._per_client = Window("token-client", per_client)
+        self._per_address = Window("token-address", per_address)
 
     def count_client(self, client_id: str) -> int:
         """Counts a token of a client. Returns 0 if the client may have it, else the seconds until its next token."""
@@ -144,29 +134,22 @@ class TokenThrottle:
         """Counts a request of an address. Returns 0 if it may pass, else the seconds until the next request."""
         return self._count(self._per_address, address)
 
-    def _count(self, item: RateLimitItem, name: str) -> int:
-        hashed = hashlib.sha256(name.encode()).hexdigest()[:32]
-        if self._counters.hit(item, hashed):
-            return 0
-        return max(1, math.ceil(self._counters.find_wait(item, hashed)))
+    def _count(self, window: Window, name: str) -> int:
+        hashed = _hash(name)
+        return 0 if self._counters.take(window, hashed) else max(1, self._counters.find_wait(window, hashed))
 
 
-class VendorThrottle:
-    """Counts the requests of each vendor."""
-
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
-
-    def count(self, vendor_id: int, allowance: Allowance) -> RateState | None:
-        """Counts a request, and returns the state of the window that it exceeds, else of the short one. None if the
-        counters cannot be reached: then the request passes."""
-        short, day = make_windows(allowance)
-        exceeded = next((item for item in (short, day) if not self._counters.hit(item, str(vendor_id))), None)
-        item = exceeded or short
-        window = self._counters.read_window(item, str(vendor_id))
-        if window is None:
-            return None
-        return RateState(item.amount, window.remaining, window.reset_time, admitted=exceeded is None)
+def count_vendor_request(counters: Counters, vendor_id: int, allowance: Allowance) -> RateState | None:
+    """Counts a request of a vendor, and returns the state of the window that it exceeds, else of the short one. None if
+    the counters cannot be reached: then the request passes."""
+    subject = str(vendor_id)
+    short, day = make_windows(allowance)
+    exceeded = next((window for window in (short, day) if not counters.take(window, subject)), None)
+    window = exceeded or short
+    state = counters.read(window, subject)
+    if state is None:
+        return None
+    return RateState(window.most, state.remaining, state.resets_at, admitted=exceeded is None)
 
 
 # The longest time without a look at the vendor's limits, which an operator may change.
@@ -235,14 +218,14 @@ class RosteringThrottle:
 
     def _take_lot(self, vendor_id: int, now: float) -> _Lot:
         allowance = self._read_allowance(vendor_id)
-        size, item = make_lots(allowance)
-        admitted = self._counters.hit(item, str(vendor_id))
-        found = self._counters.read_window(item, str(vendor_id))
-        window = found and (item.amount * size, found.remaining * size, found.reset_time)
+        size, window = make_lots(allowance)
+        admitted = self._counters.take(window, str(vendor_id))
+        found = self._counters.read(window, str(vendor_id))
+        state = None if found is None else (window.most * size, found.remaining * size, found.resets_at)
         if admitted:
-            return _Lot(allowance.at_once, False, size, now + min(LOT_SECONDS, item.get_expiry()), window)
-        wait = min(REFUSAL_SECONDS, found.reset_time - time.time()) if found else 0
-        return _Lot(allowance.at_once, True, 0, now + wait, window)
+            return _Lot(allowance.at_once, False, size, now + min(LOT_SECONDS, window.seconds), state)
+        wait = min(REFUSAL_SECONDS, found.resets_at - time.time()) if found else 0
+        return _Lot(allowance.at_once, True, 0, now + wait, state)
 
     def _read_allowance(self, vendor_id: int) -> RosteringAllowance:
         columns = (vendors.c.rostering_per_second, vendors.c.rostering_burst, vendors.c.rostering_at_once)
@@ -261,16 +244,16 @@ class OrderingThrottle:
     def __init__(self, counters: Counters, seconds: int) -> None:
         """`seconds`: of work in any minute, for one vendor."""
         self._counters = counters
-        self._item = RateLimitItemPerMinute(seconds * PARTS_OF_A_SECOND, namespace="orderings")
+        self._window = Window("orderings", seconds * PARTS_OF_A_SECOND)
 
     def require_room(self, vendor_id: int) -> None:
         """Raises ThrottledRequestError if the vendor has used its time up."""
-        if not self._counters.has_room(self._item, str(vendor_id)):
-            wait = math.ceil(self._counters.find_wait(self._item, str(vendor_id)))
+        wait = self._counters.find_wait(self._window, str(vendor_id))
+        if wait:
             raise ThrottledRequestError(
                 "your new filters and sorts have taken too much of the database in the last minute; further pages of "
                 "those that you asked for before are answered, and `Retry-After` says when new ones are",
-                max(1, wait),
+                wait,
             )
 
     @contextmanager
@@ -282,7 +265,7 @@ class OrderingThrottle:
         finally:
             parts = math.ceil((time.monotonic() - began) * PARTS_OF_A_SECOND)
             # Work that does not fit into what is left uses all of it up.
-            if not self._counters.hit(self._item, str(vendor_id), cost=min(parts, self._item.amount)):
-                window = self._counters.read_window(self._item, str(vendor_id))
-                if window is not None and window.remaining > 0:
-                    self._counters.hit(self._item, str(vendor_id), cost=window.remaining)
+            if not self._counters.take(self._window, str(vendor_id), min(parts, self._window.most)):
+                state = self._counters.read(self._window, str(vendor_id))
+                if state is not None and state.remaining > 0:
+                    self._counters.take(self._window, str(vendor_id), state.remaining)

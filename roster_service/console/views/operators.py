@@ -84,12 +84,12 @@ def set_codes(sent: Submission) -> Outcome:
     """Turns one-time codes on, with the key that was shown, or off."""
     key = sent.get("key")
     attempt = LoginAttempt.of_code(sent.signed_in.email, f"session {sent.signed_in.session_id}")
-    sent.tools.throttle.require_room(attempt)
+    attempt.require_room(sent.tools.counters)
     try:
         with sent.change() as connection:
             operators.set_codes(connection, sent.actor, key, sent.form.get("code", ""), sent.settings.read_secret_key())
     except CommandError:
-        sent.tools.throttle.count_failure(attempt)
+        attempt.count_failure(sent.tools.counters)
         raise
     words = "A login needs a code of your app from now on." if key else "A login needs no code any more."
     return Moved("/account", words)
