@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
-import logging
 import os
 import re
 import secrets
@@ -55,17 +54,8 @@ _TEMPLATE = """\
 CONSOLE_OFF = "off"
 # Where the console stands below its address.
 CONSOLE_PATH = "/console"
-# Former names and their new ones. This version reads a former name and logs a warning; the next version refuses it.
-RENAMED: Mapping[str, str] = {
-    "WALK_MEGABYTES": "ORDERING_MEGABYTES",
-    "STATEMENT_SECONDS": "REQUEST_SECONDS",
-}
-# Settings of earlier versions. This version ignores them and logs a warning; the next version refuses them.
-GONE = frozenset({"RENDITION_MEGABYTES", "DOCUMENT_MEGABYTES"})
 
 WordT = TypeVar("WordT", bound=StrEnum)
-
-_log = logging.getLogger(__name__)
 
 
 def read_text(text: str) -> str:
@@ -596,7 +586,7 @@ def read_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from None
     given = {_name_field(variable) for variable in environ}
-    # Under the present name and without `_FILE`: what the file said is read now.
+    # Without `_FILE`: what the file said is read now.
     added = {name.upper(): found.text for name, found in texts.items() if name.upper() not in given}
     return {**{PREFIX + name: text for name, text in added.items()}, **environ}
 
@@ -605,8 +595,7 @@ def _name_field(variable: str) -> str | None:
     """The name in capitals of the field that a variable would give; None if it is none of this service."""
     if not variable.startswith(PREFIX):
         return None
-    called = variable.removeprefix(PREFIX).removesuffix(FILE_SUFFIX)
-    return RENAMED.get(called, called)
+    return variable.removeprefix(PREFIX).removesuffix(FILE_SUFFIX)
 
 
 def _read_settings_file(path: Path) -> dict[str, str]:
@@ -650,8 +639,8 @@ def _read_values(texts: Mapping[str, SettingText]) -> dict[str, Any]:
 def read_setting_texts(environ: Mapping[str, str]) -> Mapping[str, SettingText]:
     """Returns the texts that environment variables, or the files that they name, give for fields of `Settings`.
 
-    Raises SettingError for an unknown name, for a file that cannot be read, and for a setting that is set twice: under
-    its former and its present name, or with its value and with a file.
+    Raises SettingError for an unknown name, for a file that cannot be read, and for a setting that is set twice: with
+    its value and with a file.
     """
     names = {row.name.upper(): row.name for row in dataclasses.fields(Settings)}
     found: dict[str, SettingText] = {}
@@ -659,11 +648,7 @@ def read_setting_texts(environ: Mapping[str, str]) -> Mapping[str, SettingText]:
         given = variable.removeprefix(PREFIX)
         if given in IGNORED:
             continue
-        called = given.removesuffix(FILE_SUFFIX)
-        if called in GONE:
-            _log.warning("%s is no setting any more and is ignored; the next version refuses it", variable)
-            continue
-        name = RENAMED.get(called, called)
+        name = given.removesuffix(FILE_SUFFIX)
         if name not in names:
             near = difflib.get_close_matches(given, names, 1)
             hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
@@ -671,9 +656,7 @@ def read_setting_texts(environ: Mapping[str, str]) -> Mapping[str, SettingText]:
         field = names[name]
         if field in found:
             raise SettingError(f"{found[field].variable} and {variable} give one setting; set one of them")
-        if name != called:
-            _log.warning("%s is called %s now; the next version refuses the old name", PREFIX + called, PREFIX + name)
-        path = environ[variable] if given != called else None
+        path = environ[variable] if given != name else None
         found[field] = SettingText(variable, environ[variable] if path is None else _read_file(variable, path), path)
     return found
 

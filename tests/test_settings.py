@@ -12,7 +12,7 @@ import pytest
 
 from roster_service.errors import SettingError
 from roster_service.server.role_addresses import withhold_owner
-from roster_service.settings import PREFIX, RENAMED, Settings, hide_passwords, read_environment
+from roster_service.settings import PREFIX, Settings, hide_passwords, read_environment
 from tests.offenders import in_one_test
 
 
@@ -179,22 +179,6 @@ def test_the_secret_key_is_made_once_and_kept(tmp_path: Path) -> None:
     assert Settings(home=home, secret_key="x" * 32).read_secret_key() == "x" * 32
 
 
-@pytest.mark.parametrize(("former", "name"), RENAMED.items())
-def test_a_former_name_is_read_with_a_warning(former: str, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    read = Settings.from_environ({PREFIX + former: "77"})
-    assert read == Settings.from_environ({PREFIX + name: "77"})
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{PREFIX}{former} is called {PREFIX}{name} now; the next version refuses the old name"
-    ]
-
-
-@pytest.mark.parametrize(("former", "name"), RENAMED.items())
-def test_a_setting_with_both_of_its_names_is_refused(former: str, name: str) -> None:
-    first, second = sorted((PREFIX + former, PREFIX + name))
-    with pytest.raises(SettingError, match=f"{first} and {second} give one setting"):
-        Settings.from_environ({PREFIX + former: "77", PREFIX + name: "77"})
-
-
 @pytest.mark.parametrize("row", dataclasses.fields(Settings), ids=lambda row: row.name)
 def test_every_setting_is_read_from_a_file(row: dataclasses.Field[object], tmp_path: Path) -> None:
     values = {f"{PREFIX}{key}": text for key, text in EXAMPLES.items()}
@@ -219,12 +203,6 @@ EXAMPLES = {
     "WEBHOOK_URL": "https://hook.example",
     "WEBHOOK_SECRET": "w" * 40,
 }
-
-
-def test_a_former_name_may_name_a_file(tmp_path: Path) -> None:
-    (tmp_path / "kept").write_text("77")
-    found = Settings.from_environ({"ROSTER_WALK_MEGABYTES_FILE": str(tmp_path / "kept")})
-    assert found.ordering_megabytes == 77
 
 
 UNREADABLE: dict[str, tuple[bytes | None, str]] = {
@@ -270,7 +248,7 @@ def test_the_file_of_the_data_folder_gives_what_the_environment_does_not(tmp_pat
     write_settings(
         tmp_path,
         "# Mails\n\nROSTER_SMTP_URL='smtp://user:pass#word=@host'\n  export ROSTER_MAIL_TO = a@b.example, c@d.example\n"
-        'ROSTER_MAIL_FROM="Roster <roster@b.example>"\nROSTER_PORT=81\nROSTER_WALK_MEGABYTES=77\n',
+        'ROSTER_MAIL_FROM="Roster <roster@b.example>"\nROSTER_PORT=81\nROSTER_ORDERING_MEGABYTES=77\n',
     )
     found = Settings.read({"ROSTER_HOME": str(tmp_path), "ROSTER_PORT": "82", "PATH": "/bin"})
     assert found == Settings(
@@ -303,8 +281,6 @@ def test_without_the_file_the_environment_counts_alone(
     [
         ("ROSTER_SECRET_KEY_FILE=of-file", "ROSTER_SECRET_KEY"),
         ("ROSTER_SECRET_KEY=" + "f" * 40, "ROSTER_SECRET_KEY_FILE"),
-        ("ROSTER_WALK_MEGABYTES=77", "ROSTER_ORDERING_MEGABYTES"),
-        ("ROSTER_ORDERING_MEGABYTES=77", "ROSTER_WALK_MEGABYTES"),
     ],
 )
 def test_the_environment_wins_whatever_the_forms_of_both(
@@ -313,7 +289,7 @@ def test_the_environment_wins_whatever_the_forms_of_both(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "of-file").write_text("f" * 40)
     (tmp_path / "of-environment").write_text("e" * 40)
-    given = {variable: "78" if "MEGABYTES" in variable else "of-environment" if "FILE" in variable else "e" * 40}
+    given = {variable: "of-environment" if "FILE" in variable else "e" * 40}
     write_settings(tmp_path / "var", f"{line}\n")
     assert Settings.read(given) == Settings.from_environ(given)
 

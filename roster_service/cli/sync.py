@@ -125,17 +125,6 @@ def sync_list(feed: str | None, as_json: bool) -> None:
     terminal.show_table(found, as_json, map(_to_row, found), "there were no runs")
 
 
-@sync.command("status", hidden=True)
-@click.pass_context
-@terminal.as_json
-def sync_status(context: click.Context, as_json: bool) -> None:
-    """The former name of `roster sync list`."""
-    click.echo(
-        "roster: `roster sync status` is called `roster sync list`; the next version drops the old name", err=True
-    )
-    context.invoke(sync_list, as_json=as_json)
-
-
 @sync.command("show")
 @click.argument("run", type=int)
 @terminal.as_json

@@ -39,7 +39,6 @@ ADDED = (
 LISTS: dict[tuple[str, ...], str] = {
     ("feed", "list"): FEED,
     ("sync", "list"): FEED,
-    ("sync", "status"): FEED,
     ("district", "list"): f"District {LONG}",
     ("school", "list"): f"District {LONG}",
     ("vendor", "list"): f"Vendor {LONG}",

@@ -75,13 +75,6 @@ def test_a_run_loads_every_feed_and_ends_as_the_script_does(
     assert done.returncode == ExitCode.PARTIAL
 
 
-def test_the_former_name_of_the_list_is_taken_with_a_warning(roster: Roster, engine: sa.Engine, export: Path) -> None:
-    load(engine, "springfield", export)
-    done = roster("sync", "status", "--json")
-    assert (done.exit_code, done.stdout) == (0, roster("sync", "list", "--json").stdout)
-    assert "`roster sync list`" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -76,11 +76,11 @@ def list_rows() -> Iterator[tuple[str, str]]:
 
 
 def list_commands(group: click.Group, name: str) -> Iterator[tuple[str, str]]:
-    """Those below a group, without former names."""
+    """Those below a group."""
     for key, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from list_commands(command, f"{name} {key}")
-        elif not command.hidden:
+        else:
             yield make_usage(f"{name} {key}", command), make_purpose(command)
 
 

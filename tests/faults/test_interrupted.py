@@ -47,7 +47,7 @@ def test_a_killed_run_is_shown_as_interrupted(
     monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
 
     def show() -> tuple[str, str | None]:
-        done = CliRunner().invoke(roster, ["sync", "status", "--json"])
+        done = CliRunner().invoke(roster, ["sync", "list", "--json"])
         run = json.loads(done.stdout)[0]
         return run["outcome"], run["finished"]
 

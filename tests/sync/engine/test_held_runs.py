@@ -522,11 +522,11 @@ def test_discarding_forgets_it(engine: sa.Engine, held: int, call: Call) -> None
     assert call("sync", "approve", 99).stderr == "roster: there is no run 99\n"
 
 
-def test_status_shows_what_waits(held: int, call: Call) -> None:
-    [first, second] = json.loads(call("sync", "status", "--json").stdout)
+def test_the_list_shows_what_waits(held: int, call: Call) -> None:
+    [first, second] = json.loads(call("sync", "list", "--json").stdout)
     assert (first["run"], first["feed"], first["outcome"]) == (held, "springfield", "held")
     assert second["outcome"] == "done"
-    assert "1 of 6 demographics would vanish, more than 10%" in call("sync", "status").stdout
+    assert "1 of 6 demographics would vanish, more than 10%" in call("sync", "list").stdout
 
 
 def test_a_newer_run_replaces_a_held_one(
@@ -561,4 +561,4 @@ def test_the_loader_says_that_it_holds(engine: sa.Engine, springfield: Path, cal
     assert "held: 1 of 6 demographics would vanish, more than 10%; `roster sync approve 2` applies it" in done.stderr
     forced = CliRunner().invoke(make_command(ONEROSTER), [*arguments, "--allow-mass-delete"])
     assert forced.exit_code == ExitCode.LOADED
-    assert call("sync", "status").exit_code == 0
+    assert call("sync", "list").exit_code == 0
