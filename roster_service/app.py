@@ -17,6 +17,7 @@ from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing
 from roster_service.auth.credentials.tokens import TokenReader
 from roster_service.auth.signed_requests import SignedRequests
 from roster_service.auth.throttling.counters import Counters
+from roster_service.auth.throttling.limits import RATES, Rates
 from roster_service.auth.throttling.throttles import OrderingThrottle, RosteringThrottle, TokenThrottle
 from roster_service.console.blueprint import register_console
 from roster_service.console.login import ROOT as CONSOLE_ROOT
@@ -74,18 +75,19 @@ ACCOUNTS_POOL_SIZE = 2
 _log = logging.getLogger(__name__)
 
 
-def create_app(settings: Settings, database_url: str) -> Flask:
-    """Makes the application of the vendors. `database_url`: of a migrated database, as the owner of its tables.
+def create_app(settings: Settings, database_url: str, rates: Rates = RATES) -> Flask:
+    """Makes the application of the vendors. `database_url`: of a migrated database, as the owner of its tables;
+    `rates`: tests ask for more in a minute.
 
     Raises DatabaseUnavailableError if the database does not answer or is not migrated, SQLAlchemyError if it fails in
     another way, and SettingError if a setting is wrong.
     """
-    return create_service(settings, prepare_database(settings, database_url, VENDOR_ROLES))
+    return create_service(settings, prepare_database(settings, database_url, VENDOR_ROLES), rates)
 
 
-def create_service(settings: Settings, addresses: Addresses) -> Flask:
+def create_service(settings: Settings, addresses: Addresses, rates: Rates = RATES) -> Flask:
     """Makes the application of the vendors, without the address of the owner of the tables. `addresses`: of
-    `prepare_database`. Raises as `create_app`."""
+    `prepare_database`. `rates`, and what it raises: as for `create_app`."""
     urls = addresses.urls
     engine = make_serving_engine(urls[DatabaseRole.SERVING], settings)
     accounts = make_reading_engine(
@@ -113,17 +115,13 @@ def create_service(settings: Settings, addresses: Addresses) -> Flask:
     app.extensions["roster_round_trips"] = round_trips
     standby = open_standby(engine, addresses.standby, settings)
     app.extensions["roster_standby"] = standby
-    limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
+    limits = Limits(settings.max_limit)
     counting = make_counting_engine(urls[DatabaseRole.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
     counters = Counters(counting)
     throttle = RosteringThrottle(counters, accounts, settings.workers)
-    orderings = Orderings(ordering, settings.ordering_megabytes, OrderingThrottle(counters, settings.ordering_seconds))
-    reader = (
-        Reader(round_trips, orderings, settings.pull_minutes)
-        if standby is None
-        else StandbyReader(round_trips, orderings, settings.pull_minutes, standby)
-    )
+    orderings = Orderings(ordering, settings.ordering_megabytes, OrderingThrottle(counters, rates))
+    reader = Reader(round_trips, orderings) if standby is None else StandbyReader(round_trips, orderings, standby)
     disclosures = DisclosureRecorder(access_log, GrantedDistricts(accounts), PersonHasher(settings.read_secret_key()))
     status = RosterStatusReader(engine, counting, settings.time_zone)
     signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
@@ -156,9 +154,7 @@ def create_service(settings: Settings, addresses: Addresses) -> Flask:
         settings.public_url,
         settings.contact,
     )
-    tokens = TokenThrottle(
-        counters, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
-    )
+    tokens = TokenThrottle(counters, rates)
     register_oauth(
         app, accounts, keys, tokens, issuer=issuer, public_url=settings.public_url, seconds=settings.token_seconds
     )
@@ -186,7 +182,7 @@ def begin_app(settings: Settings, access_log: AccessLog | None = None) -> Flask:
     the longest body, the way in which paths are read, and the form of errors. `access_log`: None if it has no
     vendors."""
     app = Flask("roster_service", static_folder=None)
-    register_request_end(app, settings.slow_milliseconds, access_log)
+    register_request_end(app, access_log)
     register_host_check(app)
     register_transport_check(app, settings.public_url)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
@@ -203,7 +199,7 @@ def finish_app(app: Flask, settings: Settings) -> Flask:
     """Adds to an application with all its routes what sees each answer last and each request first, and returns it."""
     register_error_handlers(app)
     # Flask runs the hook that was registered last first: so compression runs before the access log counts the bytes.
-    register_compression(app, settings.compress_bytes)
+    register_compression(app)
     app.after_request(add_common_headers)
     # Flask documents this way of adding middleware. A request passes the one that was added last first.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]

@@ -241,12 +241,6 @@ class Settings:
         "`true`: OneRoster 1.1 also takes requests that are signed with OAuth 1.0a, of clients that were added with "
         "`--oauth1`",
     )
-    token_client_per_minute: int = declare_setting(
-        60, read_count(1, 1_000_000), "tokens that a client may get in a minute; more is answered 429"
-    )
-    token_address_per_minute: int = declare_setting(
-        600, read_count(1, 1_000_000), "requests of an address at the token endpoint in a minute; more is answered 429"
-    )
     trusted_proxies: int = declare_setting(
         0,
         read_count(0, 10),
@@ -261,9 +255,7 @@ class Settings:
         "days before the last day of an API key or client secret at which the nightly sync announces it, and again on "
         "the day before; 0: never",
     )
-    default_limit: int = declare_setting(100, read_count(1, 100_000), "page size when a request names none")
     max_limit: int = declare_setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
-    filter_length: int = declare_setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
     v1p2_errors: ErrorProfile = declare_setting(
         ErrorProfile.SPECIFICATION,
         read_word(ErrorProfile),
@@ -297,21 +289,6 @@ class Settings:
     )
     ordering_megabytes: int = declare_setting(
         1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
-    )
-    ordering_seconds: int = declare_setting(
-        20,
-        read_count(1, 3600),
-        "seconds of any minute that the database may spend on new filters and sorts of a vendor; more is answered 429",
-    )
-    pull_minutes: int = declare_setting(
-        60,
-        read_count(1, 10_080),
-        "minutes that may pass between two pages of a pull, while syncs commit",
-    )
-    warm_seconds: int = declare_setting(
-        1800,
-        read_count(0, 86_400),
-        "how long a nightly sync may make orderings that clients will ask for first",
     )
     hold_tombstones_percent: int = declare_setting(
         10, read_count(0, 100), "a sync that would tombstone more percent of a type than this is held"
@@ -403,19 +380,14 @@ class Settings:
     log_level: LogLevel = declare_setting(
         LogLevel.INFO,
         read_word(LogLevel),
-        "least level of the log: `debug`, `info` (a line for each request), `warning` (slow requests), `error`",
-    )
-    slow_milliseconds: int = declare_setting(
-        1000, read_count(1, 3_600_000), "a request that takes as long is logged as slow, with its parameters"
+        "least level of the log: `debug` (with the parameters of each request), `info` (a line for each request), "
+        "`warning` (slow requests), `error`",
     )
     metrics_token: str | None = declare_setting(
         None,
         read_secret,
         "bearer token for `/metrics`, of at least 32 characters; none: there is no such path",
         hide_secret,
-    )
-    compress_bytes: int = declare_setting(
-        1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"
     )
     request_seconds: int = declare_setting(
         30,

@@ -175,8 +175,8 @@ def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
 @WAIT
 def main(jobs: int | None, wait: bool) -> None:
     """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS and the
-    rows of logs and runs whose days are over, make the orderings that clients will request first, for at most
-    ROSTER_WARM_SECONDS, count the findings of data quality, and send the files of deliveries without an hour.
+    rows of logs and runs whose days are over, make the orderings that clients will request first, count the findings of
+    data quality, and send the files of deliveries without an hour.
 
     The exit code is the worst of all.
     """

@@ -18,7 +18,7 @@ from tests.offenders import in_one_test
 
 def test_without_variables_every_setting_has_its_default() -> None:
     assert Settings.from_environ({}) == Settings()
-    assert Settings().default_limit == 100
+    assert Settings().max_limit == 10_000
     assert Settings().token_seconds == 3600
     assert Settings().retention_days == 7
     assert Settings().database_url is None

@@ -210,7 +210,7 @@ class _Look:
     def open_reader(self) -> Iterator[Reader]:
         round_trips = RoundTrips(self.serving)
         try:
-            yield Reader(round_trips, Orderings(self.serving, _NO_ORDERINGS), self.settings.pull_minutes)
+            yield Reader(round_trips, Orderings(self.serving, _NO_ORDERINGS))
         finally:
             round_trips.close()
 
@@ -225,7 +225,7 @@ class _Look:
     ) -> PlannedRequest:
         """Plans the request of a client. Raises RefusedRequestError."""
         settings = self.settings
-        limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
+        limits = Limits(settings.max_limit)
         address = RequestAddress(settings.find_root_url(), path, query)
         operation = Operation(endpoint, version, limits, settings.v1p2_errors)
         return operation.plan(token, token.admission, address, path_ids)

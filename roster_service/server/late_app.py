@@ -22,7 +22,6 @@ from roster_service.errors import DatabaseUnavailableError, ErrorProfile, Schema
 from roster_service.http.request_facts import LIVE_PATH, READY_PATH, add_common_headers, register_host_check
 from roster_service.rostering.blueprints import set_error_profile
 from roster_service.rostering.paths import EncodedIds
-from roster_service.settings import Settings
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Need, register_health
 from roster_service.web.request_log import register_request_end
@@ -117,7 +116,7 @@ def make_refusing_app(find_unmet: Callable[[], Need], v1p2_errors: ErrorProfile)
     """Makes an application that answers every request but `/livez` 503, in the format of its interface. `find_unmet`:
     returns the need for which the service cannot answer."""
     app = Flask("roster_service", static_folder=None)
-    register_request_end(app, Settings().slow_milliseconds)
+    register_request_end(app)
     set_error_profile(app, v1p2_errors)
     register_error_handlers(app)
     register_host_check(app)

@@ -17,15 +17,24 @@ from roster_service.errors import Problem, RefusedRequestError
 # In characters. A sort may name a key of `metadata`; the names of all fields of a record take less than 500.
 LONGEST_SORT = 512
 LONGEST_FIELDS = 4096
+# A query string of it fits into the 64 KB of the longest request line, also if each character takes four bytes, and so
+# twelve characters there.
+LONGEST_FILTER = 4096
+# The standard's.
+DEFAULT_LIMIT = 100
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of a request: default page size, largest page size, longest filter in characters."""
+    """The bounds of a request: largest page size, longest filter in characters."""
 
-    default_limit: int
     max_limit: int
-    filter_length: int
+    filter_length: int = LONGEST_FILTER
+
+    @property
+    def default_limit(self) -> int:
+        """The page size when a request names none."""
+        return min(DEFAULT_LIMIT, self.max_limit)
 
 
 @dataclass(frozen=True)

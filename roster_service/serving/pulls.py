@@ -28,6 +28,9 @@ from roster_service.roster.visibility import VENDOR, name_view
 from roster_service.serving.ordering_statements import OFFSET, QUERY, join_orderings, select_changed, select_parts
 from roster_service.serving.request import AuthorizedRequest
 
+# Between two pages of a pull, while syncs commit. A consumer that works on a page for longer has stopped: the orders of
+# its pulls are kept in the database until then.
+PULL_MINUTES = 60
 CALLER = sa.bindparam("caller", type_=sa.Text)
 # The cast tells PostgreSQL the type of a NULL.
 REVISION = sa.cast(sa.bindparam("pull_revision"), sa.BigInteger)

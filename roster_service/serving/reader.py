@@ -22,7 +22,7 @@ from roster_service.serving.first_page import make_first_page_query
 from roster_service.serving.orderings import Made, Orderings
 from roster_service.serving.page import Page
 from roster_service.serving.plan import Plan, QueryShape
-from roster_service.serving.pulls import Pull
+from roster_service.serving.pulls import PULL_MINUTES, Pull
 from roster_service.serving.read_statements import (
     STATE_STATEMENT,
     make_collection_state_statement,
@@ -92,7 +92,7 @@ class CollectionState:
 class Reader:
     """Reads pages and records for the requests of one worker."""
 
-    def __init__(self, round_trips: RoundTrips, orderings: Orderings, pull_minutes: int) -> None:
+    def __init__(self, round_trips: RoundTrips, orderings: Orderings, pull_minutes: int = PULL_MINUTES) -> None:
         """`pull_minutes`: how long a pull is remembered after its last page."""
         self._round_trips = round_trips
         self._orderings = orderings

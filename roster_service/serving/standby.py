@@ -151,11 +151,11 @@ FoundPage = TypeVar("FoundPage", ReadPage, ReadRecord)
 class StandbyReader(Reader):
     """Reads pages and records for the requests of one worker, from two servers."""
 
-    def __init__(self, round_trips: RoundTrips, orderings: Orderings, pull_minutes: int, standby: Standby) -> None:
-        """`round_trips`, `orderings`: of the primary. `pull_minutes`: as for `Reader`."""
-        super().__init__(round_trips, orderings, pull_minutes)
+    def __init__(self, round_trips: RoundTrips, orderings: Orderings, standby: Standby) -> None:
+        """`round_trips`, `orderings`: of the primary."""
+        super().__init__(round_trips, orderings)
         self._standby = standby
-        self._on_standby = Reader(standby.round_trips, orderings, pull_minutes)
+        self._on_standby = Reader(standby.round_trips, orderings)
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """Reads the record that the path of the request names. Raises as `admit`."""

@@ -38,24 +38,25 @@ def find_codings() -> Mapping[str, Callable[[bytes], bytes]]:
 
 
 CODINGS = find_codings()
+# A smaller answer fits into one packet of most networks as it is.
+LEAST_BYTES = 1000
 
 
-def register_compression(app: Flask, least_bytes: int) -> None:
-    """Registers the hook that compresses response bodies of `least_bytes` and more. 0: it compresses none."""
+def register_compression(app: Flask) -> None:
+    """Registers the hook that compresses response bodies of `LEAST_BYTES` and more."""
 
     def compress(response: Response) -> Response:
         # Only responses with records: the compressed length of a response with a secret could reveal the secret.
         if response.status_code != 200 or get_request_facts().records is None:
             return response
         coding = choose_coding(request.accept_encodings)
-        if coding is not None and (response.content_length or 0) >= least_bytes:
+        if coding is not None and (response.content_length or 0) >= LEAST_BYTES:
             response.set_data(CODINGS[coding](response.get_data()))
             response.headers["Content-Encoding"] = coding
             weaken_tag(response)
         return response
 
-    if least_bytes:
-        app.after_request(compress)
+    app.after_request(compress)
 
 
 def choose_coding(accepted: Accept) -> str | None:

@@ -19,6 +19,7 @@ from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.http.request_facts import find_root_url
 from roster_service.http.stages import make_json
 from roster_service.schemas.versions import VERSIONS
+from roster_service.serving.params import Limits
 from roster_service.settings import Settings
 from roster_service.web.page_assets import make_page, register_assets
 
@@ -48,9 +49,6 @@ PHRASES = (
     # In a text of the shell.
     "limit\\&quot;: {page_size}",
     "A token lasts {token_seconds:,} seconds",
-    "{token_client_per_minute:,} tokens a minute of a client",
-    "{token_address_per_minute:,} requests a minute of an address",
-    "until {pull_minutes:,} minutes after its last page",
     "it stays readable for {retention_days:,} days",
     "the operator of the installation; the contact is {contact}",
 )
@@ -148,7 +146,8 @@ def list_values(settings: Settings) -> dict[str, object]:
     contact = WRITTEN_CONTACT if settings.contact is None else escape(settings.contact)
     # The samples ask for pages of this size.
     page_size = min(1000, settings.max_limit)
-    return {**vars(settings), "contact": contact, "page_size": page_size}
+    default_limit = Limits(settings.max_limit).default_limit
+    return {**vars(settings), "contact": contact, "page_size": page_size, "default_limit": default_limit}
 
 
 def _number_headings(tokens: Sequence[Token]) -> Iterator[tuple[str, str, str]]:

@@ -24,6 +24,7 @@ from tests.conftest import close_app
 from tests.contract.client import FULL, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.contract.test_tokens import read_part
+from tests.rates import UNBOUNDED
 
 from .cells import SCOPE_SETS, WITHHELD_SETS, Caller
 from .departed import list_label_rows, list_rows
@@ -118,7 +119,7 @@ def make_questioner(world: World) -> Iterator[Callable[[Layers], Questioner]]:
         patch.undo()
         forget_statements()
         take_away(patch, layers)
-        made.append(create_app(Settings(secret_key=SECRET_KEY, ordering_seconds=3600), world.url))
+        made.append(create_app(Settings(secret_key=SECRET_KEY), world.url, UNBOUNDED))
         return Questioner(made[-1], world)
 
     yield make

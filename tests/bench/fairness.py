@@ -31,7 +31,7 @@ from roster_service.auth.throttling.limits import RosteringAllowance
 from tests.actors import TESTER
 from tests.bench import place as places
 from tests.bench.load import HOST
-from tests.bench.place import Place, Server, find_port, open_place, serve
+from tests.bench.place import OURS, Place, Server, find_port, open_place, serve
 
 SECONDS = float(os.environ.get("SECONDS", "4"))
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
@@ -180,7 +180,7 @@ def main() -> None:
     places.APPLICATIONS = {}
     with open_place(20_000, given.home) as place:
         settings = replace(place.settings, port=find_port(), workers=WORKERS)
-        with serve(settings, "wsgi:app", place.url) as server:
+        with serve(settings, OURS, place.url) as server:
             modest, greedy = (add_client(place, server, name) for name in ("modest", "greedy"))
             for headers in (modest, greedy):
                 # Makes the orderings.

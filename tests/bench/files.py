@@ -18,7 +18,7 @@ from pathlib import Path
 from roster_service.cli.demo import EMAIL
 from tests.bench import place as places
 from tests.bench.fairness import ROOT, ROUNDS, SECONDS, WORKERS, add_client, ask, measure, show
-from tests.bench.place import Place, find_port, open_place, serve
+from tests.bench.place import OURS, Place, find_port, open_place, serve
 
 STUDENTS = int(os.environ.get("STUDENTS", "40000"))
 PRESETS = ("oneroster-1.1", "oneroster-1.2")
@@ -77,7 +77,7 @@ def main() -> None:
     places.APPLICATIONS = {}
     with open_place(STUDENTS, given.home) as place:
         settings = replace(place.settings, port=find_port(), workers=WORKERS)
-        with serve(settings, "wsgi:app", place.url) as server:
+        with serve(settings, OURS, place.url) as server:
             headers = add_client(place, server, "modest")
             for _ in range(3):
                 ask(server.port, f"{ROOT}/users?limit=100", headers)

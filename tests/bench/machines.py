@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from roster_service.db.embedded_server import SOCKET, open_embedded
 from roster_service.db.postgres_programs import find_programs
 from tests.bench.load import Job, measure_rate
-from tests.bench.place import Place, find_port, open_place, serve
+from tests.bench.place import OURS, Place, find_port, open_place, serve
 
 STUDENTS = int(os.environ.get("STUDENTS", "20000"))
 SECONDS = float(os.environ.get("SECONDS", "3"))
@@ -98,7 +98,7 @@ def compare_machines(place: Place) -> None:
 
         def open_machine(workers: int) -> int:
             settings = dataclasses.replace(place.settings, port=find_port(), workers=workers, public_url=PUBLIC_URL)
-            return stack.enter_context(serve(settings, "wsgi:app", place.url)).port
+            return stack.enter_context(serve(settings, OURS, place.url)).port
 
         one, two = Contestant("one", [open_machine(2)]), Contestant("two", [open_machine(1), open_machine(1)])
         headers = authorize(place, one.ports[0])
@@ -115,7 +115,7 @@ def compare_standby(place: Place, home: Path) -> None:
         standby_url = stack.enter_context(open_standby(home))
         clusters = [Path(str(sa.make_url(url).query["host"])) for url in (place.url, standby_url)]
         plain, reading = (
-            stack.enter_context(serve(settings, "wsgi:app", place.url)).port
+            stack.enter_context(serve(settings, OURS, place.url)).port
             for settings in (
                 dataclasses.replace(place.settings, port=find_port(), workers=2, public_url=PUBLIC_URL),
                 dataclasses.replace(

@@ -37,7 +37,9 @@ from tools.generate_district import main as generate
 
 PROJECT = Path(__file__).parents[2]
 START_SECONDS = 60
-APPLICATIONS = {"ours": "wsgi:app", "raw": "tests.bench.limits:raw", "hello": "tests.bench.limits:hello"}
+# Ours takes more first pages in a minute than a vendor may ask for.
+OURS = "tests.unbounded_service:app"
+APPLICATIONS = {"ours": OURS, "raw": "tests.bench.limits:raw", "hello": "tests.bench.limits:hello"}
 # 1 % of the users changed after the load, for the delta.
 CHANGE_SOME = """
 UPDATE users SET date_last_modified = (SELECT as_of + interval '1 hour' FROM roster_state)
@@ -212,8 +214,6 @@ def serve(settings: Settings, application: str, url: str) -> Iterator[Server]:
         "ROSTER_HOME": str(settings.home),
         "ROSTER_SECRET_KEY": str(settings.secret_key),
         "ROSTER_PORT": str(settings.port),
-        # More first pages in a minute than a vendor may ask for.
-        "ROSTER_ORDERING_SECONDS": "60",
         URL_VARIABLE: url,
     }
     own |= {"ROSTER_PUBLIC_URL": settings.public_url} if settings.public_url else {}

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.bench import place as places
 from tests.bench.load import HOST
-from tests.bench.place import find_port, open_place, serve
+from tests.bench.place import OURS, find_port, open_place, serve
 
 SECONDS = float(os.environ.get("SECONDS", "20"))
 WORKERS = int(os.environ.get("WORKERS", "2"))
@@ -60,7 +60,7 @@ def main() -> None:
     places.APPLICATIONS = {}
     with open_place(20_000, parser.parse_args().home) as place:
         settings = replace(place.settings, port=find_port(), workers=WORKERS)
-        with serve(settings, "wsgi:app", place.url) as server:
+        with serve(settings, OURS, place.url) as server:
             headers = replace(place, servers={"ours": server}).authorize()
             measure(server.port, headers, False, 2)
             print(f"{'':<40} {'requests':>8} {'median':>8} {'longest':>8}  (ms)")

@@ -91,10 +91,10 @@ def test_the_system_says_what_the_sync_announces(console: Console) -> None:
     """And not what the process of the console would, whose settings name no channel."""
     browser = console.log_in()
     assert "The first nightly sync shows over which channels" in browser.get("/system").text
-    run_nightly(console.engine, Settings(home=console.home, warm_seconds=0), lambda _event: None)
+    run_nightly(console.engine, Settings(home=console.home), lambda _event: None)
     assert "The last nightly sync announced nothing" in browser.get("/system").text
     channels = {"webhook_url": "http://127.0.0.1:1", "smtp_url": "smtp://127.0.0.1:1", "mail_to": "a@x.example"}
-    run_nightly(console.engine, Settings(home=console.home, warm_seconds=0, **channels), lambda _event: None)
+    run_nightly(console.engine, Settings(home=console.home, **channels), lambda _event: None)
     assert "The last nightly sync announced by e-mail and webhook" in browser.get("/system").text
 
 

@@ -18,6 +18,7 @@ from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.auth.throttling.limits import Rates
 from roster_service.db.engine import make_engine
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
@@ -25,20 +26,14 @@ from tests.actors import TESTER
 from tests.conftest import close_app
 from tests.postgres.databases import copy_database, drop_databases
 from tests.postgres.loaded import load_districts
+from tests.rates import UNBOUNDED
 
 from .client import VERSIONS, RosterClient
 from .document import Document
 
 SECRET_KEY = "a secret key of the tests, long enough to be one"
 
-# Every test comes from one address, and asks for few vendors.
-SETTINGS = {
-    "secret_key": SECRET_KEY,
-    "token_client_per_minute": 10**6,
-    "token_address_per_minute": 10**6,
-    "ordering_seconds": 3600,
-    # Tests change records without a sync; those that are about documents make them.
-}
+SETTINGS = {"secret_key": SECRET_KEY}
 
 # Who may see what: whole districts (no schools named), or single schools of one.
 GRANTS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
@@ -121,12 +116,17 @@ def open_interfaces(server_url: str, roster: Roster) -> Iterator[Callable[..., S
     made: list[Served] = []
     copied: list[str] = []
 
-    def make(url: str | None = None, documents: Mapping[str, Document] | None = None, **settings: Any) -> Served:
+    def make(
+        url: str | None = None,
+        documents: Mapping[str, Document] | None = None,
+        rates: Rates = UNBOUNDED,
+        **settings: Any,
+    ) -> Served:
         if url is None:
             template = sa.make_url(roster.url).database
             copied.append(f"{template}_copy_{next(NUMBERS)}")
             url = copy_database(server_url, str(template), copied[-1])
-        app = create_app(Settings(**{**SETTINGS, **settings}), url)
+        app = create_app(Settings(**{**SETTINGS, **settings}), url, rates)
         made.append(Served(app, RosterClient(app, roster.credentials, documents), make_engine(url), url))
         return made[-1]
 

@@ -13,7 +13,6 @@ from werkzeug.http import parse_accept_header
 from roster_service.web.compression import choose_coding, find_codings
 
 from .client import ROOTS, Answer, RosterClient
-from .conftest import Served
 
 UNPACK: dict[str | None, Callable[[bytes], bytes]] = {
     None: bytes,
@@ -78,11 +77,6 @@ def test_the_tag_of_a_compressed_answer_is_known(client: RosterClient) -> None:
 )
 def test_small_answers_and_those_without_records_are_plain(client: RosterClient, path: str) -> None:
     assert "Content-Encoding" not in fetch(client, path, Accept_Encoding="gzip").headers
-
-
-def test_it_can_be_switched_off(make_served: Callable[..., Served], served: Served) -> None:
-    own = make_served(served.url, compress_bytes=0)
-    assert "Content-Encoding" not in fetch(own.client, "/users", Accept_Encoding="gzip").headers
 
 
 @pytest.mark.parametrize(

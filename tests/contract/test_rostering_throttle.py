@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.auth.credentials.api_keys import Allowance
-from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance
+from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, Rates, RosteringAllowance
 from tests.actors import TESTER
 from tests.conditions import wait_for
 
@@ -125,7 +125,7 @@ def test_new_filters_have_a_bound_and_those_of_before_are_answered(
     make_own: Callable[..., Served], version: str, page: str
 ) -> None:
     """Each counts a fiftieth of a second at least."""
-    own = make_own(ordering_seconds=1)
+    own = make_own(rates=Rates(ordering_seconds=1))
     token = own.client.token(version, vendor="springfield")
 
     def ask(number: int, bearer: str) -> Answer:

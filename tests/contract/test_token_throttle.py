@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from roster_service.auth.throttling.limits import Rates
+
 from .client import RosterClient
 from .conftest import Served
 
@@ -20,7 +22,7 @@ def ask(served: Served, form: dict[str, str], address: str, **headers: str) -> i
 @pytest.fixture(scope="module")
 def slow(make_served: Callable[..., Served]) -> Served:
     """Three tokens a client, six requests an address."""
-    return make_served(token_client_per_minute=3, token_address_per_minute=6)
+    return make_served(rates=Rates(tokens=3, token_requests=6))
 
 
 @pytest.mark.shows("Credentials", "The token endpoint counts requests per address and tokens per client.")
@@ -45,7 +47,7 @@ def test_an_address_has_its_own_number_whatever_it_asks(slow: Served, client: Ro
 def test_a_throttled_client_gets_the_words_of_the_endpoint(
     make_served: Callable[..., Served], client: RosterClient
 ) -> None:
-    served = make_served(token_client_per_minute=1, token_address_per_minute=5)
+    served = make_served(rates=Rates(tokens=1, token_requests=5))
     served.client.token("v1p1", vendor="elementary")
     answer = served.client.ask_token(client.form("elementary"))
     assert (answer.status, answer.json["error"]) == (429, "too_many_requests")
@@ -59,7 +61,7 @@ def test_an_address_behind_proxies_is_the_one_that_the_last_trusted_one_saw(
     make_served: Callable[..., Served], client: RosterClient
 ) -> None:
     """What a caller writes into the header itself counts for nothing."""
-    served = make_served(token_address_per_minute=1, trusted_proxies=1)
+    served = make_served(rates=Rates(token_requests=1), trusted_proxies=1)
     form, proxy, header = client.form("north"), "127.0.0.1", "X-Forwarded-For"
     assert ask(served, form, proxy, **{header: "203.0.113.1"}) == 200
     assert ask(served, form, proxy, **{header: "203.0.113.9, 203.0.113.1"}) == 429
@@ -70,6 +72,6 @@ def test_an_address_behind_proxies_is_the_one_that_the_last_trusted_one_saw(
 def test_without_trusted_proxies_the_header_counts_for_nothing(
     make_served: Callable[..., Served], client: RosterClient
 ) -> None:
-    served = make_served(token_address_per_minute=1)
+    served = make_served(rates=Rates(token_requests=1))
     statuses = [ask(served, client.form("north"), "192.0.2.9", **{"X-Forwarded-For": f"203.0.113.{n}"}) for n in (1, 2)]
     assert statuses == [200, 429]

@@ -112,9 +112,7 @@ def edge(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
     """One gunicorn for all settings: it knows none of them, and hands every header to the application."""
     log = tmp_path_factory.mktemp("edge") / "log"
     application = f"{many_settings.__name__}:app"
-    # The first request of an application takes long.
-    variables = {"log_level": "warning", "slow_milliseconds": "60000"}
-    with log.open("wb") as output, serving(served, None, output, application, **variables) as (server, _):
+    with log.open("wb") as output, serving(served, None, output, application, log_level="warning") as (server, _):
         yield Edge(server.port, log)
 
 

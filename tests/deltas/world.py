@@ -31,6 +31,7 @@ from sync_scripts.engine.run_record import Approval
 from sync_scripts.purge import purge
 from tests.actors import TESTER
 from tests.conftest import close_app
+from tests.rates import UNBOUNDED
 from tests.sync.conftest import empty_roster
 from tests.vendor.client import PLENTY
 
@@ -93,12 +94,7 @@ class World:
     def __init__(self, engine: sa.Engine, folder: Path, number: int = 0) -> None:
         empty_roster(engine)
         self.engine, self.folder, self.exports = engine, folder, 0
-        self.settings = Settings(
-            secret_key=SECRET_KEY,
-            home=folder / "home",
-            token_client_per_minute=10**6,
-            token_address_per_minute=10**6,
-        )
+        self.settings = Settings(secret_key=SECRET_KEY, home=folder / "home")
         self.districts = {feed: District(feed, Random(f"{feed}{number}")) for feed in FEEDS}
         self.present, self.hidden = set(FEEDS), dict[str, str]()
         self.vendors = dict[str, Vendor]()
@@ -109,7 +105,7 @@ class World:
             self.add_vendor(name, vendor)
         with engine.begin() as connection:
             ensure_signing_key(connection, SECRET_KEY)
-        self.app: Flask = create_app(self.settings, engine.url.render_as_string(hide_password=False))
+        self.app: Flask = create_app(self.settings, engine.url.render_as_string(hide_password=False), UNBOUNDED)
         self.http = self.app.test_client()
 
     def close(self) -> None:

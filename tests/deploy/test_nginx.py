@@ -17,7 +17,7 @@ import pytest
 
 from roster_service.accounts.secret_links import LINK_PATH
 from roster_service.cli.demo import STUDENTS
-from roster_service.settings import Settings
+from roster_service.serving.params import LONGEST_FILTER
 from tests.conditions import wait_for
 from tests.contract.client import ROOTS
 from tests.deploy.behind import Behind, serve_behind
@@ -81,7 +81,7 @@ def test_addresses_are_public_ones(behind: Behind) -> None:
 def test_the_longest_filter_passes(behind: Behind) -> None:
     """Each of its letters takes 12 bytes in the request line."""
     start = "familyName!='"
-    longest = f"{start}{'😀' * (Settings().filter_length - len(start) - 1)}'"
+    longest = f"{start}{'😀' * (LONGEST_FILTER - len(start) - 1)}'"
     target = f"{ROOT}/users?limit=1&filter={quote(longest)}"
     assert len(target) > 48_000
     assert behind.proxy.ask("GET", target, behind.bearer).status == 200

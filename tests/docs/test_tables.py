@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from roster_service.app import MAX_BODY_BYTES
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.scopes import EXPLANATIONS, ScopeName, make_content_rights
 from roster_service.auth.throttling.counters import THROTTLES
-from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
+from roster_service.auth.throttling.limits import RATES, ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
 from roster_service.console.screens import SCREENS
 from roster_service.db import tables
 from roster_service.db.roles import READABLE, WRITABLE
@@ -33,7 +32,8 @@ from roster_service.server.gunicorn_worker import HANDOVER_SECONDS
 from roster_service.server.http_channel import BYTES_PER_SECOND, SECONDS, ConnectionState
 from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
 from roster_service.server.http_server import CONNECTIONS, MEMORY_BYTES
-from roster_service.serving.params import COLLECTION_PARAMETERS
+from roster_service.serving.params import COLLECTION_PARAMETERS, DEFAULT_LIMIT
+from roster_service.serving.pulls import PULL_MINUTES
 from roster_service.settings import Settings
 from roster_service.vendor.bodies import FAILURES
 from roster_service.web.metrics_page import list_database_metrics, list_standby_metrics
@@ -128,8 +128,13 @@ def test_parameters() -> None:
 
 
 def test_bounds_of_parameters() -> None:
-    defaults = {field.name: field.default for field in dataclasses.fields(Settings)}
-    assert f"{defaults['default_limit']} by default, at most {defaults['max_limit']:,}" in read_page(VENDORS)
+    assert f"{DEFAULT_LIMIT} by default, at most {Settings().max_limit:,}" in read_page(VENDORS)
+    assert f"until {PULL_MINUTES} minutes after its last page" in read_page(VENDORS)
+
+
+def test_rates_of_tokens() -> None:
+    words = " ".join(read_page(VENDORS).split())
+    assert f"{RATES.tokens} tokens a minute of a client and {RATES.token_requests} requests a minute of an" in words
 
 
 def test_limits_of_vendors() -> None:

@@ -40,7 +40,9 @@ from tests.vendor.client import Account, add_account
 PROJECT = Path(__file__).parents[2]
 DISTRICT, LEA, STUDENTS = "spr-district", "17-0042", 6
 # Of records that are kept as texts, an answer would take no look at the tables.
-SETTINGS = {"secret_key": SECRET_KEY, "workers": 2, "token_client_per_minute": 10**6}
+SETTINGS = {"secret_key": SECRET_KEY, "workers": 2}
+# As `wsgi.py` makes it, but that it takes any number of requests for tokens.
+APPLICATION = "tests.unbounded_service:app"
 # What each interface says when the database is not to be had.
 BUSY: Mapping[str, Callable[[Any], bool]] = {
     "token": lambda body: bool(body["error"] == "temporarily_unavailable"),
@@ -242,7 +244,7 @@ def start(
     options = gunicorn_app.make_options(Settings.from_environ(environment)) | dict(more or {})
     log = home / f"log-{port}"
     with log.open("wb") as out:
-        process = gunicorn_app.start("wsgi:app", options, cwd=PROJECT, env=environment, stdout=out, stderr=out)
+        process = gunicorn_app.start(APPLICATION, options, cwd=PROJECT, env=environment, stdout=out, stderr=out)
     return process, port, log
 
 

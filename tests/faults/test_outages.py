@@ -194,7 +194,7 @@ def is_right(interface: str, reply: Reply) -> bool:
 
 def hold_out(outage: AbstractContextManager[None], database: Database, folder: Path, tally: Tally, name: str) -> int:
     """Asks a service before, in and after an outage; the number of answers that were 503."""
-    more = {"request_seconds": REQUEST_SECONDS, "token_address_per_minute": 10**6}
+    more = {"request_seconds": REQUEST_SECONDS}
     with serving(database.url, database.credentials, folder, **more) as service, ExitStack() as until_back:
         assert_served(service)
         workers = service.workers

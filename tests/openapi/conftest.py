@@ -21,6 +21,7 @@ from tests.conftest import Tally, close_app
 from tests.contract.client import ROOTS, VERSIONS, RosterClient
 from tests.contract.conftest import GRANTS, SECRET_KEY, add_vendor
 from tests.postgres.loaded import load_districts
+from tests.rates import UNBOUNDED
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served as VendorDoor
 
@@ -51,7 +52,7 @@ def interfaces(make_database: Callable[[], str], tally: Tally) -> Iterator[Inter
     load_districts(engine)
     with engine.begin() as connection:
         credentials = add_vendor(connection, "both", GRANTS["both"])
-    app = create_app(Settings(secret_key=SECRET_KEY, ordering_seconds=3600), url)
+    app = create_app(Settings(secret_key=SECRET_KEY), url, UNBOUNDED)
     client, vendor = RosterClient(app, {"both": credentials}), VendorClient(app)
     account = VendorDoor(app, vendor, engine, url).add(grants=dict(GRANTS["both"]), flags=tuple(PermissionFlag))
     headers = {version: {"Authorization": f"Bearer {client.token(version)}"} for version in VERSIONS}

@@ -42,7 +42,6 @@ from .plain_pages import Question
 PATHS = {endpoint.path: endpoint for endpoint in ENDPOINTS}
 FIRST_OF_NOVEMBER = 1793491200
 SECRET_KEY = "a secret key of the tests, long enough to be one"
-PULL_MINUTES = 60
 ONLY_IDS = ("sourcedId",)
 SCOPES = tuple(Scope("v1p2", name) for name in (ScopeName.FULL, ScopeName.GUARDIANS, ScopeName.ORGS_METADATA))
 
@@ -120,7 +119,7 @@ class Questioner:
         self.ordering = make_ordering_engine(serving, statement_seconds=60)
         self.round_trips = CountingRoundTrips(self.reading)
         kept = self.ordering if keeps_orderings else self.reading
-        self.workers = [Reader(self.round_trips, Orderings(kept, 1000), PULL_MINUTES) for _ in range(workers)]
+        self.workers = [Reader(self.round_trips, Orderings(kept, 1000)) for _ in range(workers)]
         self.tokens: dict[frozenset[str], AccessToken] = {}
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roster_service.errors import RefusedRequestError
 from roster_service.serving.params import COLLECTION_PARAMETERS, Limits, Params, read_params
 
-LIMITS = Limits(default_limit=100, max_limit=1000, filter_length=20)
+LIMITS = Limits(max_limit=1000, filter_length=20)
 Pairs = list[tuple[str, str]]
 
 

@@ -17,7 +17,6 @@ from tests.extent import examples, long
 from tests.postgres.databases import copy_database
 from tests.postgres.pair import Pair
 from tests.postgres.server import TEMPLATE
-from tests.serving.conftest import PULL_MINUTES
 from tests.serving.test_pulls import STEPS, Consumers, make_consumers, take_step
 
 __all__ = ["make_consumers"]
@@ -43,7 +42,7 @@ def read_from_both(consumers: Consumers, pair: Pair) -> Standby:
     )
     standby.start()
     orderings = Orderings(questioner.ordering, 1000)
-    readers = [StandbyReader(questioner.round_trips, orderings, PULL_MINUTES, standby) for _ in questioner.workers]
+    readers = [StandbyReader(questioner.round_trips, orderings, standby) for _ in questioner.workers]
     questioner.workers = list(readers)
     return standby
 

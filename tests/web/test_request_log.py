@@ -13,6 +13,7 @@ import pytest
 from werkzeug.test import Client, TestResponse
 
 from roster_service.logs import LogFormat, LogLevel, configure_logging
+from roster_service.web import request_log
 from roster_service.web.request_log import add_request_facts
 from tests.contract.client import ROOTS
 from tests.contract.conftest import Served
@@ -62,16 +63,18 @@ def write_log() -> Iterator[Callable[[LogLevel], StringIO]]:
         logging.getLogger(name).setLevel(level)
 
 
-@pytest.fixture(scope="module")
-def slow_app(served: Served, make_served: Callable[..., Served]) -> Served:
+@pytest.fixture
+def slow_app(served: Served, monkeypatch: pytest.MonkeyPatch) -> Served:
     """An application to which every request is slow."""
-    return make_served(served.url, slow_milliseconds=0)
+    monkeypatch.setattr(request_log, "SLOW_SECONDS", 0)
+    return served
 
 
-@pytest.fixture(scope="module")
-def fast_app(served: Served, make_served: Callable[..., Served]) -> Served:
+@pytest.fixture
+def fast_app(served: Served, monkeypatch: pytest.MonkeyPatch) -> Served:
     """An application to which no request is slow."""
-    return make_served(served.url, slow_milliseconds=3_600_000)
+    monkeypatch.setattr(request_log, "SLOW_SECONDS", 3600)
+    return served
 
 
 def test_a_line_has_the_facts_of_a_request(fast_app: Served, write_log: Callable[..., StringIO]) -> None:
@@ -120,6 +123,10 @@ def test_a_line_names_the_documented_path_alone(
     assert PUPIL not in logged.stream.getvalue()
 
 
+QUERY = f"filter=familyName!='{PUPIL}' AND status='active'&sort=givenName&orderBy=desc&fields=sourcedId&offset=3"
+SHAPE = "filter=familyName!='*' AND status='*' sort=givenName orderBy=desc fields=sourcedId limit=100 offset=3"
+
+
 @pytest.mark.shows(
     "Logs and transport",
     "A log line names the documented path alone; a slow request its parameters without values.",
@@ -128,13 +135,19 @@ def test_a_slow_request_is_logged_with_its_parameters_and_no_value(
     slow_app: Served, write_log: Callable[..., StringIO]
 ) -> None:
     logged = Logged(slow_app, write_log(LogLevel.WARNING))
-    query = f"filter=familyName!='{PUPIL}' AND status='active'&sort=givenName&orderBy=desc&fields=sourcedId&offset=3"
-    assert logged.ask(f"{USERS}?{query}").status_code == 200
+    assert logged.ask(f"{USERS}?{QUERY}").status_code == 200
     (line,) = logged.read_lines()
-    assert line["level"] == "warning"
-    assert line["shape"] == (
-        "filter=familyName!='*' AND status='*' sort=givenName orderBy=desc fields=sourcedId limit=100 offset=3"
-    )
+    assert (line["level"], line["shape"]) == ("warning", SHAPE)
+
+
+@pytest.mark.parametrize(("level", "shape"), [(LogLevel.INFO, None), (LogLevel.DEBUG, SHAPE)])
+def test_a_fast_request_is_logged_with_its_parameters_for_debugging_alone(
+    fast_app: Served, write_log: Callable[..., StringIO], level: LogLevel, shape: str | None
+) -> None:
+    logged = Logged(fast_app, write_log(level))
+    assert logged.ask(f"{USERS}?{QUERY}").status_code == 200
+    (line,) = logged.read_lines()
+    assert (line["level"], line.get("shape")) == ("info", shape)
 
 
 def test_a_fault_and_its_request_share_an_id(

@@ -28,6 +28,21 @@ LOTS = 100
 
 
 @dataclass(frozen=True)
+class Rates:
+    """What anybody may take in a minute, whoever it is. `tokens`: of a client, which needs one in an hour, also if each
+    of its programs asks for its own; `token_requests`: of an address, for the clients of a vendor behind one;
+    `ordering_seconds`: that the database spends on new filters and sorts of a vendor, a third of one of its
+    processors."""
+
+    tokens: int = 60
+    token_requests: int = 600
+    ordering_seconds: int = 20
+
+
+RATES = Rates()
+
+
+@dataclass(frozen=True)
 class RosteringAllowance:
     """The limits of a vendor on the rostering interface: requests a second on average, requests in a burst, requests at
     the same time. None: the service's default."""

@@ -42,6 +42,7 @@ from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.throttling.counters import Counters, Window
 from roster_service.auth.throttling.limits import (
     ROSTERING_DEFAULTS,
+    Rates,
     RateState,
     RosteringAllowance,
     make_lots,
@@ -120,11 +121,10 @@ def _hash(text: str) -> str:
 class TokenThrottle:
     """The two counters of the token endpoint."""
 
-    def __init__(self, counters: Counters, *, per_client: int, per_address: int) -> None:
-        """`per_client`: tokens in any minute; `per_address`: requests in any minute."""
+    def __init__(self, counters: Counters, rates: Rates) -> None:
         self._counters = counters
-        self._per_client = Window("token-client", per_client)
-        self._per_address = Window("token-address", per_address)
+        self._per_client = Window("token-client", rates.tokens)
+        self._per_address = Window("token-address", rates.token_requests)
 
     def count_client(self, client_id: str) -> int:
         """Counts a token of a client. Returns 0 if the client may have it, else the seconds until its next token."""
@@ -241,10 +241,9 @@ PARTS_OF_A_SECOND = 50
 class OrderingThrottle:
     """Counts the work for each vendor. Threads may share it."""
 
-    def __init__(self, counters: Counters, seconds: int) -> None:
-        """`seconds`: of work in any minute, for one vendor."""
+    def __init__(self, counters: Counters, rates: Rates) -> None:
         self._counters = counters
-        self._window = Window("orderings", seconds * PARTS_OF_A_SECOND)
+        self._window = Window("orderings", rates.ordering_seconds * PARTS_OF_A_SECOND)
 
     def require_room(self, vendor_id: int) -> None:
         """Raises ThrottledRequestError if the vendor has used its time up."""

@@ -180,7 +180,7 @@ def read_roster(visit: Visit) -> RosterList:
 
 
 def _find(connection: sa.Connection, wanted: Wanted, settings: Settings) -> tuple[Found, str | None]:
-    limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
+    limits = Limits(settings.max_limit)
     try:
         with limit_statements(connection, LONGEST):
             return find_records(connection, wanted, limits), None
