@@ -265,19 +265,17 @@ class Settings:
     retention_days: int = declare_setting(
         7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged"
     )
-    rejection_days: int = declare_setting(
-        30, read_count(1, 3650), "days that the rejected rows of a run are kept, with their values"
-    )
     change_days: int = declare_setting(
         30,
         read_count(0, 3650),
-        "days that the changes of a run are kept, with the values before and after, and exports for an undo; 0: none",
+        "days that what a run changed and rejected is kept, with the values, and exports for an undo; 0: no changes "
+        "and exports, and rejected rows until the next nightly sync",
     )
-    run_days: int = declare_setting(
-        400, read_count(1, 36_500), "days that runs are kept; those that show the state of their feed stay"
+    log_days: int = declare_setting(
+        400,
+        read_count(1, 36_500),
+        "days that the access log, the usage counters and runs are kept; runs that show the state of their feed stay",
     )
-    audit_days: int = declare_setting(400, read_count(1, 36_500), "days that the access log is kept")
-    usage_days: int = declare_setting(400, read_count(1, 36_500), "days that the usage counters are kept")
     change_log_days: int = declare_setting(
         2_555, read_count(1, 36_500), "days that the change log is kept, at least as many as the access log"
     )
@@ -525,10 +523,8 @@ class Settings:
 # changes, and the latest ones count what is purged; a tombstone may be disclosed until it is purged; the change log
 # shows by which grant a row of the access log came about.
 _AT_LEAST: Mapping[str, tuple[str, ...]] = {
-    "run_days": ("rejection_days", "change_days", "retention_days"),
-    "audit_days": ("retention_days",),
-    "usage_days": ("retention_days",),
-    "change_log_days": ("audit_days",),
+    "log_days": ("change_days", "retention_days"),
+    "change_log_days": ("log_days",),
 }
 
 

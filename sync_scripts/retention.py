@@ -136,13 +136,13 @@ class KeptRows:
 
 # By the name in the output of the nightly sync. The rows of a run go before the run.
 KINDS: Mapping[str, KeptRows] = {
-    "rejected rows": KeptRows(lambda settings: settings.rejection_days, _delete_rejections),
+    "rejected rows": KeptRows(lambda settings: settings.change_days, _delete_rejections),
     "changes of records": KeptRows(lambda settings: settings.change_days, _delete_changes),
     "exports for an undo": KeptRows(lambda settings: settings.change_days, _forget_copies),
-    "runs": KeptRows(lambda settings: settings.run_days, _delete_runs),
-    "files of deliveries": KeptRows(lambda settings: settings.run_days, _delete_delivery_runs),
-    "access log rows": KeptRows(lambda settings: settings.audit_days, _delete_disclosures),
-    "usage counters": KeptRows(lambda settings: settings.usage_days, _delete_by(usage.c.day)),
+    "runs": KeptRows(lambda settings: settings.log_days, _delete_runs),
+    "files of deliveries": KeptRows(lambda settings: settings.log_days, _delete_delivery_runs),
+    "access log rows": KeptRows(lambda settings: settings.log_days, _delete_disclosures),
+    "usage counters": KeptRows(lambda settings: settings.log_days, _delete_by(usage.c.day)),
     "counters of refused requests": KeptRows(lambda _settings: REFUSED_DAYS, _delete_by(refused_requests.c.hour)),
     "change log rows": KeptRows(lambda settings: settings.change_log_days, _delete_by(changes.c.at)),
 }

@@ -99,7 +99,7 @@ REFUSED = [
     ("ROSTER_HOST", ""),
     ("ROSTER_TOKEN_SECONDS", "59"),
     ("ROSTER_MAX_LIMIT", "1e3"),
-    *((f"ROSTER_{name}_DAYS", text) for name in ("RUN", "AUDIT", "USAGE", "CHANGE_LOG") for text in ("0", "-1")),
+    *((f"ROSTER_{name}_DAYS", text) for name in ("LOG", "CHANGE_LOG") for text in ("0", "-1")),
 ]
 
 
@@ -119,16 +119,12 @@ def test_a_value_that_cannot_be_used_is_refused_by_name(variable: str, text: str
 @pytest.mark.parametrize(
     ("days", "said"),
     [
-        pytest.param(
-            {"RUN_DAYS": "29"}, "ROSTER_RUN_DAYS is 29, and must be at least ROSTER_REJECTION_DAYS", id="runs"
-        ),
+        pytest.param({"LOG_DAYS": "29"}, "ROSTER_LOG_DAYS is 29, and must be at least ROSTER_CHANGE_DAYS", id="logs"),
         pytest.param({"CHANGE_DAYS": "401"}, "must be at least ROSTER_CHANGE_DAYS, which is 401", id="changes"),
         pytest.param(
             {"RETENTION_DAYS": "500"}, "must be at least ROSTER_RETENTION_DAYS, which is 500", id="tombstones"
         ),
-        pytest.param({"AUDIT_DAYS": "6"}, "ROSTER_AUDIT_DAYS is 6, and must be at least", id="access log"),
-        pytest.param({"USAGE_DAYS": "6"}, "ROSTER_USAGE_DAYS is 6, and must be at least", id="usage counters"),
-        pytest.param({"AUDIT_DAYS": "2556"}, "ROSTER_CHANGE_LOG_DAYS is 2555, and must be at least", id="change log"),
+        pytest.param({"LOG_DAYS": "2556"}, "ROSTER_CHANGE_LOG_DAYS is 2555, and must be at least", id="change log"),
     ],
 )
 def test_days_that_contradict_each_other_are_refused(days: dict[str, str], said: str) -> None:

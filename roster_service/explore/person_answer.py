@@ -244,7 +244,7 @@ def _explain_log(
     is_whole: bool,
 ) -> Iterable[str]:
     """What the log cannot say of a period. `first`: its oldest day."""
-    kept = f"The log keeps an entry for {settings.audit_days:,} days"
+    kept = f"The log keeps an entry for {settings.log_days:,} days"
     if first is None:
         yield f"{kept}, and has none now. Of what was sent before, it can say nothing."
     else:

@@ -65,7 +65,7 @@ def explain_missing(rejected: int, stored: int) -> str:
     kept = f"{stored:,}" if stored else "none"
     rows = f"{rejected:,} {'row was' if rejected == 1 else 'rows were'} rejected, and {kept} of them"
     first = f"of one run the first {KEPT:,} are stored; " if rejected > KEPT else ""
-    deleted = "a row is deleted after ROSTER_REJECTION_DAYS, and when a person whom it names is erased"
+    deleted = "a row is deleted after ROSTER_CHANGE_DAYS, and when a person whom it names is erased"
     return f"{rows} {'is' if stored < 2 else 'are'} stored: {first}{deleted}"
 
 

@@ -301,7 +301,7 @@ def test_no_hash_stays_longer_than_a_week_after_the_last_row(engine: sa.Engine) 
         fold_days(engine)
 
     def list_known() -> set[str]:
-        delete_expired(engine, Settings(audit_days=30, retention_days=7))
+        delete_expired(engine, Settings(log_days=30, retention_days=7))
         with engine.connect() as connection:
             hashes = set(connection.scalars(sa.select(audit_people.c.hash)))
             assert {it for it in ("old", "often", "new") if was_disclosed(connection, HASHER.hash_id(it))} == found

@@ -179,7 +179,7 @@ def test_rows_that_are_no_longer_stored_are_said_to_be_deleted(roster: Roster, e
     with engine.begin() as connection:
         connection.execute(sa.delete(sync_rejections))
     assert roster("sync", "rejected", "1").stdout == (
-        "3 rows were rejected, and none of them is stored: a row is deleted after ROSTER_REJECTION_DAYS, and when a "
+        "3 rows were rejected, and none of them is stored: a row is deleted after ROSTER_CHANGE_DAYS, and when a "
         "person whom it names is erased\n"
     )
 

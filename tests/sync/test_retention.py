@@ -35,7 +35,7 @@ from sync_scripts.retention import KINDS, delete_expired
 from tests.sync.conftest import SPRINGFIELD, lend_engine
 from tests.sync.export_changes import cell_of, with_row, without_rows
 
-DAYS = {"rejection_days": 3, "change_days": 5, "run_days": 7, "audit_days": 11, "usage_days": 13, "change_log_days": 17}
+DAYS = {"change_days": 5, "log_days": 7, "change_log_days": 17}
 SETTINGS = Settings(**DAYS)  # type: ignore[arg-type]
 # Each log: a row without its time, the column of that, and its days.
 LOGS: dict[str, tuple[Any, Any, dict[str, Any], int]] = {
@@ -43,13 +43,13 @@ LOGS: dict[str, tuple[Any, Any, dict[str, Any], int]] = {
         audit,
         audit.c.at,
         {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"},
-        11,
+        7,
     ),
     "usage counters": (
         usage,
         usage.c.day,
         {"vendor_id": 1, "endpoint": "GET /x", "status_class": "2xx", "requests": 1, "records": 1, "bytes": 1},
-        13,
+        7,
     ),
     "counters of refused requests": (
         refused_requests,
@@ -136,12 +136,21 @@ def test_the_rows_of_a_run_go_before_the_run(
         ).scalar_one()
     assert changed > 0
     seen = []
-    for days in (2, 4, 6, 8):
+    for days in (4, 6, 8):
         age(engine, old.run, days)
         seen.append(expire(engine))
-    of_changes = {"changes of records": changed, "exports for an undo": 1}
-    assert seen == [{}, {"rejected rows": old.findings.total}, of_changes, {"runs": 1}]
+    of_values = {"rejected rows": old.findings.total, "changes of records": changed, "exports for an undo": 1}
+    assert seen == [{}, of_values, {"runs": 1}]
     assert (count(engine, sync_runs), count(engine, sync_rejections)) == (2, 0)
+
+
+def test_without_days_for_values_a_night_keeps_none(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
+    export, settings = copy_export(SPRINGFIELD), replace(SETTINGS, change_days=0)
+    cell_of("users", "spr-aide-1", "enabledUser", "x")(export)
+    report = load(engine, "feed", export, options=Options(settings))
+    assert count(engine, sync_changes) == 0
+    assert delete_expired(engine, settings)["rejected rows"] == report.findings.total
+    assert count(engine, sync_rejections) == 0
 
 
 def test_the_causes_of_rejected_rows_stay_with_the_run(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
@@ -149,7 +158,7 @@ def test_the_causes_of_rejected_rows_stay_with_the_run(engine: sa.Engine, copy_e
     cell_of("users", "spr-aide-1", "enabledUser", "x")(export)
     old, new = load(engine, "feed", export), load(engine, "feed", export)
     assert old.run is not None
-    age(engine, old.run, 4)
+    age(engine, old.run, 6)
     assert expire(engine) == {"rejected rows": old.findings.total}
     with engine.connect() as connection:
         assert set(connection.scalars(sa.select(sync_rejections.c.run_id))) == {new.run}

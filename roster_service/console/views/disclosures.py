@@ -158,7 +158,7 @@ def read_privacy(visit: Visit) -> Privacy:
 
 def _count_days(visit: Visit) -> int:
     """The days that a sentence on the access log may speak of."""
-    return min(PRIVACY_DAYS, visit.settings.audit_days)
+    return min(PRIVACY_DAYS, visit.settings.log_days)
 
 
 def _select_recent(days: int) -> AccessLogFilter:
