@@ -246,15 +246,6 @@ class Settings:
         read_count(0, 10),
         "proxies in front, whose `X-Forwarded-For`, `-Proto` and `-Host` say where a request comes from and goes to",
     )
-    secret_grace_hours: int = declare_setting(
-        24, read_count(0, 8760), "hours that a replaced client secret still counts; 0: it ends at once"
-    )
-    credential_days: int = declare_setting(
-        14,
-        read_count(0, 365),
-        "days before the last day of an API key or client secret at which the nightly sync announces it, and again on "
-        "the day before; 0: never",
-    )
     max_limit: int = declare_setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
     v1p2_errors: ErrorProfile = declare_setting(
         ErrorProfile.SPECIFICATION,
@@ -289,13 +280,9 @@ class Settings:
         1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
     )
     hold_tombstones_percent: int = declare_setting(
-        10, read_count(0, 100), "a sync that would tombstone more percent of a type than this is held"
-    )
-    hold_changes_percent: int = declare_setting(
-        75, read_count(0, 100), "a sync that would change more percent of a type than this is held"
-    )
-    hold_rejected_percent: int = declare_setting(
-        5, read_count(0, 100), "a sync that would reject more percent of the rows of a file than this is held"
+        10,
+        read_count(0, 100),
+        "a sync that would tombstone more percent of a type than this is held, unless the feed has a limit of its own",
     )
     hold_least_records: int = declare_setting(
         50,
@@ -344,9 +331,6 @@ class Settings:
     )
     console_idle_minutes: int = declare_setting(
         60, read_count(1, 1440), "minutes without a request after which an operator must log in to the console again"
-    )
-    console_hours: int = declare_setting(
-        12, read_count(1, 720), "hours after a login after which an operator must log in to the console again"
     )
     oidc_issuer: str | None = declare_setting(
         None,

@@ -167,24 +167,29 @@ def _client_row(item: Client) -> dict[str, str]:
 @click.option(
     "--grace-hours",
     type=click.IntRange(0, 8760),
-    help="How long the old secret stays valid; 0: it ends at once, with its tokens. By default: the setting.",
+    # A working day, and the night of a job that reads once in 24 hours.
+    default=24,
+    help="How long the old secret stays valid, 24 by default; 0: it ends at once, with its tokens.",
 )
 @expires_option
 @stop_option
 @terminal.change_options
 def client_rotate_secret(
-    client_id: str, grace_hours: int | None, expires_at: datetime | None, stops: bool, as_json: bool
+    client_id: str, grace_hours: int, expires_at: datetime | None, stops: bool, as_json: bool
 ) -> None:
     """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0: then a link that
     nobody has used ends too. Names the deliveries that go on."""
-    hours = terminal.read_settings().secret_grace_hours if grace_hours is None else grace_hours
     with terminal.open_change() as (connection, actor):
         secret_key = terminal.require_key(connection) if clients.may_sign(connection, client_id) else None
-        grace = timedelta(hours=hours)
+        grace = timedelta(hours=grace_hours)
         made = clients.rotate_secret(connection, actor, client_id, grace, secret_key=secret_key, expires_at=expires_at)
         files = end_files(connection, actor, client_id, stops=stops)
         described = describe_ended_files(connection, files)
-    old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
+    old = (
+        f"The old secret stays valid for {grace_hours} hours."
+        if grace_hours
+        else "The old secret and its tokens have ended."
+    )
     _show_ended(asdict(made), f"{_describe_credentials(made)}\n{old}", files, described, as_json=as_json)
 
 

@@ -51,6 +51,8 @@ from roster_service.web.time_limit import BODY_BYTES, BODY_REFUSED, RequestHead
 
 # An export that is uploaded. The worker reads the form while nobody else is answered, so a larger one comes by a path.
 MAX_UPLOAD_BYTES = 512 * 2**20
+# A session ends then, however busy it is: after a working day.
+LONGEST_SESSION = timedelta(hours=12)
 # Any other form: a grant of every school of a large district, a mapping of words.
 MAX_FORM_BYTES = 2 * 2**20
 TOO_LARGE = (
@@ -70,7 +72,7 @@ class Shape(Enum):
 def register_console(app: Flask, settings: Settings, owner: sa.Engine, serving: sa.Engine, counters: Counters) -> None:
     """Registers the console at `/console`. `owner`: as the owner of the tables; `serving`: as the serving role."""
     set_up_cookies(app, settings.read_secret_key(), ROOT)
-    lifetime = Lifetime(timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_hours))
+    lifetime = Lifetime(timedelta(minutes=settings.console_idle_minutes), LONGEST_SESSION)
     tools = Tools(settings, owner, serving, lifetime, settings.console_url, counters)
     login = Login(tools, KnownBrowsers(settings.read_secret_key(), ROOT))
     app.register_blueprint(make_blueprint(tools, login), url_prefix=ROOT)

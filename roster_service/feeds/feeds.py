@@ -39,6 +39,11 @@ from roster_service.feeds.scripts import Background, name_folder, read_backgroun
 from roster_service.feeds.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted, try_sync_lock
 from roster_service.settings import Settings
 
+# The limits of a feed that has none of its own, in percent: a good export changes fewer of the records of a type that
+# stay, and has fewer rows that are rejected. A feed of which this is not true has limits of its own.
+HOLD_CHANGES_PERCENT = 75
+HOLD_REJECTED_PERCENT = 5
+
 # Each format has a script `sync_scripts.load_NAME`. A test compares this list with the formats there.
 FORMATS = ("oneroster", "clever", "sds")
 
@@ -209,6 +214,15 @@ def _refuse_named_ids(connection: sa.Connection, feed_id: int, name: str) -> Non
 
 def _describe_pause(pause: Pause | None, today: date) -> str | None:
     return None if pause is None or pause.last < today else pause.describe()
+
+
+def list_default_limits(settings: Settings) -> Mapping[str, int]:
+    """Returns the limits of feeds without limits of their own, in percent, by the columns of those."""
+    return {
+        "hold_tombstones_percent": settings.hold_tombstones_percent,
+        "hold_changes_percent": HOLD_CHANGES_PERCENT,
+        "hold_rejected_percent": HOLD_REJECTED_PERCENT,
+    }
 
 
 def list_feeds(

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from roster_service.db.instants import describe_instant
 from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import CommandError
+from roster_service.feeds.feeds import list_default_limits
 from roster_service.feeds.held_runs import HELD, OTHER_IDS
 from roster_service.feeds.run_history import ReadFile
 from roster_service.feeds.run_outcomes import DONE, LOADED_OUTCOMES, STALE
@@ -43,10 +44,11 @@ class HoldLimits:
     @classmethod
     def of(cls, settings: Settings) -> HoldLimits:
         """The limits of feeds without limits of their own."""
+        percents = list_default_limits(settings)
         return cls(
-            settings.hold_tombstones_percent,
-            settings.hold_changes_percent,
-            settings.hold_rejected_percent,
+            percents["hold_tombstones_percent"],
+            percents["hold_changes_percent"],
+            percents["hold_rejected_percent"],
             settings.hold_least_records,
         )
 

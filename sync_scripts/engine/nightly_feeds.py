@@ -41,6 +41,8 @@ from sync_scripts.reading.registry import FAMILIES
 ATTEMPTS = 4
 # Days after which a held run that still waits is announced again.
 REMIND_DAYS = 3
+# The end of a credential is announced so long before it: time to agree with a vendor on a day for the new one.
+CREDENTIAL_DAYS = 14
 # What was announced of a feed last, and whether it was so long ago.
 _ALERT = (
     feeds.c.alerted,
@@ -292,11 +294,9 @@ def send(sync: NightlySync, announcement: Announcement, over: Collection[str] | 
 
 def announce_ends(sync: NightlySync, day: date) -> int:
     """Announces the credentials of which something is to be said on a day, in UTC. Returns their number."""
-    if not sync.settings.credential_days:
-        return 0
     with sync.engine.connect() as connection:
         found = list_credentials(connection)
-    announced = [(item.vendor, item.announce(day, sync.settings.credential_days)) for item in found]
+    announced = [(item.vendor, item.announce(day, CREDENTIAL_DAYS)) for item in found]
     for vendor, words in announced:
         if words is not None:
             send(sync, Announcement(AnnouncementKind.CREDENTIAL, None, words, vendor=vendor))

@@ -163,12 +163,11 @@ def test_a_rotated_secret_is_another_one_of_the_same_client(answer: Answer) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "settings", "reported"),
+    ("options", "reported"),
     [
-        pytest.param((), {}, "The old secret stays valid for 24 hours.", id="default"),
-        pytest.param((), {"secret_grace_hours": "2"}, "The old secret stays valid for 2 hours.", id="setting"),
-        pytest.param(("--grace-hours", "3"), {}, "The old secret stays valid for 3 hours.", id="option"),
-        pytest.param(("--grace-hours", "0"), {}, "The old secret and its tokens have ended.", id="none"),
+        pytest.param((), "The old secret stays valid for 24 hours.", id="default"),
+        pytest.param(("--grace-hours", "3"), "The old secret stays valid for 3 hours.", id="option"),
+        pytest.param(("--grace-hours", "0"), "The old secret and its tokens have ended.", id="none"),
     ],
 )
 def test_a_replaced_secret_has_a_grace(
@@ -176,12 +175,11 @@ def test_a_replaced_secret_has_a_grace(
     database_url: str,
     tmp_path: Path,
     options: tuple[str, ...],
-    settings: dict[str, str],
     reported: str,
 ) -> None:
     answer("vendor", "add", EMAIL, "--name", "Reading App")
     made = answer("client", "add", "--vendor", EMAIL, "--name", "x", "--scope", "roster.readonly")
-    environment = make_environment(database_url=database_url, home=str(tmp_path), **settings)
+    environment = make_environment(database_url=database_url, home=str(tmp_path))
     done = CliRunner().invoke(main, ["client", "rotate-secret", made["client_id"], *options], env=environment)
     assert done.stdout.splitlines()[-1] == reported
 

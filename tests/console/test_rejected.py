@@ -198,7 +198,7 @@ def test_a_held_run_explains_before_the_run_that_loaded(
     console: Console, browser: Browser, export: Path, rejected: int, settings: Settings
 ) -> None:
     cell_of("enrollments", "spr-enr-10", "role", "x")(export)
-    tight = Options(Settings(home=settings.home, hold_rejected_percent=0.0, hold_least_records=1))
+    tight = Options(Settings(home=settings.home, hold_least_records=1))
     report = load(console.engine, "springfield", export, options=tight)
     assert report.outcome == HELD
     found = read_explanation(browser, "spr-student-5")

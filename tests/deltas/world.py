@@ -217,8 +217,10 @@ class World:
 
     def load_held(self, feed: str) -> bool:
         """A sync that is held, and approved; returns whether there was something to hold."""
-        strict = replace(self.settings, hold_tombstones_percent=0, hold_changes_percent=0, hold_least_records=1)
+        strict = replace(self.settings, hold_least_records=1)
+        self._limit(feed, 0)
         held = load(self.engine, feed, self.write(feed), options=Options(strict))
+        self._limit(feed, None)
         if held.outcome != "held":
             return False
         assert held.run is not None
@@ -226,6 +228,12 @@ class World:
             kept = connection.scalar(sa.select(tables.sync_runs.c.kept_export).where(tables.sync_runs.c.id == held.run))
         load(self.engine, feed, Path(str(kept)), options=Options(strict, approval=Approval(held.run, TESTER)))
         return True
+
+    def _limit(self, feed: str, percent: int | None) -> None:
+        """An operator sets what a run may change; None: the default."""
+        limits = {"hold_tombstones_percent": percent, "hold_changes_percent": percent}
+        with self.engine.begin() as connection:
+            connection.execute(sa.update(tables.feeds).where(tables.feeds.c.name == feed).values(limits))
 
     def remove_feed(self, feed: str, *, at_once: bool) -> None:
         """An operator removes a feed."""

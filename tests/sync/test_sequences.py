@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from roster_service.db import tables
 from roster_service.errors import CommandError
+from roster_service.feeds import feeds
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.held_runs import close_held, drop_export
 from roster_service.feeds.run_history import TYPES as NAMES
@@ -48,6 +50,15 @@ COLUMNS = {
     },
     "demographics": {"sex": "sex"},
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def limits() -> Iterator[None]:
+    """The limits of the model, which knows nothing of that of rejected rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feeds, "HOLD_CHANGES_PERCENT", LIMITS.changes)
+        patch.setattr(feeds, "HOLD_REJECTED_PERCENT", 100)
+        yield
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +129,6 @@ class Sequence:
         self.settings = Settings(
             home=folder / "home",
             hold_tombstones_percent=LIMITS.tombstones,
-            hold_changes_percent=LIMITS.changes,
-            # The model knows nothing of this limit.
-            hold_rejected_percent=100,
             hold_least_records=LIMITS.least,
         )
         self.model = Roster()
@@ -287,7 +295,7 @@ def read_roster(engine: sa.Engine) -> dict[str, dict[str, Any]]:
         agents = list_parts(tables.user_agents, "agent_id")
         roles = list_parts(tables.user_roles, "org_id", "role", "role_type", "profile_id", "origin")
         profiles = list_parts(tables.user_profiles, "profile_id", "vendor_id", "credentials")
-        feeds = {row.id: row.name for row in connection.execute(sa.select(tables.feeds))}
+        names = {row.id: row.name for row in connection.execute(sa.select(tables.feeds))}
         roster: dict[str, dict[str, Any]] = {}
         for name, table in OF_NAME.items():
             roster[name] = {}
@@ -304,7 +312,7 @@ def read_roster(engine: sa.Engine) -> dict[str, dict[str, Any]]:
                         "agents": agents.pop(key, ()),
                         "profiles": profiles.pop(key, ()),
                     }
-                roster[name][key] = (feeds[row["feed_id"]], row["status"], row["date_last_modified"], said)
+                roster[name][key] = (names[row["feed_id"]], row["status"], row["date_last_modified"], said)
     assert (terms, roles, agents, profiles) == ({}, {}, {}, {})
     return roster
 

@@ -15,7 +15,7 @@ from roster_service.console.views.runs import GOOD_RUNS, Comparison, Progress, c
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.change_history import find_changes
-from roster_service.feeds.feeds import Feed, change_feed, find_listed
+from roster_service.feeds.feeds import Feed, change_feed, find_listed, list_default_limits
 from roster_service.feeds.held_runs import HELD, drop_export
 from roster_service.feeds.run_history import RunDetails, explain_shrunk, find_run, list_good_runs_before
 from roster_service.feeds.runs import Decision, discard_run, read_decision, start_approval
@@ -146,8 +146,9 @@ def list_school_rows(page: HeldPage) -> Sequence[HeldSchool]:
 
 def list_limits(feed: Feed, settings: Settings) -> Sequence[FeedLimit]:
     """Returns the limits of a feed."""
+    defaults = list_default_limits(settings)
     return [
-        FeedLimit(name, words, getattr(feed, name), getattr(settings, name), settings.hold_least_records)
+        FeedLimit(name, words, getattr(feed, name), defaults[name], settings.hold_least_records)
         for name, words in LIMITS.items()
     ]
 

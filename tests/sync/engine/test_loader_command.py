@@ -109,10 +109,9 @@ def test_a_missing_export_is_no_refused_one(engine: sa.Engine, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("settings")
-def test_some_rows_are_rejected(
-    engine: sa.Engine, springfield: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROSTER_HOLD_REJECTED_PERCENT", "100")
+def test_some_rows_are_rejected(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.insert(feeds).values(name="springfield", format="oneroster", hold_rejected_percent=100))
     both(*(cell("enrollments", line, "role", "pupil") for line in range(2, 18)), column("users", "sms", "1"))(
         springfield
     )

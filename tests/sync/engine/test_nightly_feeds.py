@@ -399,19 +399,18 @@ def test_a_load_by_hand_is_refused_during_a_pause(engine: sa.Engine, springfield
 
 
 REJECTED = {
-    "below the limit": ({"hold_rejected_percent": 50}, None, 1, "partial"),
-    "above the limit": ({"hold_rejected_percent": 5}, None, 1, "held"),
-    "the feed's own limit": ({"hold_rejected_percent": 5}, 50, 1, "partial"),
-    "few rows": ({"hold_rejected_percent": 5, "hold_least_records": 50}, None, 1, "partial"),
-    "few rows, and every one": ({"hold_rejected_percent": 5, "hold_least_records": 50}, None, 1000, "held"),
+    "above the limit": (1, None, 1, "held"),
+    "the feed's own limit": (1, 50, 1, "partial"),
+    "few rows": (50, None, 1, "partial"),
+    "few rows, and every one": (50, None, 1000, "held"),
 }
 
 
-@pytest.mark.parametrize(("settings", "own", "rows", "outcome"), REJECTED.values(), ids=REJECTED)
+@pytest.mark.parametrize(("least", "own", "rows", "outcome"), REJECTED.values(), ids=REJECTED)
 def test_rejected_rows_hold_a_run(
-    runs: Runs, springfield: Path, settings: dict[str, int], own: int | None, rows: int, outcome: str
+    runs: Runs, springfield: Path, least: int, own: int | None, rows: int, outcome: str
 ) -> None:
-    runs.settings = dataclasses.replace(runs.settings, **{"hold_least_records": 1, **settings})
+    runs.settings = dataclasses.replace(runs.settings, hold_least_records=least)
     add_feed(runs, "springfield", springfield, hold_rejected_percent=own)
     head, *lines = (springfield / "demographics.csv").read_text().splitlines(keepends=True)
     bad = [line.replace(line.split(",")[3], "no day", 1) for line in lines[:rows]]
