@@ -89,11 +89,13 @@ def read_base_url(text: str) -> str:
     return read_address("http", "https")(text).rstrip("/")
 
 
-def read_issuer(text: str) -> str:
-    """Accepts the issuer of the directory of one organization. Entra's `common` and `organizations` stand for every
-    organization, whose administrators could claim any e-mail address."""
+def read_directory(text: str) -> str:
+    """Accepts the issuer of the directory of one organization, with a client id before its host. Entra's `common` and
+    `organizations` stand for every organization, whose administrators could claim any e-mail address."""
     if any(f"/{word}/" in f"{text}/" for word in ("common", "organizations", "consumers")):
         raise ValueError("must be of your own tenant, by its id")
+    if not re.fullmatch(r"https?://[^/@:?#]+@[^/@?#]+(/[^@?#]*)?", text):
+        raise ValueError("must be an address with the id of the console, as https://CLIENT_ID@accounts.google.com")
     return read_base_url(text)
 
 
@@ -332,17 +334,16 @@ class Settings:
     console_idle_minutes: int = declare_setting(
         60, read_count(1, 1440), "minutes without a request after which an operator must log in to the console again"
     )
-    oidc_issuer: str | None = declare_setting(
+    oidc_url: str | None = declare_setting(
         None,
-        read_issuer,
-        "directory with which operators may log in to the console (OpenID Connect), "
-        "`https://login.microsoftonline.com/TENANT/v2.0` or `https://accounts.google.com`; none: with passwords alone",
+        read_directory,
+        "directory with which operators may log in to the console (OpenID Connect), and the id that it has given it: "
+        "`https://CLIENT_ID@login.microsoftonline.com/TENANT/v2.0` or `https://CLIENT_ID@accounts.google.com`; none: "
+        "with passwords alone",
     )
-    oidc_client_id: str | None = declare_setting(None, read_text, "id that the directory has given the console")
-    oidc_client_secret: str | None = declare_setting(
+    oidc_secret: str | None = declare_setting(
         None, read_text, "secret that the directory has given the console", hide_secret
     )
-    oidc_name: str = declare_setting("your directory", read_text, "name of the directory on the page of the login")
     oidc_trust_email: bool = declare_setting(
         False,
         read_switch,

@@ -99,6 +99,18 @@ REFUSED = [
     ("ROSTER_HOST", ""),
     ("ROSTER_TOKEN_SECONDS", "59"),
     ("ROSTER_MAX_LIMIT", "1e3"),
+    *(
+        ("ROSTER_OIDC_URL", text)
+        for text in (
+            "https://accounts.google.com",
+            "https://@accounts.google.com",
+            "https://id:secret@accounts.google.com",
+            "https://id@",
+            "https://id@accounts.google.com/?x=1",
+            "https://id@login.microsoftonline.com/common/v2.0",
+            "https://id@login.microsoftonline.com/organizations",
+        )
+    ),
     *((f"ROSTER_{name}_DAYS", text) for name in ("LOG", "CHANGE_LOG") for text in ("0", "-1")),
 ]
 
@@ -191,7 +203,7 @@ EXAMPLES = {
     "TIME_ZONE": "America/Chicago",
     "CONSOLE": "127.0.0.1:8001",
     "CONTACT": "roster@district.example",
-    "OIDC_ISSUER": "https://accounts.google.com",
+    "OIDC_URL": "https://console@accounts.google.com",
     "PUBLIC_URL": "https://roster.example",
     "SECRET_KEY": "k" * 40,
     "METRICS_TOKEN": "m" * 40,

@@ -10,6 +10,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import sqlalchemy as sa
 from authlib.common.errors import AuthlibBaseError
@@ -50,12 +51,14 @@ class Directory:
 def find_directory(settings: Settings) -> Directory | None:
     """Returns the directory that the settings name; None if they name none. Raises SettingError if they name a part of
     it alone."""
-    issuer, client_id, secret = settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret
-    if issuer is not None and client_id is not None and secret is not None:
-        return Directory(issuer, client_id, secret)
-    if (issuer, client_id, secret) != (None, None, None):
-        raise SettingError("ROSTER_OIDC_ISSUER, ROSTER_OIDC_CLIENT_ID and ROSTER_OIDC_CLIENT_SECRET belong together")
-    return None
+    url, secret = settings.oidc_url, settings.oidc_secret
+    if (url is None) != (secret is None):
+        raise SettingError("ROSTER_OIDC_URL and ROSTER_OIDC_SECRET belong together")
+    if url is None or secret is None:
+        return None
+    scheme, rest = url.split("://")
+    client_id, place = rest.split("@")
+    return Directory(f"{scheme}://{place}", unquote(client_id), secret)
 
 
 @dataclass(frozen=True)

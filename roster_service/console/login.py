@@ -88,9 +88,8 @@ class Login:
         return self._show_form(401, email, None, kept)
 
     def _show_form(self, status: int, email: str, error: str | None, kept: str = "") -> Response:
-        settings = self.tools.settings
-        directory = settings.oidc_name if settings.oidc_issuer is not None else None
-        values = {"csrf": ensure_csrf(), "email": email, "error": error, "directory": directory}
+        has_directory = self.tools.settings.oidc_url is not None
+        values = {"csrf": ensure_csrf(), "email": email, "error": error, "has_directory": has_directory}
         return render_page("login", status, kept=kept or request.form.get("kept", ""), **values)
 
     def begin(self, connection: sa.Connection, email: str) -> Response:
