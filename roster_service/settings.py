@@ -194,92 +194,113 @@ class Settings:
         None,
         read_text,
         "hot standby that rosters are read from, with the user and password of ROSTER_DATABASE_URL; several as "
-        "`host=one,two`; none: rosters are read from that database, too",
+        "`host=one,two`; for more readers than one server bears; none: rosters are read from that database, too",
         hide_passwords,
     )
     role_password: str | None = declare_setting(
         None,
         read_text,
         "secret from which the passwords of the database roles that requests are served as follow, of each role "
-        "another one; none: the password in ROSTER_DATABASE_URL",
+        "another one; where ROSTER_DATABASE_URL has no password; none: that password",
         hide_secret,
     )
     home: Path = declare_setting(
         Path("var"),
         Path,
-        "data folder: the embedded server's files, the secret key, rows on their way to the access log",
+        "data folder: the embedded server's files, the secret key, rows on their way to the access log; a full path if "
+        "commands run in other folders",
     )
-    host: str = declare_setting("127.0.0.1", read_text, "address to listen on")
-    port: int = declare_setting(8000, read_count(1, 65535), "port to listen on")
+    host: str = declare_setting(
+        "127.0.0.1", read_text, "address to listen on; another one if the proxy is on another machine"
+    )
+    port: int = declare_setting(8000, read_count(1, 65535), "port to listen on; another one if it is taken")
     time_zone: tzinfo | None = declare_setting(
         None,
         read_zone,
         "time zone of the district, for the times that operators read, the nights, the days of pauses, and the hours "
         "of deliveries, as `America/Chicago`; none: that of the machine, by which its timer starts the nightly sync",
     )
-    workers: int = declare_setting(os.cpu_count() or 1, read_count(1, 512), "worker processes; one per core by default")
+    workers: int = declare_setting(
+        os.cpu_count() or 1, read_count(1, 512), "worker processes; fewer if the database shares the cores"
+    )
     public_url: str | None = declare_setting(
         None,
         read_base_url,
-        "address that clients use, for `href`, `Link` and the question whether secrets travel over https; none: "
-        "the address of each request",
+        "address that clients use, for `href`, `Link` and the question whether secrets travel over https; behind a "
+        "proxy; none: the address of each request",
     )
     contact: str | None = declare_setting(
-        None, read_contact, "e-mail address or URL that guides and OpenAPI documents name for questions of vendors"
+        None,
+        read_contact,
+        "e-mail address or URL that guides and OpenAPI documents name for questions of vendors; before the first "
+        "vendor",
     )
     secret_key: str | None = declare_setting(
         None,
         read_secret,
-        "seals the signing keys at rest, and gives clients with `--oauth1` their secrets; made and kept in the data "
-        "folder when absent",
+        "seals the signing keys at rest, and gives clients with `--oauth1` their secrets; the same on all machines; "
+        "none: made and kept in the data folder",
         hide_secret,
     )
     token_seconds: int = declare_setting(
-        3600, read_count(60, 86400), "validity of a rostering access token, in seconds"
+        3600,
+        read_count(60, 86400),
+        "validity of a rostering access token, in seconds; less if a rule of yours says so: it ends with its rights "
+        "anyway",
     )
     oauth1: bool = declare_setting(
         False,
         read_switch,
         "`true`: OneRoster 1.1 also takes requests that are signed with OAuth 1.0a, of clients that were added with "
-        "`--oauth1`",
+        "`--oauth1`; for consumers that know nothing newer",
     )
     trusted_proxies: int = declare_setting(
         0,
         read_count(0, 10),
-        "proxies in front, whose `X-Forwarded-For`, `-Proto` and `-Host` say where a request comes from and goes to",
+        "proxies in front, whose `X-Forwarded-For`, `-Proto` and `-Host` say where a request comes from and goes to; "
+        "as many as there are",
     )
-    max_limit: int = declare_setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
+    max_limit: int = declare_setting(
+        10_000, read_count(1, 100_000), "largest page size; less if pages take too much memory"
+    )
     v1p2_errors: ErrorProfile = declare_setting(
         ErrorProfile.SPECIFICATION,
         read_word(ErrorProfile),
         "form of errors and warnings in OneRoster 1.2; `specification`: `statusInfoSet`; `official`: the members of "
-        "the standard's schema, and a header for warnings; `both`",
+        "the standard's schema, and a header for warnings; `both`; if a consumer asks for the standard's",
     )
     retention_days: int = declare_setting(
-        7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged"
+        7,
+        read_count(1, 3650),
+        "days that a record stays `tobedeleted` before it is purged; more if a consumer reads its deltas less often",
     )
     change_days: int = declare_setting(
         30,
         read_count(0, 3650),
         "days that what a run changed and rejected is kept, with the values, and exports for an undo; 0: no changes "
-        "and exports, and rejected rows until the next nightly sync",
+        "and exports, and rejected rows until the next nightly sync; less to keep fewer values of pupils",
     )
     log_days: int = declare_setting(
         400,
         read_count(1, 36_500),
-        "days that the access log, the usage counters and runs are kept; runs that show the state of their feed stay",
+        "days that the access log, the usage counters and runs are kept; runs that show the state of their feed stay; "
+        "as your law says",
     )
     change_log_days: int = declare_setting(
-        2_555, read_count(1, 36_500), "days that the change log is kept, at least as many as the access log"
+        2_555,
+        read_count(1, 36_500),
+        "days that the change log is kept, at least as many as the access log; as your law says",
     )
     access_log_required: bool = declare_setting(
         True,
         read_switch,
         "an answer with records that neither the data folder nor the database can record is 503; `false`: it leaves, "
-        "and its row waits in memory",
+        "and its row waits in memory; if vendors must not wait for your disk",
     )
     ordering_megabytes: int = declare_setting(
-        1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
+        1024,
+        read_count(1, 10**6),
+        "what orderings may take in the database, in megabytes; more if first pages of the same filters stay slow",
     )
     hold_tombstones_percent: int = declare_setting(
         10,
@@ -289,12 +310,14 @@ class Settings:
     hold_least_records: int = declare_setting(
         50,
         read_count(1, 10**9),
-        "a type with fewer records or a file with fewer rows is held only if all rows of a bulk file are rejected",
+        "a type with fewer records or a file with fewer rows is held only if all rows of a bulk file are rejected; "
+        "less for a small district",
     )
     delivery_loss_percent: int = declare_setting(
         10,
         read_count(0, 100),
-        "a file after which a receiver would lose more percent of people, classes, enrollments or schools waits",
+        "a file after which a receiver would lose more percent of people, classes, enrollments or schools waits; more "
+        "if right ones wait often",
     )
     delivery_private_hosts: str | None = declare_setting(
         None, read_text, "servers of receivers that may have a private address, separated by commas; none: no one may"
@@ -302,22 +325,31 @@ class Settings:
     rejected_percent: int = declare_setting(
         1,
         read_count(0, 100),
-        "a sync that rejects more percent of the rows of a file than this is announced, and a task on the first page",
+        "a sync that rejects more percent of the rows of a file than this is announced, and a task on the first page; "
+        "more if your SIS always has some",
     )
     export_age_minutes: int = declare_setting(
-        5, read_count(0, 1440), "minutes that nobody may have written to an export before it is loaded"
+        5,
+        read_count(0, 1440),
+        "minutes that nobody may have written to an export before it is loaded; more if your SIS pauses for longer",
     )
     stale_days: int = declare_setting(
-        3, read_count(1, 365), "days after which an export that is always the same is reported as stale"
+        3,
+        read_count(1, 365),
+        "days after which an export that is always the same is reported as stale; more if your SIS exports once a week",
     )
-    sync_jobs: int = declare_setting(1, read_count(1, 64), "how many feeds a nightly sync loads at the same time")
+    sync_jobs: int = declare_setting(
+        1, read_count(1, 64), "how many feeds a nightly sync loads at the same time; more if it takes too long"
+    )
     smtp_url: str | None = declare_setting(
         None,
         read_address("smtp", "smtps"),
         "mail server for announcements of the sync, `smtp://user:password@host:587` or `smtps://...`; none: no mails",
         hide_passwords,
     )
-    mail_from: str = declare_setting("roster@localhost", read_text, "sender of the announcements")
+    mail_from: str = declare_setting(
+        "roster@localhost", read_text, "sender of the announcements; one that your mail server takes"
+    )
     mail_to: str | None = declare_setting(None, read_text, "receivers of the announcements, separated by commas")
     webhook_url: str | None = declare_setting(
         None, read_base_url, "address that announcements of the sync are posted to, as JSON; none: nowhere", hide_secret
@@ -332,7 +364,9 @@ class Settings:
         "embedded database at `127.0.0.1` and the port after `ROSTER_PORT`, else `off`",
     )
     console_idle_minutes: int = declare_setting(
-        60, read_count(1, 1440), "minutes without a request after which an operator must log in to the console again"
+        60,
+        read_count(1, 1440),
+        "minutes without a request after which an operator must log in to the console again; less on shared computers",
     )
     oidc_url: str | None = declare_setting(
         None,
@@ -358,7 +392,7 @@ class Settings:
     log_format: LogFormat = declare_setting(
         LogFormat.AUTO,
         read_word(LogFormat),
-        "`json`: an object in each line of the log; `text`: for people; `auto`: text to a terminal, else JSON",
+        "`json`: an object in each line, for programs; `text`: for people; `auto`: text to a terminal, else JSON",
     )
     log_level: LogLevel = declare_setting(
         LogLevel.INFO,
@@ -369,14 +403,15 @@ class Settings:
     metrics_token: str | None = declare_setting(
         None,
         read_secret,
-        "bearer token for `/metrics`, of at least 32 characters; none: there is no such path",
+        "bearer token for `/metrics`, of at least 32 characters; if you watch the service by Prometheus; none: there "
+        "is no such path",
         hide_secret,
     )
     request_seconds: int = declare_setting(
         30,
         read_count(1, 3600),
         "seconds that a request may wait for the database: for connections, queries and second tries together; then it "
-        "is answered 503",
+        "is answered 503; less if your proxy gives up sooner",
     )
 
     @classmethod
