@@ -35,7 +35,7 @@ def db_upgrade(as_json: bool) -> None:
     with open_database(terminal.read_settings(), terminal.announce_cluster) as url:
         engine = make_engine(url)
         require_reachable(engine)
-        before, after = upgrade(engine, terminal.read_settings().role_password, terminal.make_bar("visibility labels"))
+        before, after = upgrade(engine, terminal.read_settings().role_password)
         engine.dispose()
     state = "already at" if before == after else "now at"
     terminal.show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")

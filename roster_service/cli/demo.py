@@ -36,16 +36,15 @@ EXPORT = Path(__file__).with_name("roster-demo.zip")
 
 @dataclasses.dataclass(frozen=True)
 class DemoAccount:
-    """The credentials of the demo vendor for both interfaces, and `districtlea`, the identifier of its district. The
-    fields with a default are None in a file that a version without the vendor interface has written."""
+    """The credentials of the demo vendor for both interfaces, and `districtlea`, the identifier of its district."""
 
     client_id: str
     client_secret: str
     scopes: tuple[str, ...]
-    email: str | None = None
-    password: str | None = None
-    api_key: str | None = None
-    districtlea: str | None = None
+    email: str
+    password: str | None
+    api_key: str
+    districtlea: str
 
 
 def prepare_demo(engine: sa.Engine, url: str, settings: Settings) -> DemoAccount | None:

@@ -108,7 +108,7 @@ def _to_cause_row(number: int, cause: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _describe_preview(preview: Mapping[str, Any]) -> Iterator[str]:
-    # A run that an older version held has none, and a removal leaves nothing to check.
+    # A removal leaves nothing to check.
     if checks := preview.get("quality"):
         words = {"title": "check", "found": "records", "before": "before"}
         table = make_table([to_texts({words[name]: check[name] for name in words}) for check in checks], "")
@@ -125,9 +125,8 @@ def _describe_preview(preview: Mapping[str, Any]) -> Iterator[str]:
         ]
         hidden = f"\n... and {len(schools) - SCHOOLS:,} more" if len(schools) > SCHOOLS else ""
         yield f"would vanish or change, by school:\n{make_table(rows, '')}{hidden}"
-    # A run that an older version held has neither.
     for name in ("grade", "role"):
-        if listed := preview.get(f"{name}s"):
+        if listed := preview[f"{name}s"]:
             rows = [{name: place[name], "users": _to_part(place["counts"]["users"])} for place in listed]
             yield f"would vanish or change, by {name}:\n{make_table(rows, '')}"
     if preview["classes"]:

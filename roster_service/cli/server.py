@@ -305,8 +305,6 @@ def make_example_calls(root: str, account: DemoAccount) -> str:
 
 
 def _make_vendor_calls(root: str, account: DemoAccount) -> list[str]:
-    if account.api_key is None:
-        return []
     headers = "-H \"x-api-key: $KEY\" -H 'Content-Type: application/json'"
     login = json.dumps({"email": account.email, "password": account.password})
     query = json.dumps({"districtlea": account.districtlea, "limit": 2})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import os
 import sys
@@ -15,7 +14,6 @@ from typing import Any, TypeVar
 import click
 import sqlalchemy as sa
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
@@ -38,7 +36,6 @@ csv_option = click.option(
     help="Write all as CSV into FILE, which only its owner can read, or print it.",
 )
 
-Item = TypeVar("Item")
 Command = TypeVar("Command", bound=Callable[..., Any])
 _REASON = "roster.reason"
 # Characters of a line of a table.
@@ -68,14 +65,6 @@ def change_options(command: Command) -> Command:
 def confirmed_change_options(command: Command) -> Command:
     """Adds those of a command that changes something once a person has confirmed it."""
     return yes_option(dry_run_option(change_options(command)))
-
-
-def make_bar(description: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
-    """Returns a function that gives items one by one. On a terminal, it shows a bar on standard error meanwhile."""
-    console = Console(stderr=True)
-    return functools.partial(
-        track, description=description, console=console, transient=True, disable=not console.is_terminal
-    )
 
 
 def confirm(question: str, name: str, *, is_confirmed: bool) -> None:

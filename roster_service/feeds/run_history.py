@@ -91,7 +91,7 @@ class RunDetails(Run):
     """A run with all that is stored about it, but its rejected rows. `source`: the path of the export, or what was
     given in its place; `actor`, `written`: who loaded it, and when it was written, if it is known; `stamp`: the
     dateLastModified of its changes, None if it changed nothing; `seconds`: by step, in the order of the steps; `files`:
-    none for a run that was refused, or from before they were stored; `causes`: most rows first; `preview`: of a held
+    none for a run that was refused; `causes`: most rows first; `preview`: of a held
     run, what would vanish by school and class, and samples."""
 
     format: str

@@ -17,7 +17,7 @@ departure has the stamp of the tombstone: whoever sees the former label alone wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -86,11 +86,10 @@ def relabel(
     table: sa.Table,
     ids: sa.Select[Any] | sa.CompoundSelect[Any],
     feed_id: int,
-    stamp: datetime | None,
+    stamp: datetime,
 ) -> sa.TableClause:
     """Makes the labels of the stored records with these ids anew. Returns a temporary table of the ids (`sourced_id`)
-    of the records whose label is another one. `stamp`: of the run; None for records that have no labels yet, which
-    depart from nothing."""
+    of the records whose label is another one. `stamp`: of the run."""
     rows = sa.select(table).where(table.c.sourced_id.in_(ids), table.c.feed_id == feed_id).subquery("relabelled")
     found = find_labels(connection, table, rows, feed_id)
     moved = sa.table(f"moved_{table.name}", sa.column("sourced_id", CText))
@@ -102,8 +101,7 @@ def relabel(
         "moved": moved.name,
         "columns": ", ".join(f"{name} = n.{name}" for name in list_label_columns(table)),
     }
-    if stamp is not None:
-        connection.execute(_with_stamp(_DEPART.format(**parts)), {"type": table.name, "stamp": stamp})
+    connection.execute(_with_stamp(_DEPART.format(**parts)), {"type": table.name, "stamp": stamp})
     connection.exec_driver_sql(f'CREATE TEMPORARY TABLE {moved.name} (sourced_id text COLLATE "C") ON COMMIT DROP')
     connection.execute(_with_stamp(_MOVE.format(**parts)), {"stamp": stamp})
     connection.exec_driver_sql(f"ANALYZE pg_temp.{moved.name}")
@@ -112,19 +110,6 @@ def relabel(
 
 def _with_stamp(statement: str) -> sa.TextClause:
     return sa.text(statement).bindparams(sa.bindparam("stamp", type_=Stamp))
-
-
-# Takes parts of a work, and gives them one by one as they are done: a part is (feed, table).
-FollowParts = Callable[[Sequence[tuple[int, sa.Table]]], Iterable[tuple[int, sa.Table]]]
-
-
-def label_unlabelled(connection: sa.Connection, follow: FollowParts = iter) -> None:
-    """Labels the records of all feeds that have no label yet, without stamps and departures. `follow`: shows how far it
-    is."""
-    feed_ids = connection.scalars(sa.select(tables.feeds.c.id).order_by(tables.feeds.c.id)).all()
-    for feed_id, table in follow([(feed_id, table) for feed_id in feed_ids for table in LABELLED]):
-        ids = sa.select(table.c.sourced_id).where(table.c.label_id.is_(None))
-        relabel(connection, table, ids, feed_id, None)
 
 
 def delete_unused_labels(connection: sa.Connection, feed_id: int) -> None:
@@ -254,7 +239,7 @@ _DEPART = """
 _MOVE = """
     WITH moved AS (
         UPDATE {table} t SET {columns}, date_last_modified = CASE
-            WHEN t.status = 'active' AND t.label_id IS NOT NULL THEN coalesce(:stamp, t.date_last_modified)
+            WHEN t.status = 'active' AND t.label_id IS NOT NULL THEN :stamp
             ELSE t.date_last_modified
         END
         FROM {found} n WHERE n.sourced_id = t.sourced_id AND t.label_id IS DISTINCT FROM n.label_id

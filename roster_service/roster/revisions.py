@@ -24,8 +24,6 @@ FOLDERS = (Path(migrations.__file__).parent / "versions",)
 # This version can serve the tables of a newer version if they are of this generation. If an older version cannot serve
 # the tables of a migration, the migration adds one to `roster_state.generation`, and its version adds one here.
 GENERATION = 1
-# The revisions of databases that were made by checkouts before the first release. They cannot be upgraded.
-UNRELEASED = re.compile(r"[0-9]{4}|2026_11_\w+")
 _NAMED = re.compile(r'^(?P<what>revision|down_revision) = (?:None|"(?P<name>\w+)")$', re.MULTILINE)
 
 
@@ -39,8 +37,7 @@ def list_revisions() -> dict[str, str | None]:
 def read_revisions(connection: sa.Connection) -> tuple[str | None, str]:
     """Returns (revision of the database, or None if it has no tables yet; newest revision of this version).
 
-    Raises SchemaError if the installation has no revisions, because then every database would seem newer,
-    and if the database was made before the first release.
+    Raises SchemaError if the installation has no revisions, because then every database would seem newer.
     """
     known = list_revisions()
     if not known:
@@ -49,12 +46,6 @@ def read_revisions(connection: sa.Connection) -> tuple[str | None, str]:
     current = None
     if connection.scalar(sa.select(sa.func.to_regclass("alembic_version"))) is not None:
         current = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
-    if current is not None and UNRELEASED.fullmatch(current):
-        raise SchemaError(
-            f"the database is at revision {current}, from before the first release, which cannot be upgraded; "
-            "keep its accounts with `roster db export-accounts` of the version that made it, and load the exports into "
-            "a new database, or with a new ROSTER_HOME"
-        )
     return current, newest
 
 

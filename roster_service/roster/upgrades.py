@@ -20,12 +20,9 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from roster_service.db import migrations
 from roster_service.db.roles import ensure_roles
 from roster_service.db.sql_objects import apply_objects
-from roster_service.db.tables import vendors
 from roster_service.errors import DatabaseUnavailableError, SchemaError
 from roster_service.roster import revisions
-from roster_service.roster.labels import FollowParts, label_unlabelled
 from roster_service.roster.revisions import is_newer, read_revisions, refuse_newer
-from roster_service.roster.visible_orgs import refresh_visible_orgs
 
 # An advisory lock, so that two commands at once do not both create the first table.
 MIGRATION_LOCK = 0x526F7374
@@ -43,19 +40,17 @@ def _make_config() -> Config:
     return config
 
 
-def upgrade(engine: sa.Engine, role_password: str | None = None, follow: FollowParts = iter) -> tuple[str | None, str]:
-    """Migrates to the newest revision, labels records without a label, and makes the roles of the workers, in one
-    transaction.
+def upgrade(engine: sa.Engine, role_password: str | None = None) -> tuple[str | None, str]:
+    """Migrates to the newest revision, and makes the roles of the workers, in one transaction.
 
-    `role_password`: as for `find_password`; `follow`: as for `label_unlabelled`. Returns (revision before, revision
-    after). Raises SchemaError for the database of a newer version, and DatabaseUnavailableError if other sessions lock
-    a table too long.
+    `role_password`: as for `find_password`. Returns (revision before, revision after). Raises SchemaError for the
+    database of a newer version, and DatabaseUnavailableError if other sessions lock a table too long.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_SECONDS)
         try:
-            return _upgrade(engine, role_password, follow)
+            return _upgrade(engine, role_password)
         except OperationalError as error:
             if not isinstance(error.orig, LockNotAvailable | DeadlockDetected):
                 raise
@@ -88,7 +83,7 @@ def _refuse_rights(engine: sa.Engine, error: InsufficientPrivilege) -> SchemaErr
     return SchemaError(f"{reason}; then run `roster db upgrade` again")
 
 
-def _upgrade(engine: sa.Engine, role_password: str | None, follow: FollowParts) -> tuple[str | None, str]:
+def _upgrade(engine: sa.Engine, role_password: str | None) -> tuple[str | None, str]:
     with engine.begin() as connection:
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
@@ -100,7 +95,5 @@ def _upgrade(engine: sa.Engine, role_password: str | None, follow: FollowParts) 
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             apply_objects(connection)
-            label_unlabelled(connection, follow)
-            refresh_visible_orgs(connection, *connection.scalars(sa.select(vendors.c.id)))
         ensure_roles(connection, role_password)
         return before, head

@@ -17,13 +17,13 @@ from roster_service.auth.credentials.signing_keys import KeyRing
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.people import keep_person
-from roster_service.roster.labels import label_unlabelled
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.conftest import close_app
 from tests.contract.client import FULL, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.contract.test_tokens import read_part
+from tests.postgres.labels import label_unlabelled
 from tests.rates import UNBOUNDED
 
 from .cells import SCOPE_SETS, WITHHELD_SETS, Caller

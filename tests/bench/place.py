@@ -195,7 +195,8 @@ def add_school_account(connection: sa.Connection) -> DemoAccount:
     vendors.add_vendor(connection, TESTER, email, "one school")
     vendor_rights.grant(connection, TESTER, email, district, (school,))
     scopes = [Scope(V1P1.prefix, name) for name in ScopeName]
-    return DemoAccount(**dataclasses.asdict(clients.add_client(connection, TESTER, email, "bench", scopes)))
+    added = clients.add_client(connection, TESTER, email, "bench", scopes)
+    return DemoAccount(**dataclasses.asdict(added), email=email, password=None, api_key="", districtlea="")
 
 
 def find_port() -> int:

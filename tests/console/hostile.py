@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from roster_service.db.tables import feeds, user_roles, users
-from roster_service.roster.labels import label_unlabelled
+from tests.postgres.labels import label_unlabelled
 
 SCRIPT = "<script>alert('x')</script>"
 TEXTS = (

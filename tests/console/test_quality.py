@@ -20,10 +20,10 @@ from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts, sync_
 from roster_service.feeds.data_quality import KEPT, NO_SCHOOL, read_findings, read_quality, store_counts
 from roster_service.feeds.quality_checks import CHECKS
 from roster_service.feeds.run_history import TYPES
-from roster_service.roster.labels import label_unlabelled
 from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT, TEXTS, add_people
 from tests.console.test_statements import read
+from tests.postgres.labels import label_unlabelled
 
 EVERYTHING = (0, 10**6)
 # What a sync would not leave behind, and what an export may have.

@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db.tables import LABELLED, vendors
-from roster_service.roster.labels import label_unlabelled
 from roster_service.roster.visible_orgs import refresh_visible_orgs
 from tests.offenders import in_one_test
+from tests.postgres.labels import label_unlabelled
 
 from .client import FULL, SCOPES, VERSIONS, RosterClient
 from .conftest import Served

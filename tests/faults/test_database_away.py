@@ -96,13 +96,6 @@ def locked(engine: sa.Engine) -> Iterator[None]:
 
 
 @contextmanager
-def older(engine: sa.Engine) -> Iterator[None]:
-    """The tables are those of a version before the first release."""
-    with moved(engine, "0020", generations=0):
-        yield
-
-
-@contextmanager
 def moved(engine: sa.Engine, revision: str, *, generations: int) -> Iterator[None]:
     """The database says that it is at this revision, so many generations later."""
     with engine.begin() as connection:
@@ -127,7 +120,6 @@ def without_roles(engine: sa.Engine) -> Iterator[None]:
 UNUSABLE: dict[str, Callable[[sa.Engine], AbstractContextManager[None]]] = {
     "no connection is left": exhausted,
     "its tables are locked": locked,
-    "its tables are of before the first release": older,
     "its tables are of a later generation": lambda engine: moved(engine, "to come", generations=1),
     "its roles may not log in": without_roles,
 }

@@ -175,7 +175,6 @@ def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
         grant_version=int(claims["grant_version"]),
         client_version=int(claims["client_version"]),
         visibility_key=str(UUID(claims["visibility_key"])),
-        # A token without the claim is of a version that withheld nothing.
         withheld=frozenset(map(WithheldField, claims["withheld"])),
         has_rules=bool(claims["has_rules"]),
         scopes=scopes,

@@ -69,7 +69,7 @@ sync_runs = sa.Table(
     sa.Column("seconds", JSONB, nullable=False),
     # Why the roster is not that of the export, in one sentence.
     sa.Column("message", CText),
-    # Who loaded the export, as `Actor` names a person or system user; NULL for runs before this was stored.
+    # Who loaded the export, as `Actor` names a person or system user; NULL for a run without one.
     sa.Column("actor", CText),
     # When the export was written; NULL if neither its files nor its zip say it.
     sa.Column("written_at", Stamp),
