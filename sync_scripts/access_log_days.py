@@ -97,8 +97,7 @@ def _join(rows: Iterable[sa.Row[Any]]) -> tuple[dict[str, Any], set[int], set[by
             continue
         joined["answers"] += row.answers
         joined["records"] += row.records
-        # A row from before the parts were kept says nothing of its own, so nothing is known of the whole.
-        joined["parts"] = None if None in (joined["parts"], row.parts) else joined["parts"] | row.parts
+        joined["parts"] |= row.parts
         if row.at < joined["at"]:
             joined.update(at=row.at, request_id=row.request_id)
         if row.last_at >= joined["last_at"]:
@@ -113,8 +112,6 @@ def _split(joined: bytes, size: int) -> tuple[bytes, ...]:
 
 def _choose_form(row: Mapping[str, Any], numbers: Collection[int]) -> Mapping[str, Any]:
     """Returns the columns of the people, of which the shorter form has a value."""
-    if row["hash_check"] is None:
-        return {}
     if not numbers or len(numbers) * 4 <= max(numbers) // 8:
         return {"people": sorted(numbers)}
     digits = bytearray(b"0") * (max(numbers) + 1)

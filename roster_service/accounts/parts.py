@@ -9,14 +9,13 @@ compare it with the answers of both interfaces and with files. The grants decide
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from roster_service.accounts.vendors import Vendor, list_vendors
-from roster_service.accounts.ways import STUDENTS_PATH, Way, WayKind, list_ways
-from roster_service.auth.access_log.reports import AccessLogRow
-from roster_service.auth.scopes import ScopeName, read_scopes
+from roster_service.accounts.ways import Way, WayKind, list_ways
+from roster_service.auth.scopes import ScopeName
 from roster_service.db.tables import vendor_grants, visible_orgs
 from roster_service.errors import CommandError
 from roster_service.roster.person_parts import PART_OF, PersonPart
@@ -151,33 +150,6 @@ def _read_opened(connection: sa.Connection) -> Mapping[int, bool]:
 
 # What is said of records of people without any part.
 NO_PART = "no more than ids, roles and schools"
-
-
-def complete_parts(row: AccessLogRow) -> AccessLogRow:
-    """Returns a row of the access log with its parts. A row that is older than these has those that its scopes opened:
-    so at most, since it does not tell what was withheld, or is not in the roster."""
-    return row if row.parts is not None else replace(row, parts=list_opened(row.path, row.scope), at_most=True)
-
-
-def list_opened(path: str, scope: str | None) -> Sequence[str]:
-    """Returns the parts of people that the scopes of an answer opened, with the fields that were withheld then. `path`,
-    `scope`: as the access log has them."""
-    words = frozenset((scope or "").split())
-    if path == STUDENTS_PATH:
-        return tuple(part.name for part in PARTS.values() if part.flag in (_PLAIN, *words))
-    names = {granted.name for granted in read_scopes(words)}
-    if path.startswith(DELIVERIES_PATH):
-        return tuple(part.name for part in PARTS.values() if all(names & needed for needed in part.scopes))
-    collection = [step for step in path.split("/") if step and not step.startswith("{")][-1:]
-    if collection in (["classes"], ["enrollments"]):
-        return ("classes",)
-    paths = {"demographics": _DEMOGRAPHICS, "users": _PEOPLE, "students": _PEOPLE, "teachers": _PEOPLE}
-    opened = paths.get("".join(collection))
-    return tuple(
-        part.name
-        for part in PARTS.values()
-        if part.scopes[0] is opened and part.name != "classes" and all(names & needed for needed in part.scopes[1:])
-    )
 
 
 def explain_nothing(vendor: Vendor) -> str:

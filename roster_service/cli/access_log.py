@@ -13,11 +13,10 @@ from typing import Any, TextIO
 import click
 import sqlalchemy as sa
 
-from roster_service.accounts.parts import complete_parts
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.access_log import reports
 from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, Unsearchable
+from roster_service.auth.access_log.reports import AccessLogFilter
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.changes import Change, list_changes
 from roster_service.cli import terminal
@@ -85,8 +84,7 @@ def audit(
     as_json: bool,
 ) -> None:
     """Show the access log: each response with records, its time, vendor, path, scope, districts, number of records, and
-    the parts of people that were in it. Rows from before the log kept the parts have those that the scopes opened
-    (`at_most`).
+    the parts of people that were in it.
 
     A row is here about a second after its response. Rows from before yesterday are of a day (`by`): so many responses
     (`answers`) have the rest of the row in common, and at least one had the person. Their individual instants and
@@ -112,7 +110,7 @@ def audit(
             person=None if known is None else hasher.hash_id(known.sourcedId),
         )
         found = reports.read_access_log(connection, wanted)
-    rows = [dataclasses.asdict(complete_parts(row)) for row in found]
+    rows = [dataclasses.asdict(row) for row in found]
     _show(rows, as_csv, as_json, f"no records{'' if known is None else f' of {known}'} were disclosed")
     if known is not None and found and not (as_csv or as_json):
         days = sum(row.by == "day" for row in found)
@@ -125,15 +123,14 @@ def _find_vendor_id(connection: sa.Connection, email: str | None) -> int | None:
     return None if email is None else find_vendor(connection, email).id
 
 
-def _warn(left_out: Unsearchable) -> None:
-    """Says on the standard error which rows a search for a person leaves out."""
-    reasons = {
-        "are older than the log of people": left_out.older,
-        "were made with another ROSTER_SECRET_KEY; search them with that one": left_out.other_key,
-    }
-    for reason, count in reasons.items():
-        if count:
-            click.echo(f"rows that do not tell whether they have the person: {count:,} {reason}", err=True)
+def _warn(left_out: int) -> None:
+    """Says on the standard error how many rows a search for a person leaves out."""
+    if left_out:
+        click.echo(
+            f"rows that do not tell whether they have the person: {left_out:,} were made with another "
+            "ROSTER_SECRET_KEY; search them with that one",
+            err=True,
+        )
 
 
 def _show(found: Sequence[dict[str, Any]], as_csv: bool, as_json: bool, nothing: str) -> None:

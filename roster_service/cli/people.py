@@ -237,10 +237,7 @@ def _describe_company(company: CompanyAnswer) -> Iterator[str]:
     yield f"{company.name or 'A company that is gone'} ({', '.join([company.email, *company.products])})"
     for sent in company.sent:
         days = "1 day" if sent.days == 1 else f"{sent.days:,} days"
-        yield (
-            f"  was sent {'at most ' if sent.at_most else ''}{'; '.join(sent.parts)}: "
-            f"on {days} from {_show(sent.first)} to {_show(sent.last)}"
-        )
+        yield (f"  was sent {'; '.join(sent.parts)}: on {days} from {_show(sent.first)} to {_show(sent.last)}")
     if not company.sent:
         yield "  was sent nothing in this period, as far as the log says"
     for one in company.may_get:

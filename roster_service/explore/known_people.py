@@ -142,8 +142,7 @@ def is_rejected(sourced_id: str) -> sa.ColumnElement[bool]:
 
 
 def _make_refusal(connection: sa.Connection, typed: str, secret_key: str) -> UnknownPersonError:
-    left_out = count_unsearchable(connection, AccessLogFilter(), PersonHasher(secret_key).check)
-    count = left_out.older + left_out.other_key
+    count = count_unsearchable(connection, AccessLogFilter(), PersonHasher(secret_key).check)
     unknown = f", as far as can be told: {count:,} rows of the access log do not tell whom they had" if count else ""
     return UnknownPersonError(
         f"nobody in the roster has the id or name {typed[:MOST_CHARACTERS]}; the sourcedId alone finds who was erased, "

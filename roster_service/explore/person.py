@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.parts import PARTS, list_opened
+from roster_service.accounts.parts import PARTS
 from roster_service.auth.access_log.reports import AccessLogFilter, sum_disclosures
 from roster_service.db import tables
 from roster_service.db.tables import (
@@ -32,8 +32,6 @@ from roster_service.schemas.versions import DEMOGRAPHICS, USERS
 from roster_service.settings import Settings
 
 ACTIVE = "active"
-# The parts that were in the answers to a vendor on a day, and those that were at most, by rows that do not tell.
-_DayParts = tuple[frozenset[str], frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -64,12 +62,11 @@ class PersonCard:
 @dataclass(frozen=True)
 class ShownParts:
     """What a vendor was shown on some days, by the log; each day of a vendor stands in one of them. `parts`: the words
-    for all that the answers of such a day had, none for records of people without a part; `at_most`: as in
-    `AccessLogRow`; `days`: in UTC, ISO 8601, in their order."""
+    for all that the answers of such a day had, none for records of people without a part; `days`: in UTC, ISO 8601, in
+    their order."""
 
     vendor: str
     parts: Sequence[str]
-    at_most: bool
     days: Sequence[str]
 
 
@@ -127,30 +124,24 @@ def read_card(connection: sa.Connection, sourced_id: str) -> PersonCard:
     )
 
 
-def read_days(connection: sa.Connection, wanted: AccessLogFilter) -> Mapping[tuple[str, str], _DayParts]:
-    """Returns what the access log says of the wanted answers, by vendor and day: the parts that were in them, none for
-    records of people without a part; and those that were at most, by rows from before the log kept them. A vendor that
-    was shown nothing of people, such as the schools alone, is left out."""
-    days: dict[tuple[str, str], _DayParts] = {}
+def read_days(connection: sa.Connection, wanted: AccessLogFilter) -> Mapping[tuple[str, str], frozenset[str]]:
+    """Returns the parts of people that the wanted answers had, by vendor and day: none for records of people without a
+    part. A vendor that was shown nothing of people, such as the schools alone, is left out."""
+    days: dict[tuple[str, str], frozenset[str]] = {}
     for row in sum_disclosures(connection, wanted):
-        known, at_most = days.get((row.vendor, row.day), (frozenset(), frozenset()))
-        if row.parts is None:
-            opened = list_opened(row.path or "", row.scope)
-            if opened:
-                days[row.vendor, row.day] = known, at_most.union(opened)
-        elif row.parts or row.has_people:
-            days[row.vendor, row.day] = known.union(row.parts), at_most
+        if row.parts or row.has_people:
+            days[row.vendor, row.day] = days.get((row.vendor, row.day), frozenset()).union(row.parts)
     return days
 
 
 def list_shown(connection: sa.Connection, wanted: AccessLogFilter) -> list[ShownParts]:
     """Returns what `read_days` does, by vendor and parts: one sentence each."""
-    days: dict[tuple[str, frozenset[str], bool], list[str]] = {}
-    for (vendor, day), (known, at_most) in sorted(read_days(connection, wanted).items(), key=itemgetter(0)):
-        days.setdefault((vendor, known | at_most, bool(at_most)), []).append(day)
+    days: dict[tuple[str, frozenset[str]], list[str]] = {}
+    for (vendor, day), names in sorted(read_days(connection, wanted).items(), key=itemgetter(0)):
+        days.setdefault((vendor, names), []).append(day)
     return [
-        ShownParts(vendor, [part.words for part in PARTS.values() if part.name in names], is_at_most, found)
-        for (vendor, names, is_at_most), found in days.items()
+        ShownParts(vendor, [part.words for part in PARTS.values() if part.name in names], found)
+        for (vendor, names), found in days.items()
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, timedelta
+from operator import itemgetter
 
 import sqlalchemy as sa
 
@@ -37,13 +38,12 @@ _EACH = {part.value: (part.value,) for part in PersonPart}
 @dataclass(frozen=True)
 class SentParts:
     """What a company was sent on some days. `parts`: in words; `first`, `last`, `days`: the first one, the last one,
-    and how many they are; `at_most`: whether the log tells alone that it was not more."""
+    and how many they are."""
 
     parts: Sequence[str]
     first: str
     last: str
     days: int
-    at_most: bool
 
 
 @dataclass(frozen=True)
@@ -134,22 +134,20 @@ def make_answer(
 
 def _sum_sent(connection: sa.Connection, wanted: AccessLogFilter) -> Mapping[str, Sequence[SentParts]]:
     """What each vendor was sent, by e-mail: the parts that have their days in common."""
-    days: dict[str, dict[tuple[str, bool], list[str]]] = {}
-    for (email, day), (known, at_most) in sorted(read_days(connection, wanted).items()):
-        of_day = [(name, False) for name in known] + [(name, True) for name in at_most - known]
-        for key in of_day or [("", False)]:
-            days.setdefault(email, {}).setdefault(key, []).append(day)
+    days: dict[str, dict[str, list[str]]] = {}
+    for (email, day), names in sorted(read_days(connection, wanted).items(), key=itemgetter(0)):
+        for name in names or ("",):
+            days.setdefault(email, {}).setdefault(name, []).append(day)
     found: dict[str, list[SentParts]] = {}
     for email, of_vendor in days.items():
-        parts: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+        parts: dict[tuple[str, ...], list[str]] = {}
         for name in (*PARTS, ""):
-            for is_most in (False, True):
-                if (name, is_most) in of_vendor:
-                    said = words.PART_WORDS[PersonPart(name)] if name else words.NO_PART_WORDS
-                    parts.setdefault((is_most, tuple(of_vendor[name, is_most])), []).append(said)
+            if name in of_vendor:
+                said = words.PART_WORDS[PersonPart(name)] if name else words.NO_PART_WORDS
+                parts.setdefault(tuple(of_vendor[name]), []).append(said)
         found[email] = [
-            SentParts(said, of_parts[0], of_parts[-1], len(of_parts), is_most)
-            for (is_most, of_parts), said in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1][0]))
+            SentParts(said, of_parts[0], of_parts[-1], len(of_parts))
+            for of_parts, said in sorted(parts.items(), key=lambda item: item[0][0])
         ]
     return found
 
@@ -253,14 +251,12 @@ def _explain_log(
             "that day it may have a part only."
         )
     left = count_unsearchable(connection, replace(wanted, person=None), hasher.check)
-    for number, reason in (
-        (left.older, "was logged before the log kept whom an answer is about"),
-        (left.other_key, "was logged with another secret key than that of today"),
-    ):
-        if number:
-            has = "1 answer" if number == 1 else f"{number:,} answers"
-            reason = reason if number == 1 else reason.replace("was logged", "were logged")
-            yield f"In this period, {has} {reason}: nobody can tell here whether this person was in."
+    if left:
+        were = "1 answer was" if left == 1 else f"{left:,} answers were"
+        yield (
+            f"In this period, {were} logged with another secret key than that of today: nobody can tell here whether "
+            "this person was in."
+        )
     if not is_whole:
         yield "Some of the last answers may be missing, because their entries could not be read yet."
     if not settings.access_log_required:

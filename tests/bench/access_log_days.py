@@ -51,7 +51,8 @@ memory = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text(
 print(f"{rows:,} rows of responses in {time.perf_counter() - started:.1f} s, {memory:.0f} MB of memory")
 """
 COLUMNS = (
-    "at, vendor_id, caller, method, path, filter, records, request_id, address, scope, districts, people, entry_id"
+    "at, vendor_id, caller, method, path, filter, records, request_id, address, scope, districts, people, entry_id, "
+    "parts"
 )
 
 
@@ -85,7 +86,7 @@ def write_pull(connection: sa.Connection, pulls: Mapping[str, Sequence[bytes]], 
         people = (HASHER.check + b"".join(dict.fromkeys(hashes))).hex()
         row = (at.isoformat(), "1", "client-1", "GET", path, "\\N", str(len(hashes)), f"{day:%Y%m%d}-{at:%H%M%S%f}")
         lines.write(
-            "\t".join((*row, "192.0.2.1", "v1p2/roster.readonly", "{district}", f"\\\\x{people}", "\\N")) + "\n"
+            "\t".join((*row, "192.0.2.1", "v1p2/roster.readonly", "{district}", f"\\\\x{people}", "\\N", "0")) + "\n"
         )
     lines.seek(0)
     driver = connection.connection.driver_connection
@@ -103,7 +104,7 @@ def copy_days(connection: sa.Connection) -> None:
     """Writes the rows of the other days: whole pulls, and people that were looked up."""
     copied = (
         "vendor_id, caller, method, path, filter, address, scope, districts, hash_check, request_id, last_request_id, "
-        "answers, records, entries, people, people_bits"
+        "answers, records, entries, people, people_bits, parts"
     )
     shifted = "at - number * interval '1 day', last_at - number * interval '1 day'"
     pulls = f"INSERT INTO audit_days (at, last_at, {copied}) SELECT {shifted}, {copied} FROM audit_days"
@@ -118,7 +119,7 @@ def copy_days(connection: sa.Connection) -> None:
                 NULL, '192.0.2.' || kind, 'v1p2/roster.readonly', '{{district}}', :check, 'r', 'r', 300, 300,
                 decode(repeat(md5(random()::text), 300), 'hex'),
                 ARRAY(SELECT 1 + floor(random() * {most})::integer FROM generate_series(1, 300 + 0 * kind) ORDER BY 1),
-                NULL
+                NULL, 0
             FROM generate_series(0, {DAYS - OLD}) AS number, generate_series(1, {VENDORS}) AS vendor,
                 generate_series(1, {LOOKED_UP}) AS kind
         """),

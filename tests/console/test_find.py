@@ -25,8 +25,8 @@ def more(console: Console) -> None:
             )
         connection.execute(
             sa.text(
-                "INSERT INTO audit (at, vendor_id, caller, method, path, records, request_id) "
-                "VALUES (now(), 1, 'app', 'GET', '/ims/oneroster/rostering/v1p2/users', 5, 'abcdef0123456789')"
+                "INSERT INTO audit (at, vendor_id, caller, method, path, records, request_id, people, parts) "
+                "VALUES (now(), 1, 'app', 'GET', '/ims/oneroster/rostering/v1p2/users', 5, 'abcdef0123456789', '', 0)"
             )
         )
 

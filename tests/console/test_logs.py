@@ -52,6 +52,7 @@ def owner(console: Console) -> Browser:
                 "request_id": f"request-{minute:02}",
                 "address": "192.0.2.1",
                 "people": hasher.hash_people([person]),
+                "parts": 0,
             }
             connection.execute(sa.insert(audit).values(row))
         actor = Actor(ActorKind.OPERATOR, "owner@operators.example", FORMULA)
@@ -97,7 +98,7 @@ def test_the_file_of_disclosures_has_every_page(owner: Browser) -> None:
 def test_a_day_of_disclosures_says_so(console: Console, owner: Browser) -> None:
     """How many answers it has, from when to when."""
     with console.engine.begin() as connection:
-        row = {"vendor_id": 1, "caller": "client-of-a-day", "method": "GET", "path": "/users", "records": 2}
+        row = {"vendor_id": 1, "caller": "client-of-a-day", "method": "GET", "path": "/users", "records": 2, "parts": 0}
         people = PersonHasher(SECRET).hash_people(["of a day"])
         for hour in (9, 17):
             own = {"at": f"2026-10-01T{hour:02}:00:00Z", "request_id": f"hour-{hour}", "people": people}

@@ -400,6 +400,6 @@ def list_open(company: Any) -> set[str]:
     return {PARTS_SAID[words] for one in (company or {"may_get": ()})["may_get"] for words in one["parts"]}
 
 
-def list_sent(company: Any, *, at_most: bool = False) -> set[str]:
-    """The parts that it was sent, or was sent at most."""
-    return {PARTS_SAID[words] for one in company["sent"] if one["at_most"] == at_most for words in one["parts"]}
+def list_sent(company: Any) -> set[str]:
+    """The parts that it was sent."""
+    return {PARTS_SAID[words] for one in company["sent"] for words in one["parts"]}

@@ -553,8 +553,8 @@ CREATE TABLE public.audit (
     scope text COLLATE pg_catalog."C",
     districts text[] COLLATE pg_catalog."C",
     entry_id uuid,
-    people bytea,
-    parts integer
+    people bytea NOT NULL,
+    parts integer NOT NULL
 );
 ALTER TABLE ONLY public.audit ALTER COLUMN people SET STORAGE MAIN;
 
@@ -568,7 +568,7 @@ CREATE TABLE public.audit_days (
     address text COLLATE pg_catalog."C",
     scope text COLLATE pg_catalog."C",
     districts text[] COLLATE pg_catalog."C",
-    hash_check bytea,
+    hash_check bytea NOT NULL,
     at timestamp(3) with time zone NOT NULL,
     last_at timestamp(3) with time zone NOT NULL,
     request_id text NOT NULL COLLATE pg_catalog."C",
@@ -578,7 +578,7 @@ CREATE TABLE public.audit_days (
     entries bytea NOT NULL,
     people integer[],
     people_bits bytea,
-    parts integer
+    parts integer NOT NULL
 );
 ALTER TABLE ONLY public.audit_days ALTER COLUMN entries SET STORAGE EXTERNAL;
 ALTER TABLE ONLY public.audit_days ALTER COLUMN people_bits SET STORAGE EXTERNAL;

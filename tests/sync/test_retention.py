@@ -42,7 +42,8 @@ LOGS: dict[str, tuple[Any, Any, dict[str, Any], int]] = {
     "access log rows": (
         audit,
         audit.c.at,
-        {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"},
+        {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"}
+        | {"people": b"", "parts": 0},
         7,
     ),
     "usage counters": (

@@ -88,8 +88,7 @@ class AccessLogRow:
     common. `by`: `page` or `day`; a person of a day was in at least one of its responses. `vendor`: its e-mail; `at`,
     `last_at`: ISO 8601, of the first and the last response; `address`, `scope`, `districts`: as in `Disclosure`, None
     where the row does not have them; `records`: of all the responses; `answers`: how many they are; `parts`: the names
-    of the parts of people that were in them, None where the row is older than these; `at_most`: whether they may have
-    had fewer (`complete_parts` in `accounts/parts.py`)."""
+    of the parts of people that were in them."""
 
     at: str
     vendor: str
@@ -106,8 +105,7 @@ class AccessLogRow:
     answers: int
     last_at: str
     last_request_id: str
-    parts: Sequence[str] | None
-    at_most: bool
+    parts: Sequence[str]
 
 
 def _join_vendors(table: sa.FromClause) -> tuple[sa.FromClause, sa.Label[str]]:
@@ -340,8 +338,7 @@ def read_access_log(
             answers=row.answers,
             last_at=row.last_at.isoformat(timespec="milliseconds"),
             last_request_id=row.last_request_id,
-            parts=None if row.parts is None else list_parts(row.parts),
-            at_most=False,
+            parts=list_parts(row.parts),
         )
         for row in connection.execute(order_rows(rows, disclosures, latest))
     ]
@@ -349,16 +346,13 @@ def read_access_log(
 
 @dataclass(frozen=True)
 class DisclosureSum:
-    """The responses to a vendor on a day (in UTC, ISO 8601) that had the same `parts`, as in `AccessLogRow`; `path`,
-    `scope`: where `parts` is None, which they then bound; `has_people`: whether a response had records of people, None
-    where that is not known."""
+    """The responses to a vendor on a day (in UTC, ISO 8601) that had the same `parts`, as in `AccessLogRow`;
+    `has_people`: whether a response had records of people."""
 
     vendor: str
     day: str
-    parts: Sequence[str] | None
-    path: str | None
-    scope: str | None
-    has_people: bool | None
+    parts: Sequence[str]
+    has_people: bool
 
 
 def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[DisclosureSum]:
@@ -366,13 +360,10 @@ def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[
     responses, so the days are exact for a person, and a number of responses would not be."""
     log = disclosures.c
     joined, name = _join_vendors(disclosures)
-    is_older = log.parts.is_(None)
     key = (
         name,
         sa.func.to_char(sa.func.timezone("UTC", log.at), "YYYY-MM-DD", type_=sa.Text).label("day"),
         log.parts,
-        sa.case((is_older, log.path)).label("path"),
-        sa.case((is_older, log.scope)).label("scope"),
     )
     has_people = sa.func.bool_or(log.hash_check != b"").label("has_people")
     rows = sa.select(*key, has_people).select_from(joined)
@@ -381,29 +372,18 @@ def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[
         DisclosureSum(
             vendor=row.vendor,
             day=row.day,
-            parts=None if row.parts is None else list_parts(row.parts),
-            path=row.path,
-            scope=row.scope,
+            parts=list_parts(row.parts),
             has_people=row.has_people,
         )
         for row in connection.execute(rows)
     ]
 
 
-@dataclass(frozen=True)
-class Unsearchable:
-    """Numbers of responses whose rows do not tell whether they have a person. `older`: than the hashes of people;
-    `other_key`: with hashes that another secret key made."""
-
-    older: int
-    other_key: int
-
-
-def count_unsearchable(connection: sa.Connection, wanted: AccessLogFilter, check: bytes) -> Unsearchable:
-    """Counts the responses that a search for a person leaves out because their rows do not tell, whoever the person is.
-    `check`: of the `PersonHasher` that made the hash of the person."""
-    answers, check_of = disclosures.c.answers, disclosures.c.hash_check
-    left_out = (check_of.is_(None), check_of.not_in([check, b""]))
-    counts = (sa.func.coalesce(sa.func.sum(answers).filter(condition), 0) for condition in left_out)
-    rows = sa.select(*counts).where(*_list_conditions(dataclasses.replace(wanted, person=None)))
-    return Unsearchable(*connection.execute(rows).one())
+def count_unsearchable(connection: sa.Connection, wanted: AccessLogFilter, check: bytes) -> int:
+    """Counts the responses that a search for a person leaves out, whoever the person is: another secret key made the
+    hashes of their rows. `check`: of the `PersonHasher` that made the hash of the person."""
+    is_left_out = disclosures.c.hash_check.not_in([check, b""])
+    rows = sa.select(sa.func.coalesce(sa.func.sum(disclosures.c.answers), 0)).where(
+        is_left_out, *_list_conditions(dataclasses.replace(wanted, person=None))
+    )
+    return int(connection.execute(rows).scalar_one())

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import list_named_districts
 from roster_service.accounts.kept_people import list_kept
-from roster_service.accounts.parts import PARTS, complete_parts, list_received
+from roster_service.accounts.parts import PARTS, list_received
 from roster_service.accounts.vendor_rights import read_withheld_default
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.access_log.causes import NOTHING_FOUND
@@ -18,7 +18,6 @@ from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import (
     AccessLogFilter,
     RefusedRow,
-    Unsearchable,
     UsageRow,
     UsageSum,
     count_unsearchable,
@@ -67,7 +66,7 @@ class Disclosures:
     person: KnownPerson | None
     found: Sequence[KnownPerson]
     problem: str | None
-    unsearchable: Unsearchable | None
+    unsearchable: int | None
     missing: str | None
 
 
@@ -200,11 +199,7 @@ def read_disclosures(visit: Visit) -> Disclosures:
         request=visit.get("request"),
         person=None if one is None else hasher.hash_id(one.sourcedId),
     )
-    rows = (
-        []
-        if person is not None and one is None
-        else list(map(complete_parts, read_access_log(connection, wanted, find_window(visit))))
-    )
+    rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
     days = _count_days(visit)
     return Disclosures(
         seeing=None if visit.query else len({shown.vendor for shown in list_shown(connection, _select_recent(days))}),

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from roster_service.accounts.vendors import read_vendor_names
 from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, Unsearchable, count_unsearchable
+from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
@@ -87,7 +87,7 @@ class PersonPage:
     columns: Sequence[str]
     grid: Sequence[GridRow]
     shown: Sequence[ShownParts]
-    unsearchable: Unsearchable
+    unsearchable: int
     missing: str | None
 
 

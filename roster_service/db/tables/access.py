@@ -139,18 +139,17 @@ audit = sa.Table(
     sa.Column("filter", CText),
     sa.Column("records", sa.Integer, nullable=False),
     sa.Column("request_id", CText, nullable=False),
-    # NULL in the next six: the row is older than the column.
-    # The network address that the request came from; NULL also if it has none.
+    # The network address that the request came from; NULL if it has none.
     sa.Column("address", CText),
     # The scopes of the token, or the permission flags of the vendor.
     sa.Column("scope", CText),
-    # The districts that the vendor's grants opened, whole or by single schools; NULL also if the grants changed during
+    # The districts that the vendor's grants opened, whole or by single schools; NULL if the grants changed during
     # the request.
     sa.Column("districts", CTexts),
     # The hashes of the people whose records these are, one after the other (`auth/access_log/entries.py`).
-    sa.Column("people", sa.LargeBinary),
+    sa.Column("people", sa.LargeBinary, nullable=False),
     # The parts of people that the response had (`roster/person_parts.py`).
-    sa.Column("parts", sa.Integer),
+    sa.Column("parts", sa.Integer, nullable=False),
     # A worker may write a row twice, if it crashes.
     sa.Column("entry_id", UUID, unique=True),
     sa.Index(None, "vendor_id", "at"),
@@ -305,9 +304,8 @@ audit_days = sa.Table(
     sa.Column("address", CText),
     sa.Column("scope", CText),
     sa.Column("districts", CTexts),
-    # The beginning of `audit.people`: with which key the hashes were made; empty: the rows have no people; NULL: they
-    # are older than the hashes.
-    sa.Column("hash_check", sa.LargeBinary),
+    # The beginning of `audit.people`: with which key the hashes were made; empty: the rows have no people.
+    sa.Column("hash_check", sa.LargeBinary, nullable=False),
     # The first and the last response.
     sa.Column("at", Stamp, nullable=False),
     sa.Column("last_at", Stamp, nullable=False),
@@ -316,8 +314,8 @@ audit_days = sa.Table(
     # How many responses, and the sum of their records.
     sa.Column("answers", sa.Integer, nullable=False),
     sa.Column("records", sa.BigInteger, nullable=False),
-    # The parts of people that the responses had together; NULL: one is older than the column.
-    sa.Column("parts", sa.Integer),
+    # The parts of people that the responses had together.
+    sa.Column("parts", sa.Integer, nullable=False),
     # The `entry_id` of each response, one after the other: one that is moved to `audit` again is left out.
     sa.Column("entries", sa.LargeBinary, nullable=False),
     # The people, in the shorter of two forms; the other one is NULL. `people`: their numbers. `people_bits`: the bit of

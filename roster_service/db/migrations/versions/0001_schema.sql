@@ -542,8 +542,8 @@ CREATE TABLE audit (
     scope text COLLATE "C",
     districts text[] COLLATE "C",
     entry_id uuid,
-    people bytea,
-    parts integer,
+    people bytea NOT NULL,
+    parts integer NOT NULL,
     CONSTRAINT pk_audit PRIMARY KEY (id),
     CONSTRAINT uq_audit_entry_id UNIQUE (entry_id)
 );
@@ -645,7 +645,7 @@ CREATE TABLE audit_days (
     address text COLLATE "C",
     scope text COLLATE "C",
     districts text[] COLLATE "C",
-    hash_check bytea,
+    hash_check bytea NOT NULL,
     at timestamptz(3) NOT NULL,
     last_at timestamptz(3) NOT NULL,
     request_id text NOT NULL COLLATE "C",
@@ -655,7 +655,7 @@ CREATE TABLE audit_days (
     entries bytea NOT NULL,
     people integer[],
     people_bits bytea,
-    parts integer,
+    parts integer NOT NULL,
     CONSTRAINT pk_audit_days PRIMARY KEY (id)
 );
 
