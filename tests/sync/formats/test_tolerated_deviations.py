@@ -148,8 +148,8 @@ def _renamed(old: str, new: str) -> Bend:
 
 
 Case = tuple[Bend, tuple[str, ...]]
-# One row per quirk of the table: what makes an export have it, and what is said about it. The quirks of one export do
-# not meet in a cell, and its cells are bent before its headers, and those before its bytes and names.
+# One row per quirk of the table: what makes an export have it, and what is said about it. The deviations of one export
+# do not meet in a cell, and its cells are bent before its headers, and those before its bytes and names.
 QUIRKY: dict[str, dict[Deviation, Case]] = {
     "cells": {
         FLAG_SPELLING: (
@@ -426,7 +426,7 @@ def test_tolerated(engine: sa.Engine, springfield: Path, bends: dict[str, Bend],
 def test_every_tolerated_deviation_has_a_case() -> None:
     """Others have theirs below, or in a file of their own."""
     others = {BACKSLASHES, UNKNOWN_GRADE, NO_COURSES, MAPPED_WORD, SAME_DAY_FIRST}
-    quirky = [deviation for quirks in QUIRKY.values() for deviation in quirks]
+    quirky = [deviation for deviations in QUIRKY.values() for deviation in deviations]
     assert {*quirky, *others, *(it for it in DEVIATIONS if it.allowed)} == set(DEVIATIONS)
     assert len(set(quirky)) == len(quirky)
 
@@ -435,19 +435,19 @@ Said = tuple[Report, tuple[Rejection, ...]]
 
 
 @pytest.fixture(scope="module")
-def load_quirks(
+def load_quirky(
     make_database: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Said]]:
-    """The report of an export with these quirks, which was loaded before without them, and for what a strict run
+    """The report of an export with some deviations, which was loaded before without them, and for what a strict run
     refuses it. A strict run also refuses an export that was loaded before."""
     engine = make_engine(make_database())
 
     @functools.cache
-    def load_once(quirks: str) -> Said:
+    def load_once(deviations: str) -> Said:
         folder = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path_factory.mktemp("quirky") / SPRINGFIELD))
         empty_roster(engine)
         load_first(engine, "springfield", folder)
-        for bend, _ in QUIRKY[quirks].values():
+        for bend, _ in QUIRKY[deviations].values():
             bend(folder)
         report = load(engine, "springfield", folder)
         with pytest.raises(RefusedExportError) as caught:
@@ -459,14 +459,14 @@ def load_quirks(
 
 
 @pytest.mark.parametrize(
-    ("quirks", "deviation"),
-    [pytest.param(name, it, id=it.taken) for name, quirks in QUIRKY.items() for it in quirks],
+    ("deviations", "deviation"),
+    [pytest.param(name, it, id=it.taken) for name, deviations in QUIRKY.items() for it in deviations],
 )
 def test_a_tolerated_deviation_is_read_and_reported_and_a_strict_run_refuses_it(
-    load_quirks: Callable[[str], Said], quirks: str, deviation: Deviation
+    load_quirky: Callable[[str], Said], deviations: str, deviation: Deviation
 ) -> None:
-    report, refused = load_quirks(quirks)
-    _, notices = QUIRKY[quirks][deviation]
+    report, refused = load_quirky(deviations)
+    _, notices = QUIRKY[deviations][deviation]
     assert report.outcome == "unchanged"
     reported = [it for it in report.notices if deviation.taken in it]
     assert len(reported) == len(notices)
@@ -477,12 +477,12 @@ def test_a_tolerated_deviation_is_read_and_reported_and_a_strict_run_refuses_it(
     assert all(deviation.remedy in it for it in reasons)
 
 
-@pytest.mark.parametrize("quirks", QUIRKY)
-def test_nothing_is_reported_of_what_is_no_deviation(load_quirks: Callable[[str], Said], quirks: str) -> None:
-    report, refused = load_quirks(quirks)
+@pytest.mark.parametrize("deviations", QUIRKY)
+def test_nothing_is_reported_of_what_is_no_deviation(load_quirky: Callable[[str], Said], deviations: str) -> None:
+    report, refused = load_quirky(deviations)
     # A quirk outside of the files themselves leaves every file as it was.
     reported = [it for it in report.notices if it != KNOWN]
-    assert len(reported) == len(refused) == sum(len(notices) for _, notices in QUIRKY[quirks].values())
+    assert len(reported) == len(refused) == sum(len(notices) for _, notices in QUIRKY[deviations].values())
 
 
 def test_a_strict_feed_takes_a_good_export_alone(engine: sa.Engine, springfield: Path) -> None:
