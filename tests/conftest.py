@@ -28,8 +28,8 @@ from roster_service.db.engine import make_engine
 from roster_service.db.roles import DatabaseRole, make_role_base, name_role
 from roster_service.feeds import scripts
 from roster_service.settings import Settings
-from tests.extent import EXTENT, LONG_BY_PLACE, Extent
-from tests.places import list_slow
+from tests.extent import ASKS_PLACES, EXTENT, Extent
+from tests.places import PLACES, list_slow
 from tests.postgres.databases import administer, copy_database, drop_databases
 from tests.postgres.loaded import keep_loads
 from tests.postgres.server import TEMPLATE, make_template, open_server
@@ -84,7 +84,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         shuffle(items, SEED)
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
     if EXTENT is Extent.SAMPLE:
-        left_out = [item for item in items if item.get_closest_marker("long") or item.nodeid in LONG_BY_PLACE]
+        left_out = [
+            item for item in items if item.get_closest_marker("long") or (ASKS_PLACES and item.nodeid in PLACES.long)
+        ]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
 

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.places import PLACES
-
 VARIABLE = "TESTS"
 
 
@@ -30,8 +28,8 @@ class Extent(IntEnum):
 
 _GIVEN = os.environ.get(VARIABLE, "")
 EXTENT = {"": Extent.SAMPLE, "places": Extent.SAMPLE, "long": Extent.LONG, "all": Extent.ALL}[_GIVEN]
-# What no mark of its own leaves to CI, but `places.txt` does.
-LONG_BY_PLACE = PLACES.long if _GIVEN == "" else frozenset()
+# Whether `places.txt` leaves tests to CI, too, that have no mark.
+ASKS_PLACES = _GIVEN == ""
 
 long = pytest.mark.long
 
