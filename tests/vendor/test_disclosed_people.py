@@ -191,5 +191,5 @@ def test_no_row_has_an_id(served: Served, make_reading: Callable[..., Reading]) 
     wanted = AccessLogFilter(vendor_id=reading.account.id, person=other.hash_id("spr-student-1"))
     with served.engine.connect() as connection:
         assert read_access_log(connection, wanted) == []
-        assert count_unsearchable(connection, wanted, other.check).other_key == 1
-        assert count_unsearchable(connection, wanted, HASHER.check).other_key == 0
+        assert count_unsearchable(connection, wanted, other.check) == 1
+        assert count_unsearchable(connection, wanted, HASHER.check) == 0
