@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
 
-from roster_service.db.tables import LABELLED
 from roster_service.errors import DatabaseUnavailableError
-from roster_service.feeds.group_check import find_wrong_groups
 from roster_service.roster import revisions, upgrades
-from roster_service.roster.label_check import find_wrong_labels
 from roster_service.roster.revisions import read_revisions
 from roster_service.roster.upgrades import upgrade
-from sync_scripts.engine.load import load
 from tests.db.next_revision import add_revision
 
 EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
@@ -95,27 +91,3 @@ def test_an_upgrade_that_gets_no_lock_changes_nothing(
     reader.close()
     assert len(pauses) == 2
     assert read_current(engine) == newest
-
-
-def test_an_upgrade_labels_a_roster_without_labels(engine: sa.Engine) -> None:
-    load(engine, "springfield", EXPORT)
-    stamps = sa.text("SELECT sourced_id, date_last_modified FROM users ORDER BY 1")
-    with engine.begin() as connection:
-        before = connection.execute(stamps).all()
-        connection.execute(sa.text("UPDATE enrollments SET school_opens = NULL"))
-        for table in LABELLED:
-            connection.execute(sa.text(f"UPDATE {table.name} SET label_id = NULL"))
-        connection.execute(sa.text("DELETE FROM visibility_labels"))
-    followed: list[str] = []
-
-    def follow(parts: Sequence[tuple[int, sa.Table]]) -> Iterator[tuple[int, sa.Table]]:
-        for part in parts:
-            yield part
-            followed.append(part[1].name)
-
-    upgrade(engine, follow=follow)
-    assert followed == [table.name for table in LABELLED]
-    with engine.connect() as connection:
-        assert find_wrong_labels(connection) == {}
-        assert find_wrong_groups(connection) == {}
-        assert connection.execute(stamps).all() == before
