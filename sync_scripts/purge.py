@@ -117,8 +117,7 @@ def _end_naming(connection: sa.Connection, feed_id: int, cutoff: datetime) -> da
     # The next export in bulk may have the same line and the agent again.
     stamped = {"date_last_modified": stamp, "fingerprint": None}
     connection.execute(sa.update(users).where(users.c.sourced_id.in_(naming)).values(stamped))
-    owners = sa.select(users.c.sourced_id).where(users.c.status == ACTIVE)
-    connection.execute(sa.delete(user_agents).where(named, user_agents.c.user_id.in_(owners)))
+    connection.execute(sa.delete(user_agents).where(named, user_agents.c.user_id.in_(naming)))
     return stamp
 
 

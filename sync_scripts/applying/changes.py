@@ -187,22 +187,30 @@ def _select_changed(table: sa.Table, new: sa.FromClause, touched: sa.Table | Non
 def _add_touched(connection: sa.Connection, table: sa.Table, made: sa.Table, touched: sa.Table, gone: sa.Table) -> None:
     """Adds the stored records whose parts differ although their own lines did not change and were not staged."""
     seen = made.alias()
-    rows = sa.select(
-        *(sa.literal(CHANGED, CText) if name == CHANGE else table.c[name] for name in made.c.keys())  # noqa: SIM118
-    ).where(
-        table.c.sourced_id.in_(sa.select(touched.c.sourced_id)),
+    _add_stored(
+        connection, table, made, CHANGED, touched,
         table.c.status == ACTIVE,
         ~sa.exists().where(seen.c.sourced_id == table.c.sourced_id),
         ~sa.exists().where(gone.c.sourced_id == table.c.sourced_id),
-    )
-    connection.execute(made.insert().from_select(list(made.c.keys()), rows))
+    )  # fmt: skip
 
 
 def _add_returning(connection: sa.Connection, table: sa.Table, made: sa.Table, retention: Retention) -> int:
     """Adds the stored tombstones that return with what they need, as they were. Returns their number."""
-    rows = sa.select(
-        *(sa.literal(REVIVED, CText) if name == CHANGE else table.c[name] for name in made.c.keys())  # noqa: SIM118
-    ).where(table.c.sourced_id.in_(sa.select(retention.returning[table].c.sourced_id)))
+    return _add_stored(connection, table, made, REVIVED, retention.returning[table])
+
+
+def _add_stored(
+    connection: sa.Connection,
+    table: sa.Table,
+    made: sa.Table,
+    change: str,
+    ids: sa.Table,
+    *conditions: sa.ColumnElement[bool],
+) -> int:
+    """Adds the stored records with these ids for which the conditions hold, as they are. Returns their number."""
+    columns = (sa.literal(change, CText) if name == CHANGE else table.c[name] for name in made.c.keys())  # noqa: SIM118
+    rows = sa.select(*columns).where(table.c.sourced_id.in_(sa.select(ids.c.sourced_id)), *conditions)
     return connection.execute(made.insert().from_select(list(made.c.keys()), rows)).rowcount
 
 

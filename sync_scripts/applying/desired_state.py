@@ -114,8 +114,7 @@ def _make_desired_part(
 def _unite_records(table: sa.Table, computed: Mapping[str, sa.Table], retention: Retention) -> SelectedRows:
     """The rows of all files with records of the table. In a tree, also the retained records, because their computed
     columns may change with a row above them."""
-    files = [file for file in retention.staged.values() if file.file.table is table]
-    rows = [_select_records(file, table, computed) for file in files]
+    rows = [_select_records(file, table, computed) for file in retention.list_files(table)]
     condition = retention.is_retained(table, table) if computed else None
     if condition is not None:
         columns = {name: table.c[name] for name in rows[0].selected_columns.keys()}  # noqa: SIM118  (no mapping)
@@ -134,7 +133,7 @@ def _find_owners(connection: sa.Connection, part: Part, retention: Retention) ->
     """A temporary table of the ids of the records whose parts may differ; None: the parts of all records may."""
     if part.owner not in retention.absent:
         return None
-    file = next(file for file in retention.staged.values() if file.file.table is part.owner)
+    file = retention.list_files(part.owner)[0]
     ids: list[SelectedRows] = [sa.select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
         enrolled = store_ids(connection, "enrolled_anew", sa.union(*_list_reenrolled(retention)))
@@ -144,11 +143,11 @@ def _find_owners(connection: sa.Connection, part: Part, retention: Retention) ->
 
 def _list_reenrolled(retention: Retention) -> Iterator[SelectedRows]:
     """The ids of the users with an enrollment that is new, changed, gone or rejected, or in a class that is."""
-    classes = [file["sourcedId"].label("sourced_id") for file in _find_files(tables.classes, retention)]
+    classes = [file["sourcedId"].label("sourced_id") for file in retention.list_with_rejected(tables.classes)]
     moved = sa.union_all(
         *(sa.select(name) for name in classes), sa.select(retention.absent[tables.classes].c.sourced_id)
     ).subquery()
-    for file in _find_files(tables.enrollments, retention):
+    for file in retention.list_with_rejected(tables.enrollments):
         yield sa.select(file["userSourcedId"].label("sourced_id"))
         of_moved = file["classSourcedId"].in_(sa.select(moved.c.sourced_id))
         yield sa.select(file["userSourcedId"].label("sourced_id")).where(of_moved)
@@ -164,15 +163,6 @@ def _list_reenrolled(retention: Retention) -> Iterator[SelectedRows]:
             )
 
 
-def _find_files(table: sa.Table, retention: Retention) -> Iterator[StagedFile]:
-    """The staged files with records of a table, and their quarantines."""
-    for name, file in retention.staged.items():
-        if file.file.table is table:
-            yield file
-            if name in retention.rejected:
-                yield retention.rejected[name]
-
-
 def _keep_parts(
     connection: sa.Connection, part: Part, rows: sa.Table, retention: Retention, owners: sa.Table | None
 ) -> None:
@@ -185,8 +175,7 @@ def _keep_parts(
     else:
         not_staged = [
             ~sa.exists().where(file["sourcedId"] == owners.c.sourced_id, file.live)
-            for file in retention.staged.values()
-            if file.file.table is part.owner
+            for file in retention.list_files(part.owner)
         ]
         keepers = [sa.select(owners.c.sourced_id).where(*not_staged)]
     if not keepers:

@@ -150,12 +150,11 @@ def select_current(
     stored ones that stay active without a staged row. `only`: a column, and the table of the ids to which it is
     limited."""
     found: list[SelectedRows] = []
-    for file in retention.staged.values():
-        if file.file.table is table:
-            cells = {cell.column.name: cell for cell in file.file.cells if cell.column is not None}
-            columns = [cells[name].kind.convert(file[cells[name].header]).label(name) for name in names]
-            chosen = [] if only is None else [file[cells[only[0]].header].in_(sa.select(only[1].c.sourced_id))]
-            found.append(sa.select(file["sourcedId"].label("sourced_id"), *columns).where(file.live, *chosen))
+    for file in retention.list_files(table):
+        cells = {cell.column.name: cell for cell in file.file.cells if cell.column is not None}
+        columns = [cells[name].kind.convert(file[cells[name].header]).label(name) for name in names]
+        chosen = [] if only is None else [file[cells[only[0]].header].in_(sa.select(only[1].c.sourced_id))]
+        found.append(sa.select(file["sourcedId"].label("sourced_id"), *columns).where(file.live, *chosen))
     stored = table.alias()
     condition = retention.is_active_after(table, stored)
     if condition is not None:

@@ -181,24 +181,27 @@ def forget_needs(connection: sa.Connection, retention: Retention) -> None:
         files = retention.list_files(table)
         if not files:
             continue
-        own = [table.c.feed_id == retention.feed_id, table.c.ended_by_need]
         if retention.names_few(files):
             rows = [file.alias() for file in files]
-            gone = (sa.exists().where(row["sourcedId"] == table.c.sourced_id, ~row.live) for row in rows)
-            own.append(sa.or_(*gone))
+            named = (sa.exists().where(row["sourcedId"] == table.c.sourced_id, ~row.live) for row in rows)
+            _forget_needs(connection, table, retention.feed_id, sa.or_(*named))
         else:
-            names = [file.file.name for file in files]
-            said = [*files, *(retention.rejected[name] for name in names if name in retention.rejected)]
-            rows = [file.alias() for file in said]
-            own += [~sa.exists().where(row["sourcedId"] == table.c.sourced_id, row.live) for row in rows]
-        connection.execute(sa.update(table).where(*own).values(ended_by_need=None))
+            rows = [file.alias() for file in retention.list_with_rejected(table)]
+            absent = (~sa.exists().where(row["sourcedId"] == table.c.sourced_id, row.live) for row in rows)
+            _forget_needs(connection, table, retention.feed_id, *absent)
 
 
 def forget_all_needs(connection: sa.Connection, feed_id: int) -> None:
     """Lets every tombstone of a feed stay what it is: the feed is removed."""
     for table in NEEDY:
-        own = (table.c.feed_id == feed_id, table.c.ended_by_need)
-        connection.execute(sa.update(table).where(*own).values(ended_by_need=None))
+        _forget_needs(connection, table, feed_id)
+
+
+def _forget_needs(
+    connection: sa.Connection, table: sa.Table, feed_id: int, *conditions: sa.ColumnElement[bool]
+) -> None:
+    ended = sa.update(table).where(table.c.feed_id == feed_id, table.c.ended_by_need, *conditions)
+    connection.execute(ended.values(ended_by_need=None))
 
 
 def _order(

@@ -72,6 +72,11 @@ class Retention:
         """Returns the staged files with records of a table."""
         return [file for file in self.staged.values() if file.file.table is table]
 
+    def list_with_rejected(self, table: sa.Table) -> list[StagedFile]:
+        """Returns these files and their quarantines."""
+        files = self.list_files(table)
+        return [*files, *(self.rejected[file.file.name] for file in files if file.file.name in self.rejected)]
+
     def names_few(self, files: Iterable[StagedFile]) -> bool:
         """Whether one of these files does not describe all of its records: it is a delta, or the run has made it."""
         return any(file.file.name in self.deltas or file.file.name in self.made for file in files)
