@@ -136,7 +136,7 @@ def list_mutants(file: str, source: str) -> Iterator[Mutant]:
     if file.endswith(".sql"):
         yield from _list_sql_mutants(file, source)
         return
-    ends = _Places(source)
+    ends = _Offsets(source)
     for node in _list_expressions(ast.parse(source)):
         start, end = ends.find(node.lineno, node.col_offset), ends.find(node.end_lineno or 0, node.end_col_offset or 0)
         for changed in _change(node):
@@ -150,7 +150,7 @@ def _list_sql_mutants(file: str, source: str) -> Iterator[Mutant]:
             yield Mutant(file, source, found.start(), found.end(), after)
 
 
-class _Places:
+class _Offsets:
     """The places of a text, by line and byte."""
 
     def __init__(self, source: str) -> None:

@@ -36,6 +36,8 @@ SLOW = 2.0
 # What the tests of `make test` may take together, as a part of what all take.
 SHARE = 0.2
 PHASES = ("setup", "call", "teardown")
+# Why a test stays that no line needs.
+CHEAPEST, IN_TIME = "the cheapest case of its function", "there is time for it"
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,9 @@ class Places:
 
     def write(self) -> str:
         """Returns the text of the file."""
-        rows = [f"kept {name}: {why}" for name, why in sorted(self.kept.items())]
-        rows += [f"slow {name}: {why}" for name, why in sorted(self.slow.items())]
+        # No name has a tab: pytest writes it as two characters.
+        rows = [f"kept {name}\t{why}" for name, why in sorted(self.kept.items())]
+        rows += [f"slow {name}\t{why}" for name, why in sorted(self.slow.items())]
         return "".join(f"{row}\n" for row in [*rows, *(f"long {name}" for name in sorted(self.long))])
 
 
@@ -79,7 +82,7 @@ def read_places(text: str) -> Places:
     rows: dict[str, dict[str, str]] = {"long": {}, "slow": {}, "kept": {}}
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")
-        name, _, why = (rest, "", "") if kind == "long" else rest.rpartition(": ")
+        name, _, why = rest.partition("\t")
         rows[kind][name] = why
     return Places(frozenset(rows["long"]), rows["slow"], rows["kept"])
 
@@ -93,8 +96,8 @@ def choose(tests: Iterable[Measured], kept: Mapping[str, str], seconds: float) -
     ordered = sorted(tests, key=lambda test: (test.seconds, test.name))
     known = {test.name for test in ordered}
     places = {name: why for name, why in kept.items() if name in known}
-    functions = {name.partition("[")[0] for name in places}
-    reached, taken = 0, 0.0
+    functions = {test.function for test in ordered if test.name in places}
+    reached = 0
     for test in ordered:
         new = (test.lines & ~reached).bit_count()
         reached |= test.lines
@@ -102,11 +105,11 @@ def choose(tests: Iterable[Measured], kept: Mapping[str, str], seconds: float) -
             places[test.name] = f"the cheapest test that reaches {new} {'line' if new == 1 else 'lines'} of the product"
             functions.add(test.function)
     taken = sum(test.seconds for test in ordered if test.name in places)
-    for only_new in (True, False):
+    for why in (CHEAPEST, IN_TIME):
         for test in ordered:
-            is_wanted = test.name not in places and not (only_new and test.function in functions)
+            is_wanted = test.name not in places and (why == IN_TIME or test.function not in functions)
             if is_wanted and taken + test.seconds <= seconds:
-                places[test.name] = "the cheapest case of its function"
+                places[test.name] = why
                 functions.add(test.function)
                 taken += test.seconds
     slow = {test.name: places[test.name] for test in ordered if test.name in places and test.own > SLOW}

@@ -53,9 +53,8 @@ def test_lines_are_counted_for_each_test() -> None:
 
 
 def test_the_file_is_read_as_it_is_written() -> None:
-    places = Places(
-        frozenset({"tests/a.py::test[a: b]"}), {"tests/b.py::test[c: d]": "why"}, {"tests/c.py::test": "finds x"}
-    )
+    finds = "finds x.py:3: a == b -> a != b"
+    places = Places(frozenset({"tests/a.py::test[a: b]"}), {"tests/b.py::test[c: d]": "why"}, {"tests/c.py::t": finds})
     assert read_places(places.write()) == places
 
 
