@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests import places
 
 ROOT = Path(__file__).parent.parent
@@ -48,7 +50,8 @@ NEAR: Mapping[str, tuple[str, ...]] = {
     "sync_scripts/checking/": ("tests/sync/",),
 }
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "var", "build", ".*_cache")
-PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--dist", "worksteal")
+# A fault may make a loop without an end.
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--dist", "worksteal", "--timeout", "120")
 # So many of the cheapest tests are asked before all others.
 FIRST = 60
 
@@ -275,8 +278,12 @@ def _run(tests: Sequence[str], folder: Path, processes: int) -> str | None:
     command = (*PYTEST, "--numprocesses", str(min(processes, len(tests))), f"@{listed}")
     known = {**os.environ, "PYTHONPATH": found, "TESTS": "places"}
     done = subprocess.run(command, cwd=folder, env=known, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
+    if done.returncode == pytest.ExitCode.OK:
         return None
+    if done.returncode in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        sys.exit(
+            f"`make places` measured tests that are gone; measure anew\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
     failed = re.findall(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
     return failed[0] if failed else f"pytest ended with {done.returncode}"
 
