@@ -5,11 +5,12 @@ It removes referring records before the records they refer to, so one purge clea
 purges. A record that a younger record refers to waits for a later purge. No reference is left without its target.
 
 A user names agents and does not need them, and a delta says nothing of a user who names somebody it deletes. So nobody
-stays for being named: the purge ends the reference, and stamps the user who named.
+stays for being named: the purge ends the reference, and stamps the user who named, as soon as no feed has a run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.run_record import record_purge
 from sync_scripts.retention import delete_expired, delete_old_orderings, make_interval
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary
+from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, store_ids
 
 DEFAULTS = Settings()
 
@@ -59,11 +60,9 @@ def purge(engine: sa.Engine, retention_days: int, *, wait: bool = False) -> dict
     for feed in found:
         try:
             with engine.connect() as connection:
-                with connection.begin():
-                    # A stamp that no run has needs the roster alone.
-                    alone = connection.scalar(sa.select(sa.exists(_select_naming(feed.id, cutoff)))) is True
-                with hold_lock(connection, feed.name, wait=wait, alone=alone), connection.begin():
-                    removed = _purge_feed(connection, feed.id, cutoff, alone=alone)
+                _end_naming(connection, feed, cutoff)
+                with hold_lock(connection, feed.name, wait=wait), connection.begin():
+                    removed = _purge_feed(connection, feed.id, cutoff)
         except LockedError as error:
             locked = error
         else:
@@ -110,32 +109,45 @@ def _select_naming(feed_id: int, cutoff: datetime) -> sa.Select[str]:
     return sa.select(users.c.sourced_id).where(users.c.sourced_id.in_(named), users.c.status == ACTIVE)
 
 
-def _end_naming(connection: sa.Connection, feed_id: int, cutoff: datetime) -> datetime:
-    """Ends the references to agents who are expired tombstones, and returns the stamp of the users who had them."""
-    stamp, naming = make_next_stamp(connection), _select_naming(feed_id, cutoff)
-    named = user_agents.c.agent_id.in_(_select_expired(users, feed_id, cutoff))
-    # The next export in bulk may have the same line and the agent again.
-    stamped = {"date_last_modified": stamp, "fingerprint": None}
-    connection.execute(sa.update(users).where(users.c.sourced_id.in_(naming)).values(stamped))
-    connection.execute(sa.delete(user_agents).where(named, user_agents.c.user_id.in_(naming)))
-    return stamp
+def _end_naming(connection: sa.Connection, feed: sa.Row[int, str], cutoff: datetime) -> None:
+    """Ends the references to agents who are expired tombstones, and stamps the users who had them. A stamp that no run
+    has needs the roster alone: while any feed has a run, these agents wait for the next purge."""
+    with connection.begin():
+        if not connection.scalar(sa.select(sa.exists(_select_naming(feed.id, cutoff)))):
+            return
+    with contextlib.suppress(LockedError), hold_lock(connection, feed.name, alone=True), connection.begin():
+        naming, stamp = store_ids(connection, "naming", _select_naming(feed.id, cutoff)), make_next_stamp(connection)
+        ids = sa.select(naming.c.sourced_id)
+        noted = note_candidates(connection, {users: ids})
+        # The next export in bulk may have the same line and the agent again.
+        stamped = {"date_last_modified": stamp, "fingerprint": None}
+        connection.execute(sa.update(users).where(users.c.sourced_id.in_(ids)).values(stamped))
+        # The others are counted anew, as the next export counts them.
+        left = create_temporary(connection, "left_agents", copy_columns(user_agents.c))
+        number = sa.func.row_number().over(partition_by=user_agents.c.user_id, order_by=user_agents.c.ordinal)
+        rows = sa.select(user_agents.c.user_id, number.label("ordinal"), user_agents.c.agent_id).where(
+            user_agents.c.user_id.in_(ids), user_agents.c.agent_id.not_in(_select_expired(users, feed.id, cutoff))
+        )
+        insert_rows(connection, left, rows)
+        connection.execute(sa.delete(user_agents).where(user_agents.c.user_id.in_(ids)))
+        insert_rows(connection, user_agents, sa.select(left))
+        publish(connection, [feed.id], as_of=stamp, noted=noted)
 
 
-def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime, *, alone: bool) -> dict[str, int]:
-    """Purges a feed, and returns the number of removed records by type. `alone`: no run is under way."""
+def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
+    """Purges a feed, and returns the number of removed records by type."""
     grants = list_feed_grants(connection, feed_id)
     # Those that a younger record refers to are not removed, and stay members.
     noted = note_candidates(connection, {table: _select_expired(table, feed_id, cutoff) for table in MEMBERS})
-    stamp = _end_naming(connection, feed_id, cutoff) if alone else None
     removed = {TYPES[table.name]: _purge_table(connection, table, feed_id, cutoff) for table in PURGE_ORDER}
     departed = sa.delete(departures).where(departures.c.feed_id == feed_id, departures.c.departed_at < cutoff)
     expired = connection.execute(departed).rowcount
     if any(removed.values()):
         record_purge(connection, feed_id, {name: count for name, count in removed.items() if count})
-    if expired or stamp is not None or any(removed.values()):
+    if expired or any(removed.values()):
         delete_unused_labels(connection, feed_id)
         is_noted = noted and not removed[TYPES[orgs.name]]
-        publish(connection, [feed_id], as_of=stamp, deletions_since=cutoff, noted=is_noted)
+        publish(connection, [feed_id], deletions_since=cutoff, noted=is_noted)
         left = set(connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
         gone = [grant for grant in grants if grant.district_id not in left]
         end_grants(connection, find_system_user("the purge deleted the district"), gone)

@@ -1,7 +1,8 @@
 """The advisory locks of the sync, their holders, and the runs that were interrupted.
 
 A load, a removal and a purge of a feed hold the lock of the feed alone, and share the lock of the roster. So runs of
-different feeds go on side by side. A command that needs the whole roster as it is takes the lock of the roster alone.
+different feeds go on side by side. What needs the whole roster as it is, or a stamp that no run has, takes the lock of
+the roster alone: some commands, and a purge that ends references.
 
 A run takes its locks before it adds its row to sync_runs, and releases them after it has written its outcome there. So
 if a row has the outcome `running` and no session holds the lock of its feed, the process of that run has ended.

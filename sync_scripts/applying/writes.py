@@ -178,17 +178,12 @@ def forget_needs(connection: sa.Connection, retention: Retention) -> None:
     """Lets the tombstones that ended by a need stay what they are if the export ends them itself now: by their row in a
     delta, or by their absence from a bulk file."""
     for table in NEEDY:
-        files = retention.list_files(table)
-        if not files:
+        rows = [file.alias() for file in retention.list_files(table)]
+        if not rows:
             continue
-        if retention.names_few(files):
-            rows = [file.alias() for file in files]
-            named = (sa.exists().where(row["sourcedId"] == table.c.sourced_id, ~row.live) for row in rows)
-            _forget_needs(connection, table, retention.feed_id, sa.or_(*named))
-        else:
-            rows = [file.alias() for file in retention.list_with_rejected(table)]
-            absent = (~sa.exists().where(row["sourcedId"] == table.c.sourced_id, row.live) for row in rows)
-            _forget_needs(connection, table, retention.feed_id, *absent)
+        dead = [~sa.exists().where(row["sourcedId"] == table.c.sourced_id, row.live) for row in rows]
+        left = retention.is_left(table, table)
+        _forget_needs(connection, table, retention.feed_id, *dead, *([] if left is None else [~left]))
 
 
 def forget_all_needs(connection: sa.Connection, feed_id: int) -> None:

@@ -29,7 +29,7 @@ from sync_scripts.checking.cell_checks import (
     select_rows,
 )
 from sync_scripts.checking.failures import Failures
-from sync_scripts.checking.references import DroppedReferences, follow_needs
+from sync_scripts.checking.references import DroppedReferences, follow_needs, list_found
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, CellReference, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
@@ -139,6 +139,11 @@ def _list_cell_targets(targets: Targets, name: sa.ColumnElement[str], cell: Cell
     if refers is None or refers.file not in targets:
         return []
     return list(_list_found(name, refers, targets[refers.file]))
+
+
+def _list_found(name: sa.ColumnElement[str], refers: CellReference, target: Target) -> Iterator[sa.ColumnElement[bool]]:
+    """The conditions that a name has a target: a live row of the export, or a stored record that stays active."""
+    return list_found(name, refers, target.staged, target.retained)
 
 
 def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retention) -> None:
@@ -280,17 +285,6 @@ def _check_reference(
 
 def _is_staged(name: sa.ColumnElement[str], staged: StagedFile) -> sa.ColumnElement[bool]:
     return sa.exists().where(staged.alias()["sourcedId"] == name)
-
-
-def _list_found(name: sa.ColumnElement[str], refers: CellReference, target: Target) -> Iterator[sa.ColumnElement[bool]]:
-    """The conditions that a name has a target: a live row of the export, or a stored record that stays active."""
-    for named in (target.staged, target.retained):
-        if named is not None:
-            rows = named.alias()
-            conditions = [rows["sourcedId"] == name, rows.live]
-            if refers.types:
-                conditions.append(rows["type"].in_(refers.types))
-            yield sa.exists().where(*conditions)
 
 
 def _explain_reference(name: sa.ColumnElement[str], refers: CellReference, staged: StagedFile) -> sa.ColumnElement[str]:

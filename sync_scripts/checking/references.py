@@ -26,15 +26,18 @@ from sqlalchemy.schema import DropTable
 
 from roster_service.db.tables import NEEDY, CText
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import HASH, LINE, Cell, CsvFile, Format, Staged, StagedFile
+from sync_scripts.formats.model import HASH, LINE, Cell, CellReference, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import NO_TARGET, Tolerated
-from sync_scripts.staging.retained import ACTIVE, Retention, is_active, is_named
+from sync_scripts.staging.retained import ACTIVE, Retention, is_active
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 
 def follow_needs(connection: sa.Connection, form: Format, retention: Retention) -> Retention:
     """The retention without the orphans among its records, and with those that return. Call it again after rows are
     rejected."""
+    if all(file.file.table is None for file in retention.staged.values()):
+        # The rows of files that the sync converts are no records yet.
+        return retention
     orphans, returning = dict(retention.orphans), dict(retention.returning)
     retention = replace(retention, orphans=orphans, returning=returning)
     for table in NEEDY:
@@ -50,7 +53,7 @@ def follow_needs(connection: sa.Connection, form: Format, retention: Retention) 
         found = sa.union(
             *(
                 sa.select(stored.c.sourced_id).where(stays, stored.c[column.name].in_(_select_lost(file, retention)))
-                for column, file in needs
+                for column, _, file in needs
             )
         )
         if table not in orphans:
@@ -74,17 +77,13 @@ def _find_returning(
     last call may have been what they need."""
     if table in returning:
         connection.execute(DropTable(returning.pop(table)))
-    files, stored = retention.list_files(table), table.alias()
+    stored, needs = table.alias(), list(_list_all_needs(form, table))
     ended = [stored.c.feed_id == retention.feed_id, stored.c.status != ACTIVE, stored.c.ended_by_need]
-    # A bulk file says itself which of its records are there.
-    if (files and not retention.names_few(files)) or not connection.scalar(sa.select(sa.exists().where(*ended))):
+    left = retention.is_left(table, stored)
+    if not needs or left is None or not connection.scalar(sa.select(sa.exists().where(*ended))):
         return
-    there = [
-        sa.or_(*_list_there(stored.c[column.name], cast(sa.Table, target.table), retention))
-        for column, target in _list_all_needs(form, table)
-    ]
-    unnamed = [~is_named(stored.c.sourced_id, file) for file in files]
-    found = sa.select(stored.c.sourced_id).where(*ended, *unnamed, *there)
+    there = (_is_there(stored.c[column.name], refers, target, retention) for column, refers, target in needs)
+    found = sa.select(stored.c.sourced_id).where(*ended, left, *there)
     if not connection.scalar(sa.select(sa.exists(found))):
         return
     returning[table] = create_temporary(connection, f"returning_{table.name}", [sa.Column("sourced_id", CText)])
@@ -92,32 +91,42 @@ def _find_returning(
     analyze_temporary(connection, returning[table])
 
 
-def _list_there(
-    identifier: sa.ColumnElement[str], table: sa.Table, retention: Retention
+def _is_there(
+    identifier: sa.ColumnElement[str], refers: CellReference, target: CsvFile, retention: Retention
+) -> sa.ColumnElement[bool]:
+    """The condition that the record with this id is active after the run, and may be referred to so."""
+    files = retention.list_files(cast(sa.Table, target.table))
+    return sa.or_(sa.false(), *list_found(identifier, refers, *files, retention.find_retained(target)))
+
+
+def list_found(
+    name: sa.ColumnElement[str], refers: CellReference, *targets: StagedFile | None
 ) -> Iterator[sa.ColumnElement[bool]]:
-    """The conditions of which one holds if the record with this id is active after the run."""
-    yield sa.false()
-    for file in retention.list_files(table):
-        yield _is_live(identifier, file)
-    target = table.alias()
-    stays = retention.is_active_after(table, target)
-    if stays is not None:
-        yield sa.exists().where(target.c.sourced_id == identifier, stays)
+    """The conditions of which one holds if a name has a live target. `targets`: the rows that it may name."""
+    for target in targets:
+        if target is not None:
+            rows = target.alias()
+            of_type = [rows["type"].in_(refers.types)] if refers.types else []
+            yield sa.exists().where(rows["sourcedId"] == name, rows.live, *of_type)
 
 
-def _list_needs(form: Format, table: sa.Table, retention: Retention) -> Iterator[tuple[sa.Column[Any], CsvFile]]:
-    """(column of a required reference of the table, the file of its target), for targets that the run may lose."""
-    for column, target in _list_all_needs(form, table):
+# (column of a required reference of a table, the reference, the file of its target)
+Need = tuple[sa.Column[Any], CellReference, CsvFile]
+
+
+def _list_needs(form: Format, table: sa.Table, retention: Retention) -> Iterator[Need]:
+    """What records of a table need, of targets that the run may lose."""
+    for column, refers, target in _list_all_needs(form, table):
         if target.name in retention.staged or cast(sa.Table, target.table) in retention.orphans:
-            yield column, target
+            yield column, refers, target
 
 
-def _list_all_needs(form: Format, table: sa.Table) -> Iterator[tuple[sa.Column[Any], CsvFile]]:
+def _list_all_needs(form: Format, table: sa.Table) -> Iterator[Need]:
     for file in form.all_files:
         if file.table is table:
             for cell in file.cells:
                 if cell.is_needed and cell.refers is not None and cell.column is not None:
-                    yield cell.column, form.find_file(cell.refers.file)
+                    yield cell.column, cell.refers, form.find_file(cell.refers.file)
 
 
 def _select_lost(file: CsvFile, retention: Retention) -> sa.Select[Any]:

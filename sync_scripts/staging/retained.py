@@ -58,15 +58,21 @@ class Retention:
 
     def is_retained(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool] | None:
         """The condition that a row of `stored`, the table or an alias of it, is retained; None: no row is."""
-        files, own = self.list_files(table), self._is_active(table, stored)
+        left = self.is_left(table, stored)
+        return None if left is None else sa.and_(self._is_active(table, stored), left)
+
+    def is_left(self, table: sa.Table, stored: sa.FromClause) -> sa.ColumnElement[bool] | None:
+        """The condition that the export says nothing of a row of `stored`, the table or an alias of it: it has no row
+        for it, or a rejected one. None: it says something of each, if only by its absence from a bulk file."""
+        files = self.list_files(table)
         if not files:
-            # An absent file describes no record, so all are retained.
-            return own
+            # An absent file describes no record.
+            return sa.true()
         if self.names_few(files):
-            return sa.and_(own, *(~is_named(stored.c.sourced_id, file) for file in files))
+            return sa.and_(*(~is_named(stored.c.sourced_id, file) for file in files))
         names = [file.file.name for file in files]
         rejected = [is_named(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
-        return sa.and_(own, sa.or_(*rejected)) if rejected else None
+        return sa.or_(*rejected) if rejected else None
 
     def list_files(self, table: sa.Table) -> list[StagedFile]:
         """Returns the staged files with records of a table."""

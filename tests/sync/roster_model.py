@@ -468,18 +468,15 @@ class _Load:
 
     def _returning(self, name: str) -> dict[str, Record]:
         """The records that ended by a need, of which the export says nothing, and whose needs are all there."""
-        if name in self.rows and self.modes[name] == BULK:
-            return {}
-        named = {row["sourcedId"] for row in self.rows.get(name, ())}
-        return {
-            key: it
-            for key, it in self.records[name].items()
-            if it.feed == self.feed and it.by_need and key not in named and not self._is_orphan(name, key, it)
-        }
+        left = {key: it for key, it in self._left(name).items() if it.by_need}
+        return {key: it for key, it in left.items() if not self._is_orphan(name, key, it) and self._suits(name, it)}
 
     def _kept(self, name: str) -> dict[str, Record]:
+        return {key: it for key, it in self._left(name).items() if it.active}
+
+    def _left(self, name: str) -> dict[str, Record]:
         """The stored records of a type that no row of the export speaks of, or only a rejected one."""
-        own = {key: it for key, it in self.records[name].items() if it.feed == self.feed and it.active}
+        own = {key: it for key, it in self.records[name].items() if it.feed == self.feed}
         if name not in self.rows:
             return own
         if self.modes[name] in (DELTA, MADE):
@@ -498,6 +495,15 @@ class _Load:
             if not stays and needed not in self._retained(target):
                 return True
         return False
+
+    def _suits(self, name: str, record: Record) -> bool:
+        """Whether what a record needs may still be named by it."""
+        for column in NEEDS.get(name, ()):
+            target, types = REFERENCES[name][column]
+            there = self._look_up(target, record.content[column]) if types else None
+            if there is not None and there["type"] not in types:
+                return False
+        return True
 
     # --- what the roster shall be ---
 
@@ -669,15 +675,11 @@ class _Load:
 
     def _forget_needs(self, name: str) -> None:
         """What the export ends itself does not return with what it needs."""
-        said = [*self.rows.get(name, ()), *self.fallen.get(name, ())]
-        live = {row["sourcedId"] for row in said if _is_live(row)}
+        live = {row["sourcedId"] for row in self.rows.get(name, ()) if _is_live(row)}
+        left = self._left(name)
         for key, record in self.records[name].items():
-            if record.feed == self.feed and name in self.rows:
-                is_bulk = self.modes[name] == BULK
-                is_ended = (
-                    key not in live if is_bulk else any(row["sourcedId"] == key for row in said) and key not in live
-                )
-                record.by_need = record.by_need and not is_ended
+            if record.feed == self.feed:
+                record.by_need = record.by_need and (key in left or key in live)
 
 
 def _find_openers(records: Mapping[str, Mapping[str, Record]]) -> dict[tuple[str, str], Any]:

@@ -11,11 +11,14 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from roster_service.feeds.sync_lock import hold_lock
 from roster_service.settings import Settings
+from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
+from sync_scripts.reading.registry import SDS
 from tests.postgres.loaded import load_first
-from tests.sync.export_changes import Bend, both, cell_of, rows_of
+from tests.sync.export_changes import Bend, both, cell_of, rows_of, without_file, without_rows
 
 from .test_deltas import alone, only
 
@@ -53,16 +56,26 @@ def bring(engine: sa.Engine, springfield: Path, tmp_path: Path) -> Callable[[Ben
     return bring
 
 
+def without_rows_of(file: str, user: str) -> Bend:
+    return rows_of(file, lambda rows: rows.__setitem__(slice(None), [row for row in rows if user not in row]))
+
+
 def list_hanging(engine: sa.Engine, user: str) -> set[str]:
     with engine.connect() as connection:
         own = sa.select(tables.enrollments.c.sourced_id).where(tables.enrollments.c.user_id == user)
         return set(connection.scalars(own))
 
 
-def list_naming(engine: sa.Engine) -> set[str]:
-    """The users who name the user as an agent."""
+def let_days_pass(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        for table in tables.ROSTER_TABLES:
+            connection.execute(sa.update(table).values(date_last_modified=sa.func.now() - sa.text("interval '8 days'")))
+
+
+def list_naming(engine: sa.Engine, user: str = USER) -> set[str]:
+    """The users who name a user as an agent."""
     with engine.connect() as connection:
-        named = tables.user_agents.c.agent_id == USER
+        named = tables.user_agents.c.agent_id == user
         return set(connection.scalars(sa.select(tables.user_agents.c.user_id).where(named)))
 
 
@@ -108,10 +121,6 @@ class Case:
     returns: bool
 
 
-def without_row(file: str, identifier: str) -> Bend:
-    return rows_of(file, lambda rows: rows.__setitem__(slice(None), [row for row in rows if row[0] != identifier]))
-
-
 CASES = {
     "nothing said": Case((), returns=True),
     "deleted by its own row": Case((say("enrollments", ENROLLMENT, "tobedeleted"),), returns=False),
@@ -121,9 +130,9 @@ CASES = {
         (say("classes", CLASS, "tobedeleted"), say("classes", CLASS, "active")), returns=True
     ),
     "absent from a file in bulk": Case(
-        (both(without_row("users", USER), without_row("enrollments", ENROLLMENT)),), returns=False
+        (both(without_rows("users", USER), without_rows("enrollments", ENROLLMENT)),), returns=False
     ),
-    "in a file in bulk without its user": Case((without_row("users", USER),), returns=True),
+    "in a file in bulk without its user": Case((without_rows("users", USER),), returns=True),
 }  # fmt: skip
 
 
@@ -138,15 +147,53 @@ def test_what_ended_by_a_need_returns_unless_the_export_has_ended_it_since(
     assert (ENROLLMENT in bring(say("users", USER, "active"))["enrollments"]) == case.returns
 
 
+def test_what_a_rejected_row_leaves_as_it_is_returns_with_its_needs(
+    engine: sa.Engine, bring: Callable[[Bend], dict[str, set[str]]]
+) -> None:
+    first = bring(both())
+    assert ENROLLMENT not in bring(without_rows("users", USER))["enrollments"]
+    assert bring(cell_of("enrollments", ENROLLMENT, "role", "a word of nobody")) == first
+
+
+def test_a_class_does_not_return_to_an_org_that_is_no_school(
+    engine: sa.Engine, bring: Callable[[Bend], dict[str, set[str]]]
+) -> None:
+    bring(say("orgs", SCHOOL, "tobedeleted"))
+    district = alone(only("orgs", SCHOOL), cell_of("orgs", SCHOOL, "type", "district"))
+    assert CLASS not in bring(district)["classes"]
+    assert CLASS in bring(say("orgs", SCHOOL, "active"))["classes"]
+
+
+def test_what_an_export_is_converted_to_returns_with_its_needs(
+    engine: sa.Engine, copy_export: Callable[[str], Path]
+) -> None:
+    """The rows of its own files are checked before, and are no records."""
+    sds = copy_export("northhaven-sds")
+    whole = {path.name: path.read_bytes() for path in sds.iterdir()}
+    load_first(engine, "feed", sds, family=SDS)
+    first = list_active(engine)
+
+    def bring(bend: Bend) -> dict[str, set[str]]:
+        for name, text in whole.items():
+            (sds / name).write_bytes(text)
+        bend(sds)
+        load(engine, "feed", sds, family=SDS, options=ANYTHING)
+        return list_active(engine)
+
+    of_person = ("users", "roles", "enrollments", "relationships")
+    leaves = both(without_file("demographics.csv"), *(without_rows_of(file, "u1") for file in of_person))
+    assert first["demographics"] - bring(leaves)["demographics"] == {"u1"}
+    assert bring(cell_of("demographics", "u1", "birthDate", "no day")) == first
+    assert "u1" in bring(without_file("demographics.csv"))["demographics"]
+
+
 def test_a_user_whom_a_delta_deletes_is_purged_with_what_hangs_on_the_user(
     engine: sa.Engine, bring: Callable[[Bend], dict[str, set[str]]]
 ) -> None:
     """Nor does anybody stay for being named as somebody's pupil: who names them has changed."""
     hanging = list_hanging(engine, USER)
     bring(say("users", USER, "tobedeleted"))
-    with engine.begin() as connection:
-        for table in tables.ROSTER_TABLES:
-            connection.execute(sa.update(table).values(date_last_modified=sa.func.now() - sa.text("interval '8 days'")))
+    let_days_pass(engine)
     naming = list_naming(engine)
     assert naming
     purged = purge(engine, Settings().retention_days)
@@ -159,6 +206,22 @@ def test_a_user_whom_a_delta_deletes_is_purged_with_what_hangs_on_the_user(
     assert not list_hanging(engine, USER)
     # What is purged does not return.
     assert ENROLLMENT not in bring(say("users", USER, "active"))["enrollments"]
+
+
+def test_who_is_named_waits_for_the_runs_of_all_feeds(
+    engine: sa.Engine, springfield: Path, bring: Callable[[Bend], dict[str, set[str]]]
+) -> None:
+    """The rest of the purge does not. The agents that are left are those of the next export in bulk."""
+    guardian, days = "spr-guardian-1", Settings().retention_days
+    bring(say("users", guardian, "tobedeleted"))
+    let_days_pass(engine)
+    with engine.connect() as other, hold_lock(other, "another feed"):
+        assert purge(engine, days)["users"] == 0
+    assert list_naming(engine, guardian) == {"spr-student-1", "spr-student-2"}
+    assert purge(engine, days)["users"] == 1
+    assert not list_naming(engine, guardian)
+    without_rows("users", guardian)(springfield)
+    assert load(engine, "feed", springfield).counts["users"] == Counts(unchanged=14)
 
 
 def test_a_delta_that_ends_much_by_ending_a_school_is_held(
