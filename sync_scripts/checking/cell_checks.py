@@ -16,12 +16,15 @@ from sync_scripts.formats.model import LINE, STATEMENT_CACHE_SIZE, Cell, Staged,
 # The columns of a failing row beside its line: the cell, the reason, and the number of the cause of the row that it
 # refers to, if that row is rejected.
 VALUE, REASON, CAUSE = "value", "reason", "cause"
+# What a reason says of this row alone; rows with the same reason have the same cause.
+DETAIL = "detail"
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check of one column of a file. `failing` selects (line, value, reason, cause) of the rows that fail; `cause` is
-    NULL except for a row that fails only because it refers to a rejected one."""
+    """A check of one column of a file. `failing` selects (line, value, reason, cause) of the rows that fail, and may
+    select a detail that ends the reason; `cause` is NULL except for a row that fails only because it refers to a
+    rejected one."""
 
     header: str
     failing: sa.Select[Any]

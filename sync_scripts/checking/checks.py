@@ -3,9 +3,10 @@
 A check is a SELECT of the rows that fail it (`failing`). The checks of cells are in `cell_checks.py`; each other check
 is a join of its own. The sync fetches lines and reasons only for rows that fail.
 
-A repeated id in a file makes the sync refuse the whole export, because nothing tells which of the rows counts. Any
-other failing row is rejected alone: the sync moves it to the quarantine, then every row that refers to it and to no
-retained record, and so on until no row fails.
+A failing row is rejected alone: the sync moves it to the quarantine, then every row that refers to it and to no
+retained record, and so on until no row fails. Nothing tells which of the rows with the same id counts, so all of them
+fail. Where they are orgs or sessions, or rows of a delta, the sync refuses the whole export: too much follows from an
+org, and a delta says nothing of the rest.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import CText, feeds, orgs
+from roster_service.db.tables import CText, academic_sessions, feeds, orgs
 from sync_scripts.checking.cell_checks import (
     CAUSE,
+    DETAIL,
     REASON,
     VALUE,
     Check,
@@ -56,11 +58,14 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     """Checks the staged rows of `retention`, and moves the failing ones from their files to quarantines. `follow`: of
     the step.
 
-    Raises RefusedExportError for ids that occur twice in a file, and for an export of another feed.
+    Raises RefusedExportError for an id of an org or session, or in a delta, that occurs twice in its file, and for an
+    export of another feed.
     """
     staged = retention.staged
     _refuse_export_of_another_feed(connection, retention)
-    notices = list(_delete_repeated(connection, form, retention))
+    notices = list(_delete_copies(connection, staged))
+    doubled = {name for name, file in staged.items() if file.file.unique and _has_duplicates(connection, file)}
+    _refuse_doubled(connection, form, retention, doubled)
     retention = follow_needs(connection, form, retention)
     failures, dropped = Failures(connection), DroppedReferences()
     rejected = dict.fromkeys(staged, 0)
@@ -77,8 +82,9 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
         failures.count_consequences()
         return follow_needs(connection, form, replace(retention, rejected=quarantines))
 
-    # Rows with too few or too many cells go first: the other checks cannot tell which cell is which.
-    if failing := _run_fault_checks(staged, failures):
+    # Rows with too few or too many cells go first: the other checks cannot tell which cell is which. The other checks
+    # expect each id once.
+    if failing := _run_row_checks(staged, doubled, failures):
         retention = reject(failing)
     owner = _Owner(retention.feed_id, retention.feed_name)
     failing = _run_first(connection, form, retention.list_targets(), owner, failures, dropped, follow)
@@ -93,14 +99,10 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     return CheckResult(findings, rejected, retention, (*notices, *dropped.list_notices()))
 
 
-def _delete_repeated(connection: sa.Connection, form: Format, retention: Retention) -> Iterator[Notice]:
-    """Deletes rows that repeat another row exactly. Raises RefusedExportError for ids that then still occur twice in
-    one of the files."""
-    failures, failing = Failures(connection), dict[str, StagedFile]()
-    for file in retention.staged.values():
-        if not file.file.unique or not _has_duplicates(connection, file):
-            continue
-        if HASH in file.table.c:
+def _delete_copies(connection: sa.Connection, staged: Staged) -> Iterator[Notice]:
+    """Deletes rows that repeat another row exactly."""
+    for file in staged.values():
+        if file.file.unique and HASH in file.table.c and _has_duplicates(connection, file):
             first = file.alias()
             is_copy = (first["sourcedId"] == file["sourcedId"], first.line_hash == file.line_hash)
             repeated = sa.delete(typing.cast(sa.Table, file.table)).where(
@@ -108,9 +110,22 @@ def _delete_repeated(connection: sa.Connection, form: Format, retention: Retenti
             )
             if count := connection.execute(repeated).rowcount:
                 yield Tolerated(file.file.file_name, DUPLICATE_ROW, count=count)
-        if failures.run(file, [_check_duplicates(file)]):
-            failing[file.file.name] = file
-    refuse_if(failures.read_findings(failing, form, retention.feed_name))
+
+
+def _refuse_doubled(connection: sa.Connection, form: Format, retention: Retention, doubled: Collection[str]) -> None:
+    """Raises RefusedExportError if an id of an org or session, or in a delta, occurs twice in its file."""
+    files = {name: retention.staged[name] for name in doubled if _is_whole(retention, name)}
+    failures = Failures(connection)
+    for file in files.values():
+        failures.run(file, [_check_doubled(file)])
+    refuse_if(failures.read_findings(files, form, retention.feed_name))
+
+
+def _is_whole(retention: Retention, name: str) -> bool:
+    """Whether a file stands or falls as a whole."""
+    file = retention.staged[name].file
+    described = file.table if file.subject is None else file.subject.table
+    return name in retention.deltas or described in (orgs, academic_sessions)
 
 
 @dataclass(frozen=True)
@@ -121,11 +136,18 @@ class _Owner:
     name: str
 
 
-def _run_fault_checks(staged: Staged, failures: Failures) -> list[str]:
-    """Returns the names of the files with rows that have too few or too many cells."""
+def _run_row_checks(staged: Staged, doubled: Collection[str], failures: Failures) -> list[str]:
+    """Runs the checks of whole rows: that they have as many cells as the header, and an id that no other has.
+    `doubled`: the names of the files where an id occurs twice. Returns the names of the files with failing rows."""
     failures.begin_round()
-    faulty = [file for file in staged.values() if file.has_faults]
-    return [file.file.name for file in faulty if failures.run(file, [_check_fault(file)])]
+
+    def list_checks(file: StagedFile) -> Iterator[Check]:
+        if file.has_faults:
+            yield _check_fault(file)
+        if file.file.name in doubled:
+            yield _check_doubled(file)
+
+    return [name for name, file in staged.items() if failures.run(file, list_checks(file))]
 
 
 def _check_fault(file: StagedFile) -> Check:
@@ -235,13 +257,15 @@ def _has_duplicates(connection: sa.Connection, file: StagedFile) -> bool:
     )
 
 
-def _check_duplicates(file: StagedFile) -> Check:
+def _check_doubled(file: StagedFile) -> Check:
     copy = file.alias()
-    first = sa.func.min(copy.line).label("first")
-    name = copy["sourcedId"].label("name")
-    twice = sa.select(name, first).group_by(name).having(sa.func.count() > 1).subquery()
-    repeated = (file["sourcedId"] == twice.c.name, file.line != twice.c.first)
-    return Check(file.file.key, select_rows(file, "sourcedId", "stands in this file a second time", *repeated))
+    name, line = copy["sourcedId"].label("name"), copy.line
+    lines = (sa.func.min(line).label("first"), sa.func.max(line).label("last"))
+    twice = sa.select(name, *lines).group_by(name).having(sa.func.count() > 1).subquery()
+    other = sa.case((file.line == twice.c.first, twice.c.last), else_=twice.c.first)
+    detail = sa.func.concat(", also in line ", other, type_=CText)
+    rows = select_rows(file, "sourcedId", "stands in more than one row", file["sourcedId"] == twice.c.name)
+    return Check(file.file.key, rows.add_columns(detail.label(DETAIL)))
 
 
 def _list_reference_checks(

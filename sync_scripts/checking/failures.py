@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import CText
 from roster_service.feeds.rejected_rows import KEPT
-from sync_scripts.checking.cell_checks import CAUSE, REASON, VALUE, Check
+from sync_scripts.checking.cell_checks import CAUSE, DETAIL, REASON, VALUE, Check
 from sync_scripts.checking.named_records import list_naming_cells, make_records, select_label
 from sync_scripts.formats.model import KEY, LINE, Format, Staged, StagedFile
 from sync_scripts.reading.rejections import Cause, Findings, Rejection
@@ -51,10 +51,11 @@ class Failures:
         if not self._connection.scalar(sa.select(sa.func.count()).select_from(failing)):
             return False
         table = self._find_table(file)
-        columns = [LINE, VALUE, REASON, CAUSE, ROUND, HEADER, IS_CONSEQUENCE, KEY]
+        columns = [LINE, VALUE, REASON, CAUSE, DETAIL, ROUND, HEADER, IS_CONSEQUENCE, KEY]
         row = file.alias()
         rows = sa.select(
             *(failing.c[name] for name in (LINE, VALUE, REASON, CAUSE)),
+            failing.c.get(DETAIL, sa.null()),
             sa.literal(self._round, sa.Integer),
             sa.literal(check.header, CText),
             failing.c[CAUSE].is_not(None),
@@ -73,6 +74,7 @@ class Failures:
                 sa.Column(VALUE, CText),
                 sa.Column(REASON, CText),
                 sa.Column(CAUSE, sa.Integer),
+                sa.Column(DETAIL, CText),
                 sa.Column(ROUND, sa.Integer),
                 sa.Column(HEADER, CText),
                 sa.Column(IS_CONSEQUENCE, sa.Boolean),
@@ -158,7 +160,7 @@ class Failures:
         first = (
             Rejection(
                 file.file.file_name,
-                row.reason,
+                row.reason + (row.detail or ""),
                 row.line,
                 row.header,
                 row.value,
@@ -177,6 +179,6 @@ def _select_first(failed: sa.Select[Any], rows: StagedFile, ids: Sequence[sa.Col
     names."""
     failed = failed.order_by(LINE, HEADER).limit(KEPT)
     first = failed.subquery("first")
-    columns = [first.c[name] for name in (LINE, HEADER, VALUE, REASON, CAUSE, KEY)]
+    columns = [first.c[name] for name in (LINE, HEADER, VALUE, REASON, DETAIL, CAUSE, KEY)]
     found = sa.select(*columns, select_label(rows).label("named_label"), *ids)
     return found.outerjoin_from(first, rows.table, rows.line == first.c[LINE]).order_by(first.c[LINE], first.c[HEADER])

@@ -143,6 +143,16 @@ def declared(file: str, mode: str) -> Bend:
     return cell_of("manifest", f"file.{file}", "value", mode)
 
 
+def repeat_row(file: str, identifier: str, **cells: str) -> Bend:
+    """Adds the row with this sourcedId once more, with other cells."""
+
+    def change(rows: Rows) -> None:
+        row = next(row for row in rows if row[0] == identifier)
+        rows.append([cells.get(name, cell) for name, cell in zip(rows[0], row, strict=True)])
+
+    return rows_of(file, change)
+
+
 def without_file(file: str) -> Bend:
     """Removes a file."""
     return lambda folder: (folder / file).unlink()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -270,12 +270,17 @@ def _is_worthless(export: Export) -> bool:
             if not any_delta and name not in (*OPTIONAL, MADE):
                 return True
             continue
-        identifiers = [row["sourcedId"] for row in rows]
-        if len(set(identifiers)) < len(identifiers):
+        if (mode == DELTA or name in TREES) and _list_doubled(rows):
             return True
         if mode == BULK and not rows and name not in OPTIONAL:
             return True
     return export.damaged is not None and export.modes[export.damaged] != ABSENT
+
+
+def _list_doubled(rows: Sequence[Row]) -> list[Row]:
+    """The rows whose id another one has, too."""
+    counts = Counter(row["sourcedId"] for row in rows)
+    return [row for row in rows if counts[row["sourcedId"]] > 1]
 
 
 def _without_copies(export: Export) -> Export:
@@ -339,12 +344,11 @@ class _Load:
     # --- which rows are rejected ---
 
     def _refuse_rows(self) -> None:
+        self._let_fall({name: _list_doubled(rows) for name, rows in self.rows.items()})
         self._drop_references()
         bad = {name: [row for row in rows if self._is_bad(name, row)] for name, rows in self.rows.items()}
         while any(bad.values()):
-            for name, rows in bad.items():
-                self.fallen[name] += rows
-                self.rows[name] = [row for row in self.rows[name] if not any(row is it for it in rows)]
+            self._let_fall(bad)
             self._drop_references()
             bad = {
                 name: [
@@ -355,6 +359,11 @@ class _Load:
                 ]
                 for name, rows in self.rows.items()
             }
+
+    def _let_fall(self, bad: Mapping[str, list[Row]]) -> None:
+        for name, rows in bad.items():
+            self.fallen[name] += rows
+            self.rows[name] = [row for row in self.rows[name] if not any(row is it for it in rows)]
 
     def _drop_references(self) -> None:
         """Empties what may be empty and leads nowhere; of a list, the items that do. All rows are looked at as they are

@@ -151,6 +151,7 @@ def _list_edits() -> Iterator[Edit]:
             for column, values in CHANGES[name].items():
                 yield from (("cell", name, key, column, value) for value in values)
         yield "copy", name, next(iter(rows)), "", "new"
+        yield "twice", name, next(iter(rows)), "", ""
     for name in ("orgs", "users", "classes", "enrollments"):
         yield from (("copy", name, key, "", "x") for key in list(BASE[name])[:2])
     yield "copy", "demographics", "st1", "", "g1"
@@ -159,7 +160,6 @@ def _list_edits() -> Iterator[Edit]:
 def _list_ruins() -> Iterator[Edit]:
     """What makes a whole export worthless."""
     for name in BASE:
-        yield "twice", name, next(iter(BASE[name])), "", ""
         yield "empty", name, "", "", ""
         yield "damage", name, "", "", ""
 
@@ -176,12 +176,17 @@ _KINDS = {
         ("bad", "cell", True),
         ("new", "copy", False),
         ("contested", "copy", True),
+        ("doubled", "twice", False),
     )
 }
 # A user whose enrollments and parts stay in the export.
 _LEAVERS = st.sampled_from([("drop", "users", key, "", "") for key in BASE["users"]])
 EDITS = st.one_of(
-    *(_KINDS[kind] for kind in ("gone", "gone", "status", "good", "good", "good", "bad", "new", "contested")), _LEAVERS
+    *(
+        _KINDS[kind]
+        for kind in ("gone", "gone", "status", "good", "good", "good", "bad", "new", "contested", "doubled")
+    ),
+    _LEAVERS,
 )
 
 

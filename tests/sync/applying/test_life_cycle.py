@@ -284,9 +284,7 @@ def test_every_run_is_a_row(engine: sa.Engine, springfield: Path) -> None:
 def test_a_refused_run_changes_nothing(engine: sa.Engine, springfield: Path) -> None:
     load_first(engine, "feed", springfield)
     before, roster = state(engine), read_state(engine)
-    both(cell_of("users", "spr-student-1", "givenName", "Zoey"), with_row("users", sourcedId="spr-student-1"))(
-        springfield
-    )
+    both(cell_of("users", "spr-student-1", "givenName", "Zoey"), with_row("orgs", sourcedId="spr-high"))(springfield)
     with pytest.raises(RefusedExportError):
         load(engine, "feed", springfield)
     assert state(engine) == before

@@ -136,8 +136,8 @@ def test_a_refused_run_says_why(engine: sa.Engine, springfield: Path) -> None:
     [run] = read_runs(engine)
     assert (run.outcome, run.message, run.rejected) == (
         "refused",
-        "orgs.csv, column sourcedId: 1 row, in line 6: stands in this file a second time",
-        1,
+        "orgs.csv, column sourcedId: 2 rows, first in line 4: stands in more than one row",
+        2,
     )
 
 

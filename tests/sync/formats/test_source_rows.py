@@ -577,9 +577,9 @@ WHOLE: dict[str, tuple[Bend, str]] = {
         "is no column of this file; did you mean Last_name? (found 'Lastname')",
     ),
     "clever: missing column": (without_column("teachers", "Last_name"), "column Last_name: is missing in the header"),
-    "clever: a section twice": (
-        with_row("sections", School_id="20", Section_id="100", Teacher_id="1"),
-        "sections.csv, line 6, column Section_id: stands in this file a second time (found '100')",
+    "clever: a school twice": (
+        with_row("schools", School_id="20", School_name="Another"),
+        "column School_id: stands in more than one row, also in line ",
     ),
     "sds: missing file": (without_file("roles.csv"), "roles.csv is missing; every export of sds v2.1 has it"),
     "sds: unknown column": (

@@ -130,14 +130,17 @@ CELLS: dict[str, tuple[Bend, str]] = {
 }
 
 DUPLICATES: dict[str, tuple[Bend, str]] = {
-    "the same id twice": (
-        with_row("users", sourcedId="spr-student-1", enabledUser="true", orgSourcedIds="spr-high", role="aide",
-                 username="x", givenName="x", familyName="x"),
-        "users.csv, line 17, column sourcedId: stands in this file a second time (found 'spr-student-1')",
-    ),
-    "the same id twice, once gone": (
+    "an org twice, once gone": (
         with_row("orgs", sourcedId="spr-high", status="tobedeleted"),
-        "orgs.csv, line 6, column sourcedId: stands in this file a second time",
+        "orgs.csv, line 6, column sourcedId: stands in more than one row, also in line 4",
+    ),
+    "a session twice": (
+        with_row("academicSessions", sourcedId="spr-2027"),
+        "academicSessions.csv, line 9, column sourcedId: stands in more than one row, also in line 2",
+    ),
+    "a user twice in a delta": (
+        both(declared("users", "delta"), with_row("users", sourcedId="spr-student-1", status="active")),
+        "users.csv, line 17, column sourcedId: stands in more than one row, also in line 2 (found 'spr-student-1')",
     ),
 }  # fmt: skip
 

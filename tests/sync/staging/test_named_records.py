@@ -14,7 +14,7 @@ from sync_scripts.formats.cells import ID_LENGTH
 from sync_scripts.reading.registry import CLEVER, ONEROSTER, Family
 from sync_scripts.reading.rejections import VALUE_LENGTH, RefusedExportError
 from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD
-from tests.sync.export_changes import Bend, both, cell, cell_of, raw, replaced, with_row, without_rows
+from tests.sync.export_changes import Bend, both, cell, cell_of, repeat_row, replaced, with_row, without_rows
 
 SCRIPT = "<script>alert('x')</script>\u202e\N{HEBREW LETTER ALEF}"
 
@@ -139,8 +139,7 @@ def test_a_row_of_another_format_names_records_by_their_ids_in_the_roster(
 
 
 def test_a_row_of_a_refused_export_names_its_records(engine: sa.Engine, springfield: Path) -> None:
-    raw("users.csv", lambda data: data + data.splitlines(keepends=True)[5].replace(b"S-2003", b"S-2004"))(springfield)
+    repeat_row("orgs", "spr-high", name="Another")(springfield)
     with pytest.raises(RefusedExportError) as caught:
         load(engine, "feed", springfield)
-    [found] = caught.value.findings.first
-    assert found.records[0].sourcedId == "spr-student-5"
+    assert [found.records[0].sourcedId for found in caught.value.findings.first] == ["spr-high", "spr-high"]

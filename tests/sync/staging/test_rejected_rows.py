@@ -12,7 +12,7 @@ from sync_scripts.engine.load import load
 from sync_scripts.purge import purge
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, empty_roster, snapshot, state
-from tests.sync.export_changes import Bend, both, cell_of, declared, with_row, without_file, without_rows
+from tests.sync.export_changes import Bend, both, cell_of, declared, repeat_row, with_row, without_file, without_rows
 
 
 def ids_of_class(folder: Path, identifier: str) -> set[str]:
@@ -58,10 +58,52 @@ def test_the_record_of_a_rejected_row_is_retained(engine: sa.Engine, springfield
     assert state(engine) == before
 
 
+# The rows of which none counts: a file, an id that it has, and what the second row says.
+DOUBLED: dict[str, Bend] = {
+    "a course": repeat_row("courses", "spr-course-chem", title="Another"),
+    "a class": repeat_row("classes", "spr-class-chem-1", title="Another"),
+    "a user": repeat_row("users", "spr-student-1", givenName="Another"),
+    "an enrollment": repeat_row("enrollments", "spr-enr-17", role="teacher"),
+    "demographics": repeat_row("demographics", "spr-student-1", sex="male"),
+    "once gone": repeat_row("users", "spr-student-1", status="tobedeleted"),
+    "once bad": repeat_row("users", "spr-student-1", enabledUser="x"),
+}
+
+
+@pytest.mark.parametrize("bend", DOUBLED.values(), ids=DOUBLED)
+def test_of_rows_with_one_id_none_counts_and_the_record_is_retained(
+    engine: sa.Engine, springfield: Path, bend: Bend
+) -> None:
+    """What names it stands, and what else the export says is loaded."""
+    load_first(engine, "feed", springfield)
+    before = state(engine)
+    both(bend, cell_of("orgs", "spr-high", "name", "Renamed"))(springfield)
+    report = load(engine, "feed", springfield)
+    found = report.findings.first
+    assert [it.reason for it in found] == [
+        f"stands in more than one row, also in line {it.line}" for it in reversed(found)
+    ]
+    assert (report.rejected, report.counts["orgs"].changed) == (2, 1)
+    after = state(engine)
+    assert after.pop(tables.orgs) != before.pop(tables.orgs)
+    assert after == before
+
+
+def test_a_new_record_of_two_rows_waits_with_what_names_it(engine: sa.Engine, springfield: Path) -> None:
+    whole = (springfield / "users.csv").read_bytes()
+    repeat_row("users", "spr-student-4", givenName="Another")(springfield)
+    report = load(engine, "feed", springfield)
+    assert (report.counts["users"].rejected, report.counts["demographics"].rejected) == (2, 1)
+    (springfield / "users.csv").write_bytes(whole)
+    assert load(engine, "feed", springfield).counts["users"].added == 1
+
+
 ROLES: dict[str, Bend] = {
     "a role": cell_of("roles", "shv-role-09", "role", "x"),
     "a profile": cell_of("userProfiles", "shv-profile-2", "vendorId", ""),
     "a user": cell_of("users", "shv-student-1", "enabledUser", "x"),
+    "a role twice": repeat_row("roles", "shv-role-09", role="aide"),
+    "a profile twice": repeat_row("userProfiles", "shv-profile-2", vendorId="another"),
 }
 
 
