@@ -119,7 +119,7 @@ class Record:
 @dataclass(frozen=True)
 class Part:
     """A row of roles.csv or userProfiles.csv as it was last taken: its id (None: a role that users.csv of 1.1 has
-    brought, or one from before ids were kept), its user, and what it says."""
+    brought), its user, and what it says."""
 
     key: str | None
     user: str
@@ -199,11 +199,6 @@ class Roster:
         if at_once:
             self.parts[feed] = {name: [] for name in PARTS}
         return dict(Counter(name for name, _ in mine))
-
-    def forget_row_ids(self) -> None:
-        """What an upgrade from a version that kept none leaves."""
-        for parts in self.parts.values():
-            parts["roles"] = [replace(part, key=None) for part in parts["roles"]]
 
     def purge(self, run: int) -> dict[str, int]:
         """Removes the old tombstones that nothing names which stays. Who names one as an agent has changed, in the run

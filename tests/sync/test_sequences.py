@@ -98,12 +98,7 @@ class RemoveFeed:
     at_once: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Upgrade:
-    """The service comes from a version that kept no ids of roles."""
-
-
-Step = LoadRun | Verdict | LongAfter | Purge | RemoveFeed | Upgrade
+Step = LoadRun | Verdict | LongAfter | Purge | RemoveFeed
 RARELY = st.integers(0, 7).map(lambda number: number == 7)
 FEED = st.sampled_from(FEEDS)
 DEVIATION = st.one_of(st.none(), st.sampled_from(sorted(DEVIATIONS)))
@@ -116,7 +111,6 @@ STEPS = st.one_of(
     st.just(LongAfter()),
     st.just(Purge()),
     st.builds(RemoveFeed, FEED, st.booleans()),
-    st.just(Upgrade()),
 )
 
 
@@ -156,8 +150,6 @@ class Sequence:
                 self._purge()
             case RemoveFeed():
                 self._remove(step.feed, at_once=step.at_once)
-            case Upgrade():
-                self._forget_row_ids()
 
     def _load(self, feed: str, path: Path, export: Export, options: Options) -> None:
         limits = None if options.allow_mass_delete or options.approval is not None else LIMITS
@@ -224,12 +216,6 @@ class Sequence:
             connection.execute(sa.update(state).values(as_of=state.c.as_of - AGE))
         self.stamps = {run: stamp - AGE for run, stamp in self.stamps.items()}
         self.model.long_ago = self.runs
-
-    def _forget_row_ids(self) -> None:
-        with self.engine.begin() as connection:
-            connection.execute(sa.update(tables.user_roles).values(row_id=None))
-            connection.execute(sa.update(tables.feeds).values(last_digest=None))
-        self.model.forget_row_ids()
 
     def _purge(self) -> None:
         self.runs += 1
