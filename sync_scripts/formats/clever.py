@@ -83,8 +83,8 @@ def retain_enrollments(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
 
 def retain_users(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The people of rejected rows, and the contacts of rejected students."""
-    for kind, name, *_ in PEOPLE:
-        yield from retain_made(kind, name)(rejected, feed)
+    for each in PEOPLE:
+        yield from retain_made(each.kind, each.name)(rejected, feed)
     agents = tables.user_agents
     for students in retain_students(rejected, feed):
         yield sa.select(agents.c.agent_id.label("sourcedId")).where(agents.c.user_id.in_(students))
@@ -253,6 +253,8 @@ CLEVER = Format(
         *(remark_rows("students", header, NO_CONTACT, people.lacks(header)) for header in people.CONTACT),
         remark_rows("students", "Contact_name", MADE_NAME, people.has_one_name),
         remark_rows("students", "Race", UNKNOWN_RACE, people.has_unknown_race),
+        *(remark for each in PEOPLE for remark in each.list_remarks()),
     ),
+    rules=tuple(rule for each in PEOPLE for rule in each.list_rules()),
     skipped=frozenset({"attendance", "contacts", "resources", "terms"}),
 )

@@ -11,10 +11,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import distinct_on
 
+from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.conversion import NO_METADATA, label_cells, make_id, select_first, to_literal, unite
-from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
+from sync_scripts.formats.conversion import NO_METADATA, label_cells, make_id, to_literal, unite
+from sync_scripts.formats.model import METADATA, Staged, StagedFile
+from sync_scripts.formats.several_rows import PeopleFile, rank_rows
 
 # The columns of demographics for races, and the words of Clever for each, in lower case.
 RACES: Mapping[str, tuple[str, ...]] = {
@@ -53,12 +55,24 @@ CONTACT_ROLES: Mapping[str, tuple[str, ...]] = {
     "parent": ("parent", "mother", "father", "stepmother", "stepfather", "parent/guardian"),
     "relative": ("grandmother", "grandfather", "grandparent", "aunt", "uncle", "brother", "sister", "sibling"),
 }
-# (kind of person, its file, the headers of the e-mail address and the number; None: no number)
+_NAMES = {"given_name": "First_name", "family_name": "Last_name", "username": "Username"}
 PEOPLE = (
-    ("student", "students", "Student_email", "Student_number"),
-    ("teacher", "teachers", "Teacher_email", "Teacher_number"),
-    ("staff", "staff", "Staff_email", None),
-    ("admin", "admins", "Admin_email", None),
+    PeopleFile(
+        "students",
+        "student",
+        "School_id",
+        {**_NAMES, "middle_name": "Middle_name", "email": "Student_email", "identifier": "Student_number"},
+        birthday="DOB",
+        others=("Gender", "Race", "Hispanic_Latino"),
+    ),
+    PeopleFile(
+        "teachers",
+        "teacher",
+        "School_id",
+        {**_NAMES, "middle_name": "Middle_name", "email": "Teacher_email", "identifier": "Teacher_number"},
+    ),
+    PeopleFile("staff", "staff", "School_id", {**_NAMES, "email": "Staff_email"}),
+    PeopleFile("admins", "admin", "School_id", {**_NAMES, "email": "Admin_email"}),
 )
 ROLES: Mapping[str, str] = {
     "student": "student",
@@ -100,7 +114,6 @@ def _list_contacts(staged: Staged, feed: str) -> sa.Subquery:
     whens = [(low.in_(words), to_literal(role)) for role, words in CONTACT_ROLES.items()]
     return (
         sa.select(
-            students.line.label(LINE),
             make_id(feed, "contact", students["Contact_sis_id"]).label("contact"),
             make_id(feed, "student", students["Student_id"]).label("student"),
             make_id(feed, "school", students["School_id"]).label("school"),
@@ -126,40 +139,32 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of users.csv: students, teachers, staff, and the contacts of students."""
     contacts = _list_contacts(staged, feed)
     selects = [
-        _select_people(staged[name], kind, email, number, contacts, feed)
-        for kind, name, email, number in PEOPLE
-        if name in staged
+        _select_people(people, staged[people.name], contacts, feed) for people in PEOPLE if people.name in staged
     ]
     selects.append(_select_contacts(contacts))
     return unite(sa.select(*statement.subquery().c) for statement in selects)
 
 
-def _select_people(
-    file: StagedFile, kind: str, email: str, number: str | None, contacts: sa.Subquery, feed: str
-) -> sa.Select[Any]:
-    identifier = make_id(feed, kind, file["sourcedId"])
+def _select_people(people: PeopleFile, file: StagedFile, contacts: sa.Subquery, feed: str) -> sa.Select[Any]:
+    agents = _join_agents(contacts, "student", "contact") if people.kind == "student" else None
     nothing = sa.null().label("nothing")
-    columns = {
-        "sourcedId": identifier,
+    own = {name: file[header] for name, header in people.stored.items()}
+    cells = {
+        "sourcedId": make_id(feed, people.kind, file["sourcedId"]),
         "enabledUser": to_literal("true"),
-        "username": file["Username"],
-        "givenName": file["First_name"],
-        "familyName": file["Last_name"],
-        "middleName": file["Middle_name"] if "Middle_name" in file.file.headers else nothing,
-        "identifier": nothing if number is None else file[number],
-        "email": file[email],
+        "username": own["username"],
+        "givenName": own["given_name"],
+        "familyName": own["family_name"],
+        "middleName": own.get("middle_name", nothing),
+        "identifier": own.get("identifier", nothing),
+        "email": own["email"],
         "phone": nothing,
-        "agentSourcedIds": nothing,
+        "agentSourcedIds": nothing if agents is None else agents.c.agents,
         "grades": file["Grade"] if "Grade" in file.file.headers else nothing,
         "primaryOrgSourcedId": make_id(feed, "school", file["School_id"]),
         METADATA: file.metadata,
     }
-    if kind != "student":
-        return select_first(file, *label_cells(columns))
-    agents = _join_agents(contacts, "student", "contact")
-    columns["agentSourcedIds"] = agents.c.agents
-    both = file.table.outerjoin(agents, agents.c.owner == identifier)
-    return select_first(file, *label_cells(columns)).select_from(both)
+    return people.choose_rows(file, feed, cells, agents)
 
 
 def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
@@ -167,7 +172,9 @@ def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
     name = sa.func.btrim(contacts.c.name, type_=CText)
     given = sa.func.coalesce(sa.func.substring(name, "^(.*[^ ]) +[^ ]+$"), name)
     family = sa.func.substring(name, "([^ ]+)$")
-    students = _join_agents(contacts, "contact", "student")
+    students, users = _join_agents(contacts, "contact", "student"), tables.users.alias()
+    same = {"given_name": given, "family_name": family, "email": contacts.c.email, "phone": contacts.c.phone}
+    joined = contacts.outerjoin(students, students.c.owner == contacts.c.contact)
     columns = {
         "sourcedId": contacts.c.contact,
         "enabledUser": to_literal("true"),
@@ -185,9 +192,9 @@ def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
     }
     return (
         sa.select(*label_cells(columns))
-        .select_from(contacts.outerjoin(students, students.c.owner == contacts.c.contact))
+        .select_from(joined.outerjoin(users, users.c.sourced_id == contacts.c.contact))
         .ext(distinct_on(contacts.c.contact))
-        .order_by(contacts.c.contact, contacts.c.line)
+        .order_by(contacts.c.contact, *rank_rows(users, contacts.c.school, same), contacts.c.school, *same.values())
     )
 
 
@@ -197,11 +204,11 @@ def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     selects = [
         sa.select(contacts.c.contact.label("user"), contacts.c.school.label("org"), contacts.c.role.label("role"))
     ]
-    for kind, name, *_ in PEOPLE:
-        if name in staged:
-            file = staged[name]
-            user, org = make_id(feed, kind, file["sourcedId"]), make_id(feed, "school", file["School_id"])
-            selects.append(sa.select(user, org, to_literal(ROLES[kind])))
+    for people in PEOPLE:
+        if people.name in staged:
+            file = staged[people.name]
+            user, org = make_id(feed, people.kind, file["sourcedId"]), make_id(feed, "school", file["School_id"])
+            selects.append(sa.select(user, org, to_literal(ROLES[people.kind])))
     rows = sa.union_all(*selects).subquery()
     identifier = rows.c.user.concat("/").concat(rows.c.org)
     # One row per person and school: a contact may be one student's parent and another's relative there.
@@ -227,11 +234,12 @@ def select_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
     known = [students[header].is_not(None) for header in ("DOB", "Gender", "Race", "Hispanic_Latino")]
     sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
     hispanic = [(students["Hispanic_Latino"] == word, to_literal(flag)) for word, flag in FLAGS.items()]
-    return select_first(
-        students,
-        make_id(feed, "student", students["Student_id"]).label("sourcedId"),
-        students["DOB"].label("birthDate"),
-        sa.case(*sexes).label("sex"),
-        *(sa.case((race.in_(words), to_literal("true"))).label(header) for header, words in RACES.items()),
-        sa.case(*hispanic).label("hispanicOrLatinoEthnicity"),
-    ).where(sa.or_(*known))
+    cells = {
+        "sourcedId": make_id(feed, "student", students["Student_id"]),
+        "birthDate": students["DOB"],
+        "sex": sa.case(*sexes),
+        **{header: sa.case((race.in_(words), to_literal("true"))) for header, words in RACES.items()},
+        "hispanicOrLatinoEthnicity": sa.case(*hispanic),
+    }
+    chosen = PEOPLE[0].choose_rows(students, feed, {**cells, "known": sa.or_(*known)}).subquery()
+    return sa.select(*(chosen.c[header] for header in cells)).where(chosen.c.known)

@@ -100,17 +100,14 @@ def _make_course_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
 def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of courses.csv: the courses that the sections name, each at its school."""
     sections = staged["sections"]
-    identifier = _make_course_id(sections, feed)
     title = _pick_first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
-    return (
-        sa.select(
-            identifier.label("sourcedId"),
-            title.label("title"),
-            sections["Course_number"].label("courseCode"),
-            conversion.make_id(feed, "school", sections["School_id"]).label("orgSourcedId"),
-        )
-        .ext(distinct_on(identifier))
-        .order_by(identifier, sections.line)
+    return conversion.choose_least(
+        {
+            "sourcedId": _make_course_id(sections, feed),
+            "title": title,
+            "courseCode": sections["Course_number"],
+            "orgSourcedId": conversion.make_id(feed, "school", sections["School_id"]),
+        }
     )
 
 

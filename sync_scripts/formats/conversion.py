@@ -74,9 +74,11 @@ def to_literal(value: str) -> sa.ColumnElement[str]:
     return sa.literal(value, CText)
 
 
-def select_first(file: StagedFile, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """The first row of each id of a file."""
-    return sa.select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.line)
+def choose_least(cells: Mapping[str, sa.ColumnElement[Any]]) -> sa.Select[Any]:
+    """The least of the rows with the same sourcedId, whatever their order. `cells`: of a row, by their headers."""
+    rows = sa.select(*label_cells(cells)).subquery()
+    chosen = sa.select(*rows.c).ext(distinct_on(rows.c.sourcedId)).where(rows.c.sourcedId.is_not(None))
+    return chosen.order_by(rows.c.sourcedId, *rows.c)
 
 
 def unite(selects: Iterable[sa.Select[*tuple[Any, ...]]]) -> sa.Select[Any]:

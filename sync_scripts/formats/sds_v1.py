@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
 from roster_service.db.tables import CText
@@ -20,6 +19,7 @@ from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UN
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
 from sync_scripts.formats.clever_people import SEXES
 from sync_scripts.formats.conversion import (
+    choose_least,
     describe_made,
     find_school_year,
     label_cells,
@@ -30,7 +30,6 @@ from sync_scripts.formats.conversion import (
     retain_made,
     retain_sessions,
     select_ambiguous_courses,
-    select_first,
     to_literal,
     unite,
 )
@@ -52,6 +51,7 @@ from sync_scripts.formats.model import (
 )
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.sds import SDS
+from sync_scripts.formats.several_rows import PeopleFile
 from sync_scripts.formats.tolerated import COURSE_NAMES, MADE_NAME, NO_TERM
 
 SCHOOL, SECTION, STUDENT, TEACHER = "sds1_School", "sds1_Section", "sds1_Student", "sds1_Teacher"
@@ -62,8 +62,24 @@ SEATS, ROSTER, USER, RELATIONS = (
     "sds1_GuardianRelationship",
 )
 KEY = "SIS ID"
-# (kind of person, the file, the header of the number)
-PEOPLE = (("student", STUDENT, "Student Number"), ("teacher", TEACHER, "Teacher Number"))
+_STORED = {
+    "given_name": "First Name",
+    "family_name": "Last Name",
+    "middle_name": "Middle Name",
+    "username": "Username",
+    "email": "Secondary Email",
+}
+PEOPLE = (
+    PeopleFile(
+        STUDENT,
+        "student",
+        "School SIS ID",
+        {**_STORED, "identifier": "Student Number"},
+        birthday="Birthdate",
+        others=("Gender",),
+    ),
+    PeopleFile(TEACHER, "teacher", "School SIS ID", {**_STORED, "identifier": "Teacher Number"}),
+)
 
 
 def _declare(
@@ -200,8 +216,7 @@ def _list_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
         "startDate": sections["Term StartDate"],
         "endDate": end,
     }
-    terms = sa.select(*label_cells(columns)).ext(distinct_on(identifier)).where(identifier.is_not(None))
-    return terms.order_by(identifier, sections.line)
+    return choose_least(columns)
 
 
 def _make_course_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
@@ -212,9 +227,8 @@ def _make_course_id(sections: StagedFile, feed: str) -> sa.ColumnElement[str]:
 
 def _list_courses(staged: Staged, feed: str) -> sa.Select[Any]:
     sections = staged[SECTION]
-    identifier = _make_course_id(sections, feed)
     columns = {
-        "sourcedId": identifier,
+        "sourcedId": _make_course_id(sections, feed),
         "orgSourcedId": make_district(feed)["sourcedId"],
         "title": sa.func.coalesce(sections["Course Name"], sections["Course Number"], sections["Section Name"]),
         "code": sections["Course Number"],
@@ -222,8 +236,7 @@ def _list_courses(staged: Staged, feed: str) -> sa.Select[Any]:
         "subject": sections["Course Subject"],
         "grade": sa.null(),
     }
-    courses = sa.select(*label_cells(columns)).ext(distinct_on(identifier)).where(identifier.is_not(None))
-    return courses.order_by(identifier, sections.line)
+    return choose_least(columns)
 
 
 def _list_classes(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -240,24 +253,25 @@ def _list_classes(staged: Staged, feed: str) -> sa.Select[Any]:
 
 
 def _list_users(staged: Staged, feed: str) -> sa.Select[Any]:
-    """The first row of each student and teacher, and the guardians."""
+    """Each student and teacher once, and the guardians."""
     selects = []
-    for kind, name, number in PEOPLE:
-        if name in staged:
-            people = staged[name]
-            columns = {
-                "sourcedId": make_id(feed, kind, people[KEY]),
-                "username": people["Username"],
-                "givenName": people["First Name"],
-                "familyName": people["Last Name"],
-                "middleName": people["Middle Name"],
-                "identifier": people[number],
-                "email": people["Secondary Email"],
+    for people in PEOPLE:
+        if people.name in staged:
+            file = staged[people.name]
+            own = {name: file[header] for name, header in people.stored.items()}
+            cells = {
+                "sourcedId": make_id(feed, people.kind, file[KEY]),
+                "username": own["username"],
+                "givenName": own["given_name"],
+                "familyName": own["family_name"],
+                "middleName": own["middle_name"],
+                "identifier": own["identifier"],
+                "email": own["email"],
                 "phone": sa.null(),
                 "sms": sa.null(),
             }
-            first = select_first(people, *label_cells(columns)).subquery()
-            selects.append(sa.select(*first.c))
+            chosen = people.choose_rows(file, feed, cells).subquery()
+            selects.append(sa.select(*chosen.c))
     if USER in staged:
         guardians, empty = staged[USER], sa.literal(None, CText)
         names = (empty, guardians["First Name"], guardians["Last Name"], empty, empty)
@@ -272,14 +286,14 @@ def _list_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     empty = sa.literal(None, CText)
     return unite(
         sa.select(
-            make_id(feed, kind, staged[name][KEY]).label("userSourcedId"),
-            make_id(feed, "school", staged[name]["School SIS ID"]).label("orgSourcedId"),
-            to_literal(kind).label("role"),
-            (staged[name]["Grade"] if name == STUDENT else empty).label("grade"),
+            make_id(feed, people.kind, staged[people.name][KEY]).label("userSourcedId"),
+            make_id(feed, "school", staged[people.name]["School SIS ID"]).label("orgSourcedId"),
+            to_literal(people.kind).label("role"),
+            (staged[people.name]["Grade"] if people.name == STUDENT else empty).label("grade"),
             *(empty.label(header) for header in ("sessionSourcedId", "isPrimary", "roleStartDate", "roleEndDate")),
         )
-        for kind, name, _ in PEOPLE
-        if name in staged
+        for people in PEOPLE
+        if people.name in staged
     )
 
 
@@ -306,7 +320,8 @@ def _list_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
         "birthDate": students["Birthdate"],
     }
     filled = sa.or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
-    return select_first(students, *label_cells(cells)).where(filled)
+    chosen = PEOPLE[0].choose_rows(students, feed, {**cells, "filled": filled}).subquery()
+    return sa.select(*(chosen.c[header] for header in cells)).where(chosen.c.filled)
 
 
 def _list_relationships(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -374,9 +389,11 @@ SDS_V1 = Format(
         Remark(SECTION, "Course Number", COURSE_NAMES, select_ambiguous_courses("Course Number", "Course Name")),
         remark_rows(SECTION, "Term Name", NO_TERM, lacks_part_of_term("Term Name", "Term StartDate", "Term EndDate")),
         *(
-            remark_rows(name, header, MADE_NAME, rows.lacks(header))
-            for _, name, _ in PEOPLE
+            remark_rows(people.name, header, MADE_NAME, rows.lacks(header))
+            for people in PEOPLE
             for header in ("First Name", "Last Name")
         ),
+        *(remark for people in PEOPLE for remark in people.list_remarks()),
     ),
+    rules=tuple(rule for people in PEOPLE for rule in people.list_rules()),
 )

@@ -204,6 +204,12 @@ MADE_NAME = Deviation(
     "export both names",
     allowed=True,
 )
+DIFFERENT_ROWS = Deviation(
+    "rows of one person that contradict each other",
+    ("Ann, Anna", "one row: as stored, else the least"),
+    "write the same in each row of a person",
+    allowed=True,
+)
 NO_CONTACT = Deviation(
     "a contact without an id or a name", ("", "nothing"), "export the id and the name of each contact", allowed=True
 )

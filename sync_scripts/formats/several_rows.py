@@ -1,0 +1,99 @@
+"""Which of several rows describes a person, in formats that have a row for each school or each contact of a person.
+
+All single cells come from one row, so that nobody gets the name of one row and the birth date of another, and the order
+of the rows says nothing. It is the row of the school that is stored as the person's primary one, where the format names
+one; among these the one that says most of what is stored, else the least. So another row of a person changes nothing
+while one still says what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from roster_service.db import tables
+from roster_service.db.tables import CText
+from sync_scripts.formats.cells import SECRET, UNREAD
+from sync_scripts.formats.conversion import label_cells, make_id
+from sync_scripts.formats.model import Remark, Rule, Staged, StagedFile
+from sync_scripts.formats.tolerated import DIFFERENT_ROWS
+
+
+def rank_rows(
+    stored: sa.FromClause, school_id: sa.ColumnElement[str], same: Mapping[str, sa.ColumnElement[str]]
+) -> Iterator[sa.ColumnElement[Any]]:
+    """What puts one row of a person before another. `stored`: the users, joined to the rows; `school_id`: of the
+    school of a row; `same`: its cells, by the columns of `stored` that have them."""
+    yield (stored.c.primary_org_id == school_id).desc().nulls_last()
+    counted: list[sa.ColumnElement[int]] = [
+        sa.case((stored.c[name] == cell, 1), else_=0) for name, cell in same.items()
+    ]
+    yield sum(counted, start=sa.literal(0)).desc()
+
+
+@dataclass(frozen=True)
+class PeopleFile:
+    """A file with several rows of a person. `kind`: of the person, in the made ids; `school`: the header of the id of
+    the school; `stored`: the headers of cells, by the columns of the users that have them; `birthday`: the header of
+    the day of birth; None: the file has none."""
+
+    name: str
+    kind: str
+    school: str
+    stored: Mapping[str, str]
+    birthday: str | None = None
+    others: tuple[str, ...] = ()
+
+    def choose_rows(
+        self,
+        file: StagedFile,
+        feed: str,
+        cells: Mapping[str, sa.ColumnElement[Any]],
+        agents: sa.Subquery | None = None,
+    ) -> sa.Select[Any]:
+        """One row for each id: `cells`, by their headers in OneRoster. `agents`: joined to the rows by `owner`."""
+        users, identifier = tables.users.alias(), make_id(feed, self.kind, file["sourcedId"])
+        rows = file.table.outerjoin(users, users.c.sourced_id == identifier)
+        if agents is not None:
+            rows = rows.outerjoin(agents, agents.c.owner == identifier)
+        same = {name: file[header] for name, header in self.stored.items()}
+        read = (file[cell.header] for cell in file.file.cells if cell.kind not in (UNREAD, SECRET))
+        chosen = sa.select(*label_cells(cells)).select_from(rows).ext(distinct_on(file["sourcedId"]))
+        ranks = rank_rows(users, make_id(feed, "school", file[self.school]), same)
+        return chosen.order_by(file["sourcedId"], *ranks, *read, sa.cast(file.metadata, CText))
+
+    def list_remarks(self) -> Iterator[Remark]:
+        """Remarks on rows that contradict another one of the same person."""
+        days = () if self.birthday is None else (self.birthday,)
+        for header in (*self.stored.values(), *days, *self.others):
+            yield Remark(self.name, header, DIFFERENT_ROWS, partial(_select_different, header))
+
+    def list_rules(self) -> Iterator[Rule]:
+        """The rule that two people have two ids. Only a file with days of birth can tell two people from one whom two
+        rows name differently."""
+        if self.birthday is not None:
+            headers = (self.stored["given_name"], self.stored["family_name"], self.birthday)
+
+            def breaks(staged: Staged, _retained: Staged) -> sa.ColumnElement[bool]:
+                file = staged[self.name]
+                other = file.alias()
+                return sa.exists().where(
+                    other["sourcedId"] == file["sourcedId"], *(other[header] != file[header] for header in headers)
+                )
+
+            key = headers[0]
+            reason = "is another person than in another row of this id, by both names and the day of birth"
+            yield Rule(self.name, key, reason, breaks)
+
+
+def _select_different(header: str, file: StagedFile) -> sa.Select[Any]:
+    """The rows of people of whom the cells under a header are not all the same."""
+    rows = file.alias()
+    cell = sa.func.coalesce(rows[header], "")
+    named = sa.select(rows["sourcedId"]).group_by(rows["sourcedId"])
+    return sa.select(file.line).where(file["sourcedId"].in_(named.having(sa.func.min(cell) != sa.func.max(cell))))
