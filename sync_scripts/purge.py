@@ -26,7 +26,7 @@ from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.sharing_members import MEMBERS, note_candidates
 from roster_service.feeds.sync_lock import LockedError, hold_lock
 from roster_service.roster.labels import delete_unused_labels
-from roster_service.roster.references import Reference, list_references_to
+from roster_service.roster.references import Reference, list_references_to, refers_to
 from roster_service.roster.revisions import open_roster_engine
 from roster_service.roster.stamps import NOW, make_next_stamp
 from roster_service.roster.visible_orgs import end_grants, list_feed_grants, refresh_visible_orgs
@@ -173,7 +173,7 @@ def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutof
 
 def _is_named(doomed: sa.Table, reference: Reference) -> sa.ColumnElement[bool]:
     naming = reference.column.table.alias()
-    conditions = [naming.c[reference.column.name] == doomed.c.sourced_id]
+    conditions = [refers_to(naming.c[reference.column.name], doomed.c.sourced_id)]
     if reference.record is reference.target:
         # Records of one table may refer to each other, as a student and a guardian do: they go together.
         going = doomed.alias()

@@ -12,14 +12,14 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.record_names import LABEL_COLUMNS, make_label, read_names
-from roster_service.roster.references import REFERENCES
+from roster_service.roster.references import REFERENCES, Reference, is_list, list_items, refers_to
 
 # How many references of one kind a record shows, and how many people a class; the list of the collection has all.
 SHOWN, SHOWN_PEOPLE = 10, 100
 
 _orgs, _sessions, _courses = tables.orgs.c, tables.academic_sessions.c, tables.courses.c
 _classes, _users, _enrollments = tables.classes.c, tables.users.c, tables.enrollments.c
-_roles, _agents, _terms = tables.user_roles.c, tables.user_agents.c, tables.class_terms.c
+_roles, _agents = tables.user_roles.c, tables.user_agents.c
 
 _NOTHING = sa.literal(None, CText)
 LABELS: Mapping[sa.Table, sa.ColumnElement[str]] = {table: make_label(table, table) for table in LABEL_COLUMNS}
@@ -63,9 +63,23 @@ class References:
 def _to(title: str, column: sa.Column[Any], detail: sa.ColumnElement[Any] = _NOTHING) -> Relation:
     """The records whose ids the column of the record, or of its parts, has."""
     found = REFERENCES[column]
+    if is_list(column):
+        return _list_all(title, found)
     # A district is its own district. Demographics have the id of their user.
     others = () if column is found.own else (column != found.own,)
     return _by(title, found.target, found.own, column, detail, None, column.is_not(None), *others)
+
+
+def _list_all(title: str, reference: Reference) -> Relation:
+    """The records of a list of references, in its order."""
+    items = list_items(reference.column)
+
+    def select_ids(value: str) -> sa.Select[Any]:
+        found = sa.select(items.c.item.label("id"), _NOTHING.label("detail"))
+        found = found.select_from(reference.record.join(items, sa.true()))
+        return found.where(reference.own == value).order_by(items.c.ordinality)
+
+    return Relation(title, reference.target, select_ids, None)
 
 
 def _from(title: str, column: sa.Column[Any], facet: str | None, detail: sa.ColumnElement[Any] = _NOTHING) -> Relation:
@@ -90,7 +104,7 @@ def _by(
     first = detail if is_key else sa.func.min(detail, type_=CText)
 
     def select_ids(value: str) -> sa.Select[Any]:
-        found = sa.select(other.label("id"), first.label("detail")).where(own == value, *more).order_by(other)
+        found = sa.select(other.label("id"), first.label("detail")).where(refers_to(own, value), *more).order_by(other)
         return found if is_key else found.group_by(other)
 
     return Relation(title, target, select_ids, facet)
@@ -123,7 +137,7 @@ RELATIONS: Mapping[sa.Table, tuple[Relation, ...]] = {
         _to("Parent", _sessions.parent_id),
         _from("Terms within it", _sessions.parent_id, "parent"),
         _from("Courses of the year", _courses.school_year_id, "year"),
-        _from("Classes", _terms.session_id, "term"),
+        _from("Classes", _classes.term_ids, "term"),
     ),
     tables.courses: (
         _to("Org", _courses.org_id),
@@ -133,7 +147,7 @@ RELATIONS: Mapping[sa.Table, tuple[Relation, ...]] = {
     tables.classes: (
         _to("School", _classes.school_id),
         _to("Course", _classes.course_id),
-        _to("Terms", _terms.session_id),
+        _to("Terms", _classes.term_ids),
         _enrolled("Teachers", _enrollments.role == "teacher"),
         _enrolled("Students", _enrollments.role == "student"),
         _enrolled("Others", _enrollments.role.not_in(("teacher", "student"))),

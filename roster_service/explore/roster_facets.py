@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from roster_service.db.tables import feeds
-from roster_service.roster.references import REFERENCES
+from roster_service.roster.references import REFERENCES, refers_to
 from roster_service.roster.visibility import has_row
 from roster_service.roster.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, STATUS, USER_ROLES
 
@@ -33,7 +33,7 @@ class Facet:
 def _of_column(column: sa.Column[Any], words: Sequence[str] = ()) -> Facet:
     reference, key = REFERENCES.get(column), column.table.c.sourced_id
     if reference is not None:
-        return Facet(words, lambda value: column == value, None, reference.target)
+        return Facet(words, lambda value: refers_to(column, value), None, reference.target)
     return Facet(words, lambda value: column == value, sa.select(key.label("id"), column.label("value")), None)
 
 
@@ -76,11 +76,6 @@ def _is_in_class(value: str) -> sa.ColumnElement[bool]:
     )
 
 
-def _meets_in(value: str) -> sa.ColumnElement[bool]:
-    link = tables.class_terms.alias()
-    return has_row(link, link.c.class_id == tables.classes.c.sourced_id, link.c.session_id == value)
-
-
 def _has_role(value: str) -> sa.ColumnElement[bool]:
     role = _roles.alias()
     return has_row(role, role.c.user_id == _users.sourced_id, role.c.role == value)
@@ -111,7 +106,7 @@ _OWN_FACETS: Mapping[sa.Table, Mapping[str, Facet]] = {
         "grade": _of_list(tables.classes.c.grades),
         "school": _of_column(tables.classes.c.school_id),
         "course": _of_column(tables.classes.c.course_id),
-        "term": Facet((), _meets_in, None, tables.academic_sessions),
+        "term": _of_column(tables.classes.c.term_ids),
     },
     tables.courses: {
         "grade": _of_list(tables.courses.c.grades),

@@ -17,7 +17,7 @@ from roster_service.db.folding import fold_column
 from roster_service.db.tables import CText
 from roster_service.feeds.checked_roster import CheckedRoster
 from roster_service.feeds.run_history import TYPES
-from roster_service.roster.references import REFERENCES, Reference, list_references_to
+from roster_service.roster.references import REFERENCES, Reference, is_list, list_items, list_references_to, refers_to
 from roster_service.roster.visibility import has_row
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
@@ -209,15 +209,15 @@ def _find_one_value(roster: CheckedRoster) -> sa.Select[Any]:
 def _find_outside_session(roster: CheckedRoster) -> sa.Select[Any]:
     """Enrollments of which no day is between the first day of their class's terms and the last one. (Many systems give
     each enrollment the dates of the whole year, also in a class of half a year: that is no finding.)"""
-    link, session = roster.parts(tables.class_terms), roster.live(tables.academic_sessions)
+    classes, session = roster.own(tables.classes), roster.live(tables.academic_sessions)
     spans = (
         sa.select(
-            link.c.class_id,
+            classes.c.sourced_id.label("class_id"),
             sa.func.min(session.c.start_date).label("first"),
             sa.func.max(session.c.end_date).label("last"),
         )
-        .join(session, session.c.sourced_id == link.c.session_id)
-        .group_by(link.c.class_id)
+        .join(session, refers_to(classes.c.term_ids, session.c.sourced_id))
+        .group_by(classes.c.sourced_id)
         .subquery("spans")
     )
     enrolled = roster.own(tables.enrollments)
@@ -290,10 +290,15 @@ def _find_orphans(roster: CheckedRoster) -> sa.Select[Any]:
         rows = roster.own(record)
         part = rows if table is record else roster.parts(table)
         column, other = part.c[reference.column.name], roster.live(reference.target)
+        items = list_items(column) if is_list(column) else None
+        if items is not None:
+            column = items.c.item
         places = [rows_of.c[_SCHOOLS[of].name] for of, rows_of in ((table, part), (record, rows)) if of in _SCHOOLS]
         found = _select(record, rows, places[0] if places else sa.null(), column)
         if table is not record:
             found = found.join(part, part.c[reference.own.name] == rows.c.sourced_id)
+        if items is not None:
+            found = found.join(items, sa.true())
         return found.where(column.is_not(None), ~has_row(other, other.c.sourced_id == column))
 
     found = [find(reference) for reference in REFERENCES.values() if not reference.computed]

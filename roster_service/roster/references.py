@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
 from roster_service.db import tables
-from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, CText, CTexts
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference from record to record. `column`: of a record or of its parts, has the id; `target`: the table of the
-    record with this id; `own`: the column beside it with the id of the record that refers; `record`: the table of that
-    record; `computed`: whether it follows from other references, and no export has it."""
+    """A reference from record to record. `column`: of a record or of its parts, has the id, or a list of ids; `target`:
+    the table of the record with this id; `own`: the column beside it with the id of the record that refers; `record`:
+    the table of that record; `computed`: whether it follows from other references, and no export has it."""
 
-    column: sa.Column[str]
+    column: sa.Column[Any]
     target: sa.Table
     own: sa.Column[str]
     record: sa.Table
@@ -51,6 +52,25 @@ REFERENCES: Mapping[sa.Column[Any], Reference] = {reference.column: reference fo
 def list_references_to(target: sa.Table) -> list[Reference]:
     """Returns the references to the records of a table, without those that follow from others."""
     return [reference for reference in REFERENCES.values() if reference.target is target and not reference.computed]
+
+
+def is_list(column: sa.ColumnElement[Any]) -> bool:
+    """Whether a column has a list of ids."""
+    return isinstance(column.type, sa.ARRAY)
+
+
+def refers_to(column: sa.ColumnElement[Any], sourced_id: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """The condition that a column names a record: that it has its id, or a list with it."""
+    if not is_list(column):
+        return column == sourced_id
+    # With an operator that an index on lists has.
+    return column.contains(sa.cast(postgresql.array([sourced_id]), CTexts))
+
+
+def list_items(column: sa.ColumnElement[Any]) -> sa.TableValuedAlias:
+    """The ids of a list as rows with the columns `item` and `ordinality`, to be joined laterally with the row that has
+    the list."""
+    return sa.func.unnest(column).table_valued(sa.column("item", CText), with_ordinality="ordinality").render_derived()
 
 
 # The column of a record with the id of the person whose record it is.

@@ -17,7 +17,7 @@ from oneroster_filter.typing import Span, TypedClause
 
 from roster_service.db import tables
 from roster_service.db.tables import Stamp
-from roster_service.roster.references import REFERENCES
+from roster_service.roster.references import REFERENCES, refers_to
 from roster_service.roster.visibility import ContentRights, Viewer, make_stamp, row_is_visible
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
@@ -38,8 +38,8 @@ Included = frozenset[PermissionFlag]
 
 _users = tables.users.c
 _class = tables.classes.alias("stamped_class")
+_taught = tables.classes.alias("stamped_class_in_terms")
 _course = tables.courses.alias("stamped_course")
-_class_term = tables.class_terms.alias("stamped_class_term")
 _term = tables.academic_sessions.alias("stamped_term")
 _teaching = tables.enrollments.alias("stamped_teaching")
 _teacher = tables.users.alias("stamped_teacher")
@@ -95,8 +95,8 @@ def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
     departure of a teacher."""
     terms = (
         sa.select(sa.func.max(_term.c.date_last_modified))
-        .select_from(_class_term.join(_term, _term.c.sourced_id == _class_term.c.session_id))
-        .where(_class_term.c.class_id == student_enrollment.c.class_id)
+        .select_from(_taught.join(_term, refers_to(_taught.c.term_ids, _term.c.sourced_id)))
+        .where(_taught.c.sourced_id == student_enrollment.c.class_id)
         .correlate(student_enrollment)
         .scalar_subquery()
     )
@@ -163,7 +163,7 @@ def _list_changed_classmates(since: sa.ColumnElement[Any]) -> Iterator[sa.Select
         _select_changed(tables.classes.c.date_last_modified, since),
         _select_changed(tables.classes.c.teachers_changed, since),
         _select_naming(tables.classes.c.course_id, since),
-        _select_naming(tables.class_terms.c.session_id, since),
+        _select_naming(tables.classes.c.term_ids, since),
         taught.where(teaching.c.date_last_modified > since),
         taught.select_from(by_teacher).where(teacher.c.date_last_modified > since),
     ).subquery("changed_classes")
@@ -177,9 +177,9 @@ def _select_changed(stamp: sa.Column[Any], since: sa.ColumnElement[Any]) -> sa.S
     return sa.select(record.c.sourced_id).where(record.c[stamp.name] > since)
 
 
-def _select_naming(column: sa.Column[str], since: sa.ColumnElement[Any]) -> sa.Select[str]:
+def _select_naming(column: sa.Column[Any], since: sa.ColumnElement[Any]) -> sa.Select[str]:
     """Selects the ids of the records that refer by a column to a record that was changed since an instant."""
     reference = REFERENCES[column]
     naming, named = column.table.alias(), reference.target.alias()
-    both = naming.join(named, named.c.sourced_id == naming.c[column.name])
+    both = naming.join(named, refers_to(naming.c[column.name], named.c.sourced_id))
     return sa.select(naming.c[reference.own.name]).select_from(both).where(named.c.date_last_modified > since)

@@ -14,6 +14,7 @@ from marshmallow import Schema, fields
 
 from roster_service.db import tables
 from roster_service.roster.person_parts import PersonPart
+from roster_service.roster.references import list_items
 from roster_service.roster.visibility import ContentRights, has_row, role_is_visible, row_is_visible
 from roster_service.roster.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
 from roster_service.roster.withheld import WithheldField
@@ -180,7 +181,9 @@ class Contacts(StrictSchema):
 student_enrollment = tables.enrollments.alias("student_enrollment")
 _class = tables.classes.alias("student_class")
 _course = tables.courses.alias("student_course")
-_class_term = tables.class_terms.alias("student_class_term")
+_taught = tables.classes.alias("student_class_in_terms")
+_term_ids = sa.select(_taught.c.term_ids).where(_taught.c.sourced_id == student_enrollment.c.class_id)
+_class_term = list_items(_term_ids.correlate_except(_taught).scalar_subquery())
 _term = tables.academic_sessions.alias("student_term")
 _teaching = tables.enrollments.alias("student_teaching")
 _teacher = tables.users.alias("student_teacher")
@@ -259,11 +262,9 @@ class StudentEnrollment(StrictSchema):
         StudentTerm,
         kinds.ChildRows(
             lambda rights: (
-                (_class_term.c.class_id == student_enrollment.c.class_id)
-                & (_term.c.sourced_id == _class_term.c.session_id)
-                & row_is_visible(tables.academic_sessions, _term, rights)
+                (_term.c.sourced_id == _class_term.c.item) & row_is_visible(tables.academic_sessions, _term, rights)
             ),
-            (_class_term.c.ordinal,),
+            (_class_term.c.ordinality,),
         ),
         "The sessions in which the class meets",
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from roster_service.roster.references import refers_to
 from roster_service.roster.visibility import (
     ContentRights,
     Opened,
@@ -143,12 +144,8 @@ def _is_term(session_id: sa.ColumnElement[str], rights: ContentRights, wording: 
 
 def terms_of_school(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     """The terms among the sessions of a school's active classes, and among their parents and children."""
-    taught, link, used = tables.classes.alias(), tables.class_terms.alias(), tables.academic_sessions.alias()
-    of_school = (
-        sa.select(link.c.session_id)
-        .join_from(link, taught, taught.c.sourced_id == link.c.class_id)
-        .where(_is_taught_at_school(taught, rights))
-    )
+    taught, used = tables.classes.alias(), tables.academic_sessions.alias()
+    of_school = sa.select(sa.func.unnest(taught.c.term_ids)).where(_is_taught_at_school(taught, rights))
     parents = sa.select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
     return (
         _is_school(SCHOOL, rights)
@@ -195,9 +192,7 @@ def classes_of_course(_rights: ContentRights, _wording: Wording) -> sa.ColumnEle
 
 def classes_of_term(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     """The classes of a term."""
-    link = tables.class_terms.alias()
-    of_term = sa.select(link.c.class_id).where(link.c.session_id == TERM)
-    return _is_term(TERM, rights, wording) & _classes.sourced_id.in_(of_term)
+    return _is_term(TERM, rights, wording) & refers_to(_classes.term_ids, TERM)
 
 
 def classes_of_user(parameter: str, role: str | None) -> PathFilter:

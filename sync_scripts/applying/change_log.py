@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
-from roster_service.db.tables import CText, Stamp, class_terms, sync_changes, sync_runs, user_agents, user_profiles
+from roster_service.db.tables import CText, Stamp, sync_changes, sync_runs, user_agents, user_profiles
 from roster_service.db.tables import user_roles as roles
 from roster_service.feeds.run_history import TYPES
 from sync_scripts.applying.changes import ADDED, CHANGE, FINGERPRINT, KEY, ROW_ID, Difference
@@ -22,7 +22,6 @@ from sync_scripts.formats.oneroster import ONEROSTER_1_2
 TOMBSTONED = "tombstoned"
 # The names of parts, as fields of their owners.
 PARTS: Mapping[sa.Table, str] = {
-    class_terms: "terms",
     roles: "roles",
     user_profiles: "userProfiles",
     user_agents: "agents",

@@ -169,6 +169,15 @@ def map_items(cell: SQLText, read: Callable[[SQLText], SQLText]) -> SQLText:
     return sa.select(joined).select_from(items).scalar_subquery()
 
 
+def _list_once(cell: SQLText) -> sa.ColumnElement[Any]:
+    """The items of a comma list, each once."""
+    items = sa.func.unnest(to_list(cell)).table_valued("item", with_ordinality="number").render_derived()
+    first = sa.select(items.c.item, sa.func.min(items.c.number).label("number")).group_by(items.c.item).subquery()
+    several = sa.select(sa.func.array_agg(aggregate_order_by(first.c.item, first.c.number))).scalar_subquery()
+    # Nearly every list has one item.
+    return sa.case((cell.contains(","), several), else_=to_list(cell))
+
+
 def _read_grades(cell: SQLText) -> SQLText:
     return map_items(
         cell,
@@ -267,7 +276,7 @@ ID = CellKind(f"must be an id of at most {ID_LENGTH} bytes", _is_id, lambda cell
 IDS = CellKind(
     f"must be a comma list of ids of at most {ID_LENGTH} bytes, without an empty one",
     _are_ids,
-    to_list,
+    _list_once,
     tolerates=SPACED,
 )
 FIRST_OF_IDS = CellKind(

@@ -100,9 +100,10 @@ def retain_sessions(name: str) -> RetainedRows:
     """A function that selects the terms of the classes that the rejected rows of a file of sections describe."""
 
     def retain(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
-        terms = tables.class_terms
+        stored = tables.classes
         for classes in retain_made("section", name)(rejected, feed):
-            yield sa.select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(classes))
+            terms = sa.func.unnest(stored.c.term_ids).label("sourcedId")
+            yield sa.select(terms).where(stored.c.sourced_id.in_(classes))
 
     return retain
 

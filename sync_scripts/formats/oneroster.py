@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster import vocabulary
-from roster_service.roster.references import find_target
+from roster_service.roster.references import find_target, is_list
 from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.cells import (
     DAY,
@@ -57,8 +57,9 @@ def _refer(header: str, column: sa.Column[Any], *types: str) -> Cell:
 
 
 def _refer_many(header: str, column: sa.Column[Any], *, required: bool) -> Cell:
-    """A cell with a list of ids, which a column of parts stores."""
-    return Cell(header, IDS, required=required, refers=_find_reference(column), many=True, items=column)
+    """A cell with a list of ids, which a column stores, or a column of parts."""
+    own = column if is_list(column) else None
+    return Cell(header, IDS, own, required=required, refers=_find_reference(column), many=True, items=column)
 
 
 def _list_first_cells(identifier: sa.Column[Any]) -> tuple[Cell, ...]:
@@ -125,7 +126,7 @@ def _list_shared_files(
             Cell("classType", class_type, tables.classes.c.class_type, required=True),
             Cell("location", TEXT, tables.classes.c.location),
             _refer("schoolSourcedId", tables.classes.c.school_id, "school"),
-            _refer_many("termSourcedIds", tables.class_terms.c.session_id, required=True),
+            _refer_many("termSourcedIds", tables.classes.c.term_ids, required=True),
             Cell("subjects", TEXTS, tables.classes.c.subjects),
             Cell("subjectCodes", TEXTS, tables.classes.c.subject_codes),
             Cell("periods", TEXTS, tables.classes.c.periods),

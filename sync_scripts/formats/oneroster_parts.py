@@ -1,4 +1,4 @@
-"""The parts of OneRoster's records: terms of classes, roles, agents and profiles of users, as SELECTs.
+"""The parts of OneRoster's records: roles, agents and profiles of users, as SELECTs.
 
 The roster stores roles in the vocabulary of 1.2. The content of the roles determines their order, and with it their
 identity from run to run; their position in the file does not.
@@ -33,12 +33,6 @@ def select_items(staged: StagedFile, header: str) -> sa.Subquery:
     single = sa.func.btrim(staged[header], type_=CText).label("item")
     one = sa.select(owner.label("owner"), sa.literal(1).label("ordinal"), single).where(*filled, alone)
     return sa.union_all(one, several).subquery()
-
-
-def select_class_terms(staged: Staged) -> sa.Select[Any]:
-    """The rows of class_terms, from the list in classes.csv."""
-    items = select_items(staged["classes"], "termSourcedIds")
-    return sa.select(items.c.owner.label("class_id"), items.c.ordinal, items.c.item.label("session_id"))
 
 
 def select_agents(staged: Staged) -> sa.Select[Any]:
@@ -169,18 +163,16 @@ def breaks_own_profile(staged: Staged, retained: Staged) -> Any:
     )
 
 
-CLASS_TERMS = Part(tables.class_terms, ("classes",), select_class_terms)
 AGENTS = Part(tables.user_agents, ("users",), select_agents)
 
 PARTS_1_1 = (
-    CLASS_TERMS,
     Part(tables.user_roles, ("users", "orgs"), select_roles_1_1),
     AGENTS,
     Part(tables.user_profiles, ("users",), select_no_profiles),
 )
 ROLES = Part(tables.user_roles, ("users", "roles"), select_roles_1_2, number_roles)
 # The parts of formats that convert to OneRoster 1.2 and have no profiles.
-PARTS_WITHOUT_PROFILES = (CLASS_TERMS, ROLES, AGENTS)
+PARTS_WITHOUT_PROFILES = (ROLES, AGENTS)
 # Profiles come before the roles that name them.
 PARTS_1_2 = (
     Part(tables.user_profiles, ("users", "userProfiles"), select_profiles),

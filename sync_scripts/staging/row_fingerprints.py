@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import BigInteger
 
 from roster_service.db.tables import ROSTER_TABLES, CText, feeds
-from roster_service.roster.references import OWNERS
+from roster_service.roster.references import OWNERS, is_list
 from sync_scripts.formats.model import Cell, Format, Staged, StagedFile
 from sync_scripts.staging.retained import Absent, Retention, is_active
 from sync_scripts.staging.temporary import store_ids
@@ -121,9 +121,9 @@ def _list_referring(
         stored = cell.stored_in
         if stored is None:
             raise TypeError("lines are left out only of files whose references are stored")
-        yield sa.select(OWNERS.get(stored.table, table.c.sourced_id)).where(
-            stored.in_(sa.select(lost[cell.refers.file].c.sourced_id))
-        )
+        ids = sa.select(lost[cell.refers.file].c.sourced_id)
+        is_named = stored.overlap(sa.func.array(ids.scalar_subquery())) if is_list(stored) else stored.in_(ids)
+        yield sa.select(OWNERS.get(stored.table, table.c.sourced_id)).where(is_named)
 
 
 # --- the fingerprints for the next run ------------------------------------------------------------------------------

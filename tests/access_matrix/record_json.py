@@ -199,8 +199,7 @@ class Shower:
 
     def taught_class(self, row: Row) -> Json:
         """Of a class. A deleted one opens no course, and still names its own."""
-        terms = [it for it in self.eyes.roster["class_terms"] if it["class_id"] == row["sourced_id"]]
-        ids = [it["session_id"] for it in sorted(terms, key=lambda it: it["ordinal"])]
+        ids = row["term_ids"] or []
         named = self.eyes.courses if row["status"] == "active" else {row["course_id"]}
         return {
             "title": row["title"],

@@ -101,16 +101,16 @@ CLASSES = _rows(
 
 # class -> its terms, in order.
 CLASS_TERMS = {
-    "a-1-math/1": ("fall", "spring-part"),
-    "a-1-home": ("spring",),
-    "a-1-guest": ("fall",),
-    "a-2-math": ("fall",),
-    "a-2-civics": ("camp",),
-    "a-1-gone": ("gone-term",),
-    "b-1-math": ("fall", "spring"),
-    "b-1-civics": ("spring-part",),
-    "b-2-math": ("fall",),
-    "c-1-math": ("c-fall",),
+    "a-1-math/1": ["fall", "spring-part"],
+    "a-1-home": ["spring"],
+    "a-1-guest": ["fall"],
+    "a-2-math": ["fall"],
+    "a-2-civics": ["camp"],
+    "a-1-gone": ["gone-term"],
+    "b-1-math": ["fall", "spring"],
+    "b-1-civics": ["spring-part"],
+    "b-2-math": ["fall"],
+    "c-1-math": ["c-fall"],
 }
 
 
@@ -264,12 +264,7 @@ ROSTER: dict[str, list[Row]] = {
     "orgs": ORGS,
     "academic_sessions": ACADEMIC_SESSIONS,
     "courses": COURSES,
-    "classes": CLASSES,
-    "class_terms": [
-        {"class_id": class_id, "ordinal": ordinal, "session_id": session}
-        for class_id, sessions in CLASS_TERMS.items()
-        for ordinal, session in enumerate(sessions)
-    ],
+    "classes": [{**row, "term_ids": CLASS_TERMS.get(row["sourced_id"])} for row in CLASSES],
     "users": USERS,
     "user_roles": USER_ROLES,
     "user_agents": USER_AGENTS,

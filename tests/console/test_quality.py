@@ -50,7 +50,7 @@ BREAKAGES = (
     "UPDATE users SET primary_org_id = 'gone' WHERE sourced_id = 'shv-student-2'",
     "UPDATE courses SET school_year_id = 'gone' WHERE sourced_id = 'spr-course-math3'",
     "INSERT INTO user_agents (user_id, ordinal, agent_id) VALUES ('spr-student-4', 9, 'gone')",
-    "UPDATE class_terms SET session_id = 'gone' WHERE class_id = 'shv-class-art-n'",
+    "UPDATE classes SET term_ids = '{gone}' WHERE sourced_id = 'shv-class-art-n'",
     "UPDATE users SET email = 'Bart' WHERE sourced_id = 'spr-student-5'",
     "UPDATE users SET email = '' WHERE sourced_id = 'shv-student-1'",
     "UPDATE users SET middle_name = 'bart@school.example' WHERE sourced_id = 'spr-student-5'",
@@ -256,11 +256,9 @@ class Model:
         """Enrollments without a day in the terms of their class."""
         sessions = self.rows["academic_sessions"]
         for key, row in self.rows["enrollments"].items():
-            terms = [
-                sessions[it.session_id]
-                for it in self.parts["class_terms"]
-                if it.class_id == row.class_id and it.session_id in sessions
-            ]
+            taught = self.rows["classes"].get(row.class_id)
+            ids = (taught.term_ids if taught else None) or ()
+            terms = [sessions[it] for it in ids if it in sessions]
             if not terms:
                 continue
             first, last = min(it.start_date for it in terms), max(it.end_date for it in terms)
@@ -318,8 +316,9 @@ class Model:
                     value = getattr(row, column)
                     if value is not None and value not in self.rows[target]:
                         yield TYPES[table], key
+        terms = [(key, it) for key, row in self.rows["classes"].items() for it in row.term_ids or ()]
+        yield from (("classes", key) for key, it in terms if it not in self.rows["academic_sessions"])
         for part, own, table, column, target in (
-            ("class_terms", "class_id", "classes", "session_id", "academic_sessions"),
             ("user_roles", "user_id", "users", "org_id", "orgs"),
             ("user_agents", "user_id", "users", "agent_id", "users"),
         ):

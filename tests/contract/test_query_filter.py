@@ -21,13 +21,12 @@ pytestmark = pytest.mark.shows(
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
 
-# Springfield's sessions, course and class now point at Shelbyville's, whose feed is another one; the biology course is
+# Springfield's sessions and course now point at Shelbyville's, whose feed is another one; the biology course is
 # offered by the north school; a teacher has metadata, which the scope for students' does not cover.
 BENDING = (
     "UPDATE academic_sessions SET parent_id = 'shv-2027' WHERE sourced_id IN ('spr-2027-fall', 'shv-2027-t1')",
     "UPDATE academic_sessions SET parent_id = 'spr-2027' WHERE sourced_id = 'shv-2027-t2'",
     "UPDATE courses SET school_year_id = 'shv-2027' WHERE sourced_id = 'spr-course-math3'",
-    "INSERT INTO class_terms (class_id, ordinal, session_id) VALUES ('spr-class-math3-a', 99, 'shv-2027-t1')",
     "UPDATE courses SET org_id = 'shv-north' WHERE sourced_id = 'shv-course-bio'",
     """UPDATE users SET metadata = '{"busRoute": "77"}' WHERE sourced_id = 'spr-teacher-1'""",
 )

@@ -4,6 +4,7 @@ own, in tests/sync/test_purge.py; what erases a person leaves none, in tests/peo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -14,7 +15,7 @@ from roster_service.explore.roster_facets import FACETS
 from roster_service.feeds.checked_roster import StoredRoster
 from roster_service.feeds.quality_checks import CHECKS_BY_NAME
 from roster_service.feeds.run_history import REFERRING, TYPES
-from roster_service.roster.references import PERSONS, REFERENCES, Reference, find_target, list_references_to
+from roster_service.roster.references import PERSONS, REFERENCES, Reference, find_target, is_list, list_references_to
 from roster_service.schemas.kinds import Ref, RefList, RosterField, list_roster_fields
 from roster_service.schemas.versions import V1P2, VERSIONS
 from sync_scripts.applying.change_log import PARTS
@@ -48,9 +49,15 @@ def list_refs(members: Mapping[str, RosterField]) -> Iterator[Ref | RefList]:
         yield from list_refs(member.members)
 
 
+def find_stored(ref: Ref | RefList) -> Any:
+    """The column that has the id of a reference, or the list in which it is an item."""
+    rows = ref.identifier.table if isinstance(ref.identifier, sa.ColumnClause) else None
+    return next(iter(rows.element.clauses)) if isinstance(rows, sa.TableValuedAlias) else ref.identifier
+
+
 def test_records_show_every_reference() -> None:
     refs = [ref for record in V1P2.records.values() for ref in list_refs(list_roster_fields(record))]
-    shown = {(ref.identifier, ref.kind.path) for ref in refs}
+    shown = {(find_stored(ref), ref.kind.path) for ref in refs}
     # Demographics have the id of their user.
     others = [it for it in STORED if it.column is not it.own]
     assert [str(it.column) for it in others if (it.column, TYPES[it.target.name]) not in shown] == []
@@ -74,7 +81,7 @@ def connection(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 def find_pair(connection: sa.Connection, reference: Reference) -> tuple[str, str]:
     """The ids of a record and of another one to which it refers."""
-    own, column = reference.own, reference.column
+    own, column = reference.own, reference.column[1] if is_list(reference.column) else reference.column
     others = () if column is own else (column != own,)
     row = connection.execute(sa.select(own, column.label("other")).where(column.is_not(None), *others).limit(1)).one()
     return row[0], row[1]
@@ -114,7 +121,8 @@ def test_a_reference_that_leads_nowhere_is_found(connection: sa.Connection) -> N
     for it in STORED:
         own, _ = find_pair(connection, it)
         changed = connection.begin_nested()
-        connection.execute(sa.update(it.column.table).where(it.own == own).values({it.column.name: "nowhere"}))
+        other = ["nowhere"] if is_list(it.column) else "nowhere"
+        connection.execute(sa.update(it.column.table).where(it.own == own).values({it.column.name: other}))
         found = {(row.kind, row.id, row.detail) for row in connection.execute(CHECKS_BY_NAME["orphans"].find(stored))}
         changed.rollback()
         if (TYPES[it.record.name], "nowhere" if it.column is it.own else own, "nowhere") not in found:

@@ -14,7 +14,6 @@ from roster_service.db.engine import make_engine
 from roster_service.db.tables import (
     PART_TABLES,
     ROSTER_TABLES,
-    class_terms,
     metadata,
     roster_state,
     sync_runs,
@@ -28,7 +27,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.rejections import Findings, RefusedExportError, cut_value
 
 EXPORTS = Path(__file__).parent.parent / "exports"
-PARTS = (class_terms, user_roles, user_profiles, user_agents)
+PARTS = (user_roles, user_profiles, user_agents)
 # What the sync notes for itself.
 NOTED = (
     "fingerprint",

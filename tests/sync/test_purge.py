@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from roster_service.db.tables import (
     ROSTER_TABLES,
     academic_sessions,
-    class_terms,
     classes,
     courses,
     demographics,
@@ -23,7 +22,7 @@ from roster_service.db.tables import (
     user_roles,
     users,
 )
-from roster_service.roster.references import REFERENCES, list_owners, list_references_to
+from roster_service.roster.references import REFERENCES, is_list, list_owners, list_references_to
 from sync_scripts.applying.writes import PURGE_ORDER
 from sync_scripts.engine.load import load
 from sync_scripts.purge import purge
@@ -39,8 +38,7 @@ REFS = (
     (courses.c.org_id, orgs),
     (classes.c.course_id, courses),
     (classes.c.school_id, orgs),
-    (class_terms.c.class_id, classes),
-    (class_terms.c.session_id, academic_sessions),
+    (classes.c.term_ids, academic_sessions),
     (users.c.primary_org_id, orgs),
     (user_roles.c.user_id, users),
     (user_roles.c.org_id, orgs),
@@ -72,11 +70,17 @@ def mark_deleted(engine: sa.Engine, age: timedelta, *pairs: tuple[sa.Table, str]
 def find_dangling(engine: sa.Engine) -> list[str]:
     """Every ref that leads nowhere."""
     with engine.connect() as connection:
+        named = {
+            column: sa.select((sa.func.unnest(column) if is_list(column) else column).label("id")).subquery()
+            for column, _ in REFS
+        }
         return [
             f"{column}: {value}"
             for column, table in REFS
             for value in connection.scalars(
-                sa.select(column).where(column.is_not(None), column.not_in(sa.select(table.c.sourced_id)))
+                sa.select(named[column].c.id).where(
+                    named[column].c.id.is_not(None), named[column].c.id.not_in(sa.select(table.c.sourced_id))
+                )
             )
         ]
 

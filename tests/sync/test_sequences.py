@@ -277,7 +277,6 @@ def read_roster(engine: sa.Engine) -> dict[str, dict[str, Any]]:
                 found[row[0]] = (*found.get(row[0], ()), said if len(said) > 1 else said[0])
             return found
 
-        terms = list_parts(tables.class_terms, "session_id")
         agents = list_parts(tables.user_agents, "agent_id")
         roles = list_parts(tables.user_roles, "org_id", "role", "role_type", "profile_id", "origin")
         profiles = list_parts(tables.user_profiles, "profile_id", "vendor_id", "credentials")
@@ -291,7 +290,7 @@ def read_roster(engine: sa.Engine) -> dict[str, dict[str, Any]]:
                 # An empty cell of a reference is none; a district that is not there stays None in both.
                 said = {ours: "" if value is None and ours != "district" else value for ours, value in said.items()}
                 if name == "classes":
-                    said["terms"] = terms.pop(key, ())
+                    said["terms"] = tuple(row["term_ids"] or ())
                 if name == "users":
                     said |= {
                         "roles": roles.pop(key, ()),
@@ -299,7 +298,7 @@ def read_roster(engine: sa.Engine) -> dict[str, dict[str, Any]]:
                         "profiles": profiles.pop(key, ()),
                     }
                 roster[name][key] = (names[row["feed_id"]], row["status"], row["date_last_modified"], said)
-    assert (terms, roles, agents, profiles) == ({}, {}, {}, {})
+    assert (roles, agents, profiles) == ({}, {}, {})
     return roster
 
 

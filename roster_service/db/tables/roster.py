@@ -50,6 +50,11 @@ def _refers(name: str, target: str, *, computed: bool = False, **options: Any) -
     return sa.Column(name, CText, info={"refers": target, "computed": computed}, **options)
 
 
+def _refers_to_many(name: str, target: str) -> sa.Column[Any]:
+    """Declares a column with the ids of records of the table `target`, each once; NULL for none."""
+    return sa.Column(name, CTexts, info={"refers": target, "computed": False})
+
+
 def _part_of(name: str, owner: str) -> sa.Column[str]:
     """Declares the column of a table of parts with the id of the record of the table `owner` that has the part."""
     return sa.Column(name, CText, primary_key=True, info={"part_of": owner})
@@ -128,6 +133,8 @@ classes = _roster_table(
     sa.Column("grades", CTexts),
     _refers("course_id", "courses", nullable=False),
     _refers("school_id", "orgs", nullable=False),
+    # Who sees a class sees all terms of its feed: they need no table with rights of its own.
+    _refers_to_many("term_ids", "academic_sessions"),
     sa.Column("subjects", CTexts),
     sa.Column("subject_codes", CTexts),
     sa.Column("periods", CTexts),
@@ -135,19 +142,11 @@ classes = _roster_table(
     sa.Column("teachers_changed", Stamp),
     sa.Index(None, "school_id", "sourced_id"),
     sa.Index(None, "course_id", "sourced_id"),
+    sa.Index(None, "term_ids", postgresql_using="gin"),
 )
 # The search of operators: the beginnings of the words of titles and codes.
 class_vector = make_name_vector(classes.c.title, classes.c.class_code)
 sa.Index("ix_classes_words", class_vector, postgresql_using="gin")
-
-class_terms = sa.Table(
-    "class_terms",
-    metadata,
-    _part_of("class_id", "classes"),
-    sa.Column("ordinal", sa.SmallInteger, primary_key=True),
-    _refers("session_id", "academic_sessions", nullable=False),
-    sa.Index(None, "session_id", "class_id"),
-)
 
 users = _roster_table(
     "users",
@@ -299,7 +298,7 @@ roster_state = sa.Table(
     sa.CheckConstraint("singleton", name="singleton"),
 )
 
-PART_TABLES = (class_terms, user_roles, user_profiles, user_agents)
+PART_TABLES = (user_roles, user_profiles, user_agents)
 # The tables whose records need others: they end with them, and return with them.
 NEEDY = (courses, classes, enrollments, demographics)
 # The tables whose records have a visibility label, in the order in which the labels follow from each other.

@@ -197,7 +197,7 @@ def check_change(engine: sa.Engine, folder: Path, bend: Bend, wanted: dict[sa.Ta
     # Nothing else has changed, and another run finds nothing to do.
     after = state(engine)
     for table, rows in before.items():
-        owners = dict.fromkeys(PARTS, tables.users) | {tables.class_terms: tables.classes}
+        owners = dict.fromkeys(PARTS, tables.users)
         changed = wanted.get(owners.get(table, table), set())
         for key, row in rows.items():
             if (key if isinstance(key, str) else key[0]) not in changed:

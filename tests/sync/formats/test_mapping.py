@@ -76,6 +76,7 @@ def test_records_of_1_1(engine: sa.Engine, springfield: Path) -> None:
         "grades": ["11", "12"],
         "course_id": "spr-course-stats",
         "school_id": "spr-high",
+        "term_ids": ["spr-2027-fall"],
         "subjects": ["Probability and Statistics"],
         "subject_codes": ["02201"],
         "periods": ["3"],
@@ -110,9 +111,7 @@ def test_records_of_1_1(engine: sa.Engine, springfield: Path) -> None:
 
 def test_parts_of_1_1(engine: sa.Engine, springfield: Path) -> None:
     load_first(engine, "springfield", springfield)
-    terms = snapshot(engine, tables.class_terms)
-    assert terms["spr-class-math3-a", 1]["session_id"] == "spr-2027-fall"
-    assert terms["spr-class-math3-a", 2]["session_id"] == "spr-2027-spring"
+    assert row_of(engine, tables.classes, "spr-class-math3-a")["term_ids"] == ["spr-2027-fall", "spr-2027-spring"]
     agents = snapshot(engine, tables.user_agents)
     assert agents["spr-student-1", 1]["agent_id"] == "spr-guardian-1"
     assert agents["spr-student-1", 2]["agent_id"] == "spr-parent-1"
@@ -275,9 +274,7 @@ def test_lists_name_each_once(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "springfield", springfield)
     assert [role[0] for role in roles_of(engine, "spr-teacher-1")] == ["spr-high", "spr-elementary"]
     assert snapshot(engine, tables.users)["spr-teacher-1"]["primary_org_id"] == "spr-high"
-    assert [key for key in snapshot(engine, tables.class_terms) if key[0] == "spr-class-math3-a"] == [
-        ("spr-class-math3-a", 1)
-    ]
+    assert row_of(engine, tables.classes, "spr-class-math3-a")["term_ids"] == ["spr-2027-fall"]
 
 
 def test_districts(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:

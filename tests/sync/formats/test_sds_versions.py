@@ -94,7 +94,8 @@ def test_schools_sections_and_courses_of_v1(engine: sa.Engine, copy_export: Call
         engine, tables.academic_sessions, "title", "school_year", "start_date", "end_date"
     ).values()
     assert (title, year, str(first), str(last)) == ("Fall 2026", "2027", "2026-08-17", "2027-01-16")
-    assert {key[0] for key in snapshot(engine, tables.class_terms)} == {f"{FEED}:section:1", f"{FEED}:section:2"}
+    terms = pick(engine, tables.classes, "term_ids")
+    assert {key for key, (ids,) in terms.items() if ids} == {f"{FEED}:section:1", f"{FEED}:section:2"}
 
 
 def test_people_of_v1(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:

@@ -62,11 +62,11 @@ NOT_SAID = ("feed_id", "status", "date_last_modified", "ordinal", "row_id")
 
 
 def read_records(engine: sa.Engine, feed: str) -> dict[str, Any]:
-    """What the roster says, by table and id without the feed's name; users with their roles and agents, classes with
-    their terms."""
+    """What the roster says, by table and id without the feed's name; users with their roles and
+    agents."""
     found: dict[str, Any] = {}
     parts: dict[tuple[str, str], set[Any]] = defaultdict(set)
-    for owner, part in (("users", tables.user_roles), ("users", tables.user_agents), ("classes", tables.class_terms)):
+    for owner, part in (("users", tables.user_roles), ("users", tables.user_agents)):
         for (identifier, *_), row in snapshot(engine, part).items():
             said = tuple((name, str(value)) for name, value in row.items() if name not in NOT_SAID)
             parts[owner, identifier].add(said)

@@ -106,14 +106,6 @@ CREATE TABLE quality_counts (
     CONSTRAINT fk_quality_counts_feed_id_feeds FOREIGN KEY (feed_id) REFERENCES feeds(id)
 );
 
-CREATE TABLE class_terms (
-    class_id text NOT NULL COLLATE "C",
-    ordinal smallint NOT NULL,
-    session_id text NOT NULL COLLATE "C"
-);
-
-ALTER TABLE class_terms ENABLE ROW LEVEL SECURITY;
-
 CREATE TABLE user_roles (
     user_id text NOT NULL COLLATE "C",
     ordinal smallint NOT NULL,
@@ -235,6 +227,7 @@ CREATE TABLE classes (
     grades text[] COLLATE "C",
     course_id text NOT NULL COLLATE "C",
     school_id text NOT NULL COLLATE "C",
+    term_ids text[] COLLATE "C",
     subjects text[] COLLATE "C",
     subject_codes text[] COLLATE "C",
     periods text[] COLLATE "C",
