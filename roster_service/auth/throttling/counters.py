@@ -20,6 +20,8 @@ from enum import Enum
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from roster_service.db.deadline import allow_time
+from roster_service.db.engine import COUNTING_SECONDS
 from roster_service.db.tables import rate_hits, rate_windows
 
 # No window is longer than a day, so a counter without a hit for two days can be deleted.
@@ -130,12 +132,13 @@ class Counters:
     def _ask(
         self, statement: sa.Executable, window: Window, subject: str, **values: int
     ) -> Sequence[sa.Row[tuple[object, ...]]] | None:
-        """The rows of a statement about a counter; None while the database is away."""
+        """The rows of a statement about a counter; None while the database is away. It has its own time: a request that
+        is overdue says nothing of the database, and its work must be counted."""
         if time.monotonic() < self._tries_at:
             return None
         bounds = {"name": window.name_counter(subject), "most": window.most, "seconds": window.seconds}
         try:
-            with self._engine.connect() as connection:
+            with allow_time(COUNTING_SECONDS), self._engine.connect() as connection:
                 rows = connection.execute(statement, {**bounds, **values}).all()
         except SQLAlchemyError as error:
             self._set_away(error)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from roster_service.auth.throttling import counters as module
 from roster_service.auth.throttling.counters import PAUSE_SECONDS, THROTTLES, Counters, WhenAway, Window
+from roster_service.db.deadline import limit_time
 from roster_service.db.engine import make_counting_engine
 
 
@@ -104,3 +105,14 @@ def test_an_outage_is_one_line_and_its_end_another(
     )
     assert [record.getMessage() for record in caplog.records] == [away, back, away]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+@pytest.mark.shows("Load", "A request whose time is up is counted like any other, and opens no throttle.")
+def test_a_request_whose_time_is_up_is_counted(database: FailingDatabase, caplog: pytest.LogCaptureFixture) -> None:
+    counters, window = database.counters, Window("orderings", 3)
+    with limit_time(0):
+        assert [counters.take(window, "one", amount) for amount in (2, 2)] == [True, False]
+        state = counters.read(window, "one")
+    assert state is not None
+    assert state.remaining == 1
+    assert not caplog.records
