@@ -101,7 +101,7 @@ class Counters:
     def __init__(self, engine: sa.Engine) -> None:
         """`engine`: of `make_counting_engine`, which commits each statement by itself."""
         self._engine = engine
-        # Made by the first failure, and dropped with its hits when the database is back.
+        # Made by the first failure, and dropped with its hits when the database counts again.
         self._own: _OwnHits | None = None
         self._tries_at = float("-inf")
 
@@ -110,13 +110,15 @@ class Counters:
         knows nothing."""
         rows = self._ask(_TAKE, window, subject, amount=amount)
         if rows is not None:
+            self._set_back()
             return bool(rows[0][0])
         own = self._find_own(window)
         return own is None or own.take(window, subject, amount)
 
     def read(self, window: Window, subject: str) -> WindowState | None:
         """Returns the state of the window; None if it knows nothing."""
-        rows = self._ask(_READ, window, subject)
+        # A read is no sign that hits are counted again: a database that takes no writes answers it.
+        rows = self._ask(_READ, window, subject) if self._find_own(window) is None else None
         if rows is not None:
             return WindowState(window.most - rows[0].hits, rows[0].oldest + window.seconds)
         own = self._find_own(window)
@@ -143,7 +145,6 @@ class Counters:
         except SQLAlchemyError as error:
             self._set_away(error)
             return None
-        self._set_back()
         return rows
 
     def _find_own(self, window: Window) -> _OwnHits | None:

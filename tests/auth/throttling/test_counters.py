@@ -10,14 +10,16 @@ import sqlalchemy as sa
 
 from roster_service.auth.throttling import counters as module
 from roster_service.auth.throttling.counters import PAUSE_SECONDS, THROTTLES, Counters, WhenAway, Window
+from roster_service.auth.throttling.throttles import VENDOR_ACCOUNT, LoginAttempt
 from roster_service.db.deadline import limit_time
 from roster_service.db.engine import make_counting_engine
 
 
 class FailingDatabase:
-    """Counters in a database that fails while `is_away`."""
+    """Counters in a database that fails while `is_away`, and takes no writes while `is_read_only`."""
 
     is_away = False
+    is_read_only = False
     asked = 0
 
     def __init__(self, url: str) -> None:
@@ -25,9 +27,9 @@ class FailingDatabase:
         self.counters = Counters(self.engine)
 
         @sa.event.listens_for(self.engine, "before_cursor_execute")
-        def fail(*_given: object) -> None:
+        def fail(_connection: object, _cursor: object, statement: str, *_given: object) -> None:
             self.asked += 1
-            if self.is_away:
+            if self.is_away or (self.is_read_only and "take_hits" in statement):
                 raise sa.exc.OperationalError("away", None, OSError())
 
 
@@ -90,6 +92,25 @@ def test_a_database_that_is_back_counts_on_where_it_was(database: FailingDatabas
     assert [counters.take(window, "one") for _ in range(4)] == [True, True, True, False]
     database.is_away, clock[0] = False, PAUSE_SECONDS
     assert [counters.take(window, "one") for _ in range(3)] == [True, True, False]
+
+
+@pytest.mark.shows("Load", "A guesser has no more tries while the database takes no writes.")
+def test_reads_that_pass_do_not_forget_what_a_worker_counts_alone(
+    database: FailingDatabase, clock: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    counters, login = database.counters, LoginAttempt.of_vendor(1, "ann@vendors.example")
+    database.is_read_only = True
+    tried = 0
+    for clock[0] in range(60):
+        if not login.find_wait(counters):
+            tried += 1
+            login.count_failure(counters)
+        counters.read(Window("vendor", 9), "one")
+    assert tried == VENDOR_ACCOUNT.most
+    assert len(caplog.records) == 1
+    database.is_read_only = False
+    assert counters.take(Window("vendor", 9), "one")
+    assert login.find_wait(counters) == 0
 
 
 def test_an_outage_is_one_line_and_its_end_another(
