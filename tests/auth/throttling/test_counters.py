@@ -13,6 +13,7 @@ from roster_service.auth.throttling.counters import PAUSE_SECONDS, THROTTLES, Co
 from roster_service.auth.throttling.throttles import VENDOR_ACCOUNT, LoginAttempt
 from roster_service.db.deadline import limit_time
 from roster_service.db.engine import make_counting_engine
+from roster_service.db.tables import rate_hits
 
 
 class FailingDatabase:
@@ -126,6 +127,16 @@ def test_an_outage_is_one_line_and_its_end_another(
     )
     assert [record.getMessage() for record in caplog.records] == [away, back, away]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+def test_hits_of_a_clock_that_was_ahead_fill_no_window(database: FailingDatabase, engine: sa.Engine) -> None:
+    counters, window = database.counters, Window("operator-account", 2)
+    assert [counters.take(window, "one") for _ in range(3)] == [True, True, False]
+    with engine.begin() as connection:
+        connection.execute(sa.update(rate_hits).values(hit_at=rate_hits.c.hit_at + sa.text("interval '1 hour'")))
+    assert counters.find_wait(window, "one") == 0
+    assert [counters.take(window, "one") for _ in range(3)] == [True, True, False]
+    assert 0 < counters.find_wait(window, "one") <= window.seconds
 
 
 @pytest.mark.shows("Load", "A request whose time is up is counted like any other, and opens no throttle.")
