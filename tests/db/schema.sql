@@ -204,12 +204,13 @@ CREATE FUNCTION public.number_people(hashes bytea, day date) RETURNS integer[]
     FROM (SELECT number FROM shown WHERE number IS NOT NULL UNION ALL SELECT number FROM given) both_of
 $$;
 
-CREATE FUNCTION public.read_window(name text, most integer, seconds double precision, OUT oldest timestamp with time zone, OUT hits integer) RETURNS record
+CREATE FUNCTION public.read_window(name text, most integer, seconds double precision, OUT wait double precision, OUT hits integer) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
     instant timestamptz := clock_timestamp();
     edge timestamptz := instant - make_interval(secs => seconds);
+    oldest timestamptz;
 BEGIN
     SELECT hit_at, most INTO oldest, hits FROM rate_hits
     WHERE key = name AND hit_at > edge AND hit_at <= instant
@@ -218,7 +219,7 @@ BEGIN
         SELECT min(hit_at), count(*) INTO oldest, hits FROM rate_hits
         WHERE key = name AND hit_at > edge AND hit_at <= instant;
     END IF;
-    oldest := coalesce(oldest, instant);
+    wait := extract(epoch FROM coalesce(oldest, instant) - edge);
 END
 $$;
 

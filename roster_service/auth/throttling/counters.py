@@ -38,7 +38,7 @@ def _name() -> sa.BindParameter[str]:
 _TAKE = sa.select(
     sa.func.take_hits(_name(), sa.bindparam("most"), sa.bindparam("seconds", type_=sa.Double), sa.bindparam("amount"))
 )
-_READ = sa.text("SELECT extract(epoch FROM oldest)::float8 AS oldest, hits FROM read_window(:name, :most, :seconds)")
+_READ = sa.text("SELECT wait, hits FROM read_window(:name, :most, :seconds)")
 
 
 class WhenAway(Enum):
@@ -88,8 +88,8 @@ class Window:
 
 @dataclass(frozen=True)
 class WindowState:
-    """How many hits a window still takes, and the instant at which the oldest hit in it leaves it, in seconds since
-    1970."""
+    """How many hits a window still takes, and the instant at which the oldest hit in it leaves it, by the clock of this
+    machine, in seconds since 1970."""
 
     remaining: int
     resets_at: float
@@ -120,7 +120,7 @@ class Counters:
         # A read is no sign that hits are counted again: a database that takes no writes answers it.
         rows = self._ask(_READ, window, subject) if self._find_own(window) is None else None
         if rows is not None:
-            return WindowState(window.most - rows[0].hits, rows[0].oldest + window.seconds)
+            return WindowState(window.most - rows[0].hits, time.time() + rows[0].wait)
         own = self._find_own(window)
         return None if own is None else own.read(window, subject)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -137,6 +138,16 @@ def test_hits_of_a_clock_that_was_ahead_fill_no_window(database: FailingDatabase
     assert counters.find_wait(window, "one") == 0
     assert [counters.take(window, "one") for _ in range(3)] == [True, True, False]
     assert 0 < counters.find_wait(window, "one") <= window.seconds
+
+
+@pytest.mark.parametrize("ahead", [-7200, 7200])
+def test_the_wait_is_that_of_the_database_whatever_clock_the_worker_has(
+    database: FailingDatabase, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    monkeypatch.setattr(module.time, "time", lambda real=time.time: real() + ahead)
+    counters, window = database.counters, Window("token-client", 1, 3600)
+    counters.take(window, "one")
+    assert window.seconds / 2 < counters.find_wait(window, "one") <= window.seconds
 
 
 @pytest.mark.shows("Load", "A request whose time is up is counted like any other, and opens no throttle.")
