@@ -372,8 +372,8 @@ class Settings:
         None,
         read_directory,
         "directory with which operators may log in to the console (OpenID Connect), and the id that it has given it: "
-        "`https://CLIENT_ID@login.microsoftonline.com/TENANT/v2.0` or `https://CLIENT_ID@accounts.google.com`; none: "
-        "with passwords alone",
+        "`https://CLIENT_ID@login.microsoftonline.com/TENANT/v2.0` or `https://CLIENT_ID@accounts.google.com`, with "
+        "`:`, `/` and `@` in the id as `%3A`, `%2F` and `%40`; none: with passwords alone",
     )
     oidc_secret: str | None = declare_setting(
         None, read_text, "secret that the directory has given the console", hide_secret
