@@ -6,9 +6,11 @@ another site leads to. It lives for ten minutes, and names one attempt.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -21,7 +23,7 @@ from flask import redirect, request
 from itsdangerous import BadData, URLSafeTimedSerializer
 from joserfc import jwt
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import JWKRegistry, Key, KeySet
 from requests import RequestException
 from werkzeug import Response
 
@@ -170,7 +172,8 @@ class DirectoryLogin:
         )
         published = session.get(found["jwks_uri"], withhold_token=True, timeout=ANSWER_SECONDS)
         published.raise_for_status()
-        decoded = jwt.decode(token["id_token"], KeySet.import_key_set(published.json()), algorithms=ALGORITHMS)
+        keys = KeySet(list(_read_keys(published.json())))
+        decoded = jwt.decode(token["id_token"], keys, algorithms=ALGORITHMS)
         jwt.JWTClaimsRegistry(
             leeway=60,
             iss={"essential": True, "value": found["issuer"]},
@@ -218,3 +221,10 @@ class DirectoryLogin:
 
     def _refuse(self, words: str, status: int) -> FlaskResponse:
         return render_page("refusal", status, title="Not logged in", text=words)
+
+
+def _read_keys(published: dict[str, Any]) -> Iterator[Key]:
+    """Yields the keys of a set. It ignores those that it cannot use, as RFC 7517, section 5, asks for."""
+    for key in published["keys"]:
+        with contextlib.suppress(JoseError, ValueError, KeyError):
+            yield JWKRegistry.import_key(key)

@@ -31,13 +31,15 @@ EMAIL = "ann@directory.example"
 @dataclass
 class Provider:
     """A directory. `issuer`: where it is; `named`: what it says that it is, if that is something else; `claims`: change
-    those of the next ID token; `key`: signs it; `codes`: those given, with what the authorization request carried."""
+    those of the next ID token; `key`: signs it; `beside`: keys that it publishes beside its own; `codes`: those given,
+    with what the authorization request carried."""
 
     issuer: str = ""
     named: str | None = None
     claims: dict[str, Any] = field(default_factory=dict)
     published: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
     key: RSAKey | None = None
+    beside: list[dict[str, str]] = field(default_factory=list)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     is_away: bool = False
 
@@ -88,7 +90,8 @@ class Handler(BaseHTTPRequestHandler):
             paths = {f"{name}_endpoint": f"{provider.issuer}/{name}" for name in ("authorization", "token")}
             self.answer({"issuer": provider.named or provider.issuer, "jwks_uri": f"{provider.issuer}/keys", **paths})
         else:
-            self.answer(KeySet([provider.published]).as_dict(private=False))
+            own = KeySet([provider.published]).as_dict(private=False)["keys"]
+            self.answer({"keys": [*provider.beside, *own]})
 
     def do_POST(self) -> None:
         provider: Provider = self.server.provider  # type: ignore[attr-defined]
@@ -136,7 +139,7 @@ def console(make_console: Callable[..., Console], server: Provider) -> Console:
 def provider(server: Provider) -> Iterator[Provider]:
     """The provider, as it should be."""
     yield server
-    server.named, server.claims, server.key, server.is_away = None, {}, None, False
+    server.named, server.claims, server.key, server.beside, server.is_away = None, {}, None, [], False
 
 
 def lead(browser: Browser, provider: Provider) -> str:
@@ -160,6 +163,25 @@ def test_an_operator_logs_in_with_the_directory(console: Console, provider: Prov
 def test_an_issuer_may_end_with_a_slash(console: Console, provider: Provider) -> None:
     add_operator(console.engine, f"slash-{EMAIL}", OperatorRole.EDITOR, SECRET)
     provider.named, provider.claims = f"{provider.issuer}/", {"email": f"slash-{EMAIL}", "sub": "slash"}
+    browser = console.open()
+    assert browser.get(lead(browser, provider)).status_code == 200
+
+
+BESIDE: dict[str, dict[str, str]] = {
+    "of an unknown curve": {"kty": "EC", "crv": "brainpoolP256r1", "kid": "two", "x": "AAAA", "y": "AAAA"},
+    "of an unknown curve of another type": {"kty": "OKP", "crv": "Ed1", "kid": "two", "x": "AAAA"},
+    "of an unknown type": {"kty": "AKP", "alg": "ML-DSA-65", "kid": "two", "pub": "AAAA"},
+    "of no point of its curve": {"kty": "EC", "crv": "P-256", "kid": "two", "x": "AAAA", "y": "AAAA"},
+    "without its numbers": {"kty": "RSA", "kid": "two"},
+    "without a type": {"kid": "two"},
+}
+
+
+@pytest.mark.parametrize("key", BESIDE.values(), ids=BESIDE)
+def test_a_published_key_that_nobody_can_use_spoils_no_other(
+    console: Console, provider: Provider, key: dict[str, str]
+) -> None:
+    provider.beside = [key]
     browser = console.open()
     assert browser.get(lead(browser, provider)).status_code == 200
 
