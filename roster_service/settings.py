@@ -278,7 +278,7 @@ class Settings:
         30,
         read_count(0, 3650),
         "days that what a run changed and rejected is kept, with the values, and exports for an undo; 0: no changes "
-        "and exports, and rejected rows until the next nightly sync; less to keep fewer values of pupils",
+        "and exports, and rejected rows for a day; less to keep fewer values of pupils",
     )
     log_days: int = declare_setting(
         400,

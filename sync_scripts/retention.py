@@ -136,7 +136,8 @@ class KeptRows:
 
 # By the name in the output of the nightly sync. The rows of a run go before the run.
 KINDS: Mapping[str, KeptRows] = {
-    "rejected rows": KeptRows(lambda settings: settings.change_days, _delete_rejections),
+    # For a day at least: whoever comes in the morning has to see what the night rejected.
+    "rejected rows": KeptRows(lambda settings: max(1, settings.change_days), _delete_rejections),
     "changes of records": KeptRows(lambda settings: settings.change_days, _delete_changes),
     "exports for an undo": KeptRows(lambda settings: settings.change_days, _forget_copies),
     "runs": KeptRows(lambda settings: settings.log_days, _delete_runs),
