@@ -41,7 +41,9 @@ from roster_service.db.roles import (
     require_role,
 )
 from roster_service.db.round_trip import RoundTrips
+from roster_service.feeds.export_previews import drop_old_previews
 from roster_service.feeds.roster_state import read_database_id
+from roster_service.feeds.undo import drop_unknown_copies
 from roster_service.http.request_facts import add_common_headers, register_host_check
 from roster_service.http.stages import DisclosureRecorder
 from roster_service.metrics import CONNECTIONS
@@ -221,6 +223,10 @@ def create_console(settings: Settings, database_url: str) -> Flask:
     owner = make_engine(urls[DatabaseRole.CONSOLE])
     # The scripts of the sync, which the console starts as processes, have the rights of the owner.
     owner.update_execution_options(**{OWNER_URL: database_url})
+    # The nightly sync deletes old exports in the data folder of its own machine alone.
+    drop_old_previews(settings.home)
+    with owner.connect() as connection:
+        drop_unknown_copies(connection, settings.home)
     app = begin_app(settings)
     for name, engine in {"owner": owner, "counting": counting, "serving": serving}.items():
         app.extensions[f"roster_{name}_engine"] = engine

@@ -278,7 +278,7 @@ class Settings:
         30,
         read_count(0, 3650),
         "days that what a run changed and rejected is kept, with the values, and exports for an undo; 0: no changes "
-        "and exports, and rejected rows until the next nightly sync; less to keep fewer values of pupils",
+        "and exports, and rejected rows for a day; less to keep fewer values of pupils",
     )
     log_days: int = declare_setting(
         400,
@@ -372,8 +372,8 @@ class Settings:
         None,
         read_directory,
         "directory with which operators may log in to the console (OpenID Connect), and the id that it has given it: "
-        "`https://CLIENT_ID@login.microsoftonline.com/TENANT/v2.0` or `https://CLIENT_ID@accounts.google.com`; none: "
-        "with passwords alone",
+        "`https://CLIENT_ID@login.microsoftonline.com/TENANT/v2.0` or `https://CLIENT_ID@accounts.google.com`, with "
+        "`:`, `/` and `@` in the id as `%3A`, `%2F` and `%40`; none: with passwords alone",
     )
     oidc_secret: str | None = declare_setting(
         None, read_text, "secret that the directory has given the console", hide_secret

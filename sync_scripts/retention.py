@@ -30,6 +30,7 @@ from roster_service.db.tables import (
     sync_runs,
     usage,
 )
+from roster_service.feeds.export_previews import drop_old_previews
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.sync_lock import RUNNING
@@ -42,14 +43,15 @@ Before = sa.ColumnElement[datetime]
 
 
 def delete_expired(engine: sa.Engine, settings: Settings) -> dict[str, int]:
-    """Deletes the rows whose days are over, each kind in one transaction. Returns the number of deleted rows by
-    kind."""
+    """Deletes the rows whose days are over, each kind in one transaction, and the exports in the data folder that
+    nobody needs any more. Returns the number of deleted rows by kind."""
     counts = {}
     for name, kind in KINDS.items():
         with engine.begin() as connection:
             counts[name] = kind.delete(connection, NOW - make_interval(kind.days(settings)))
     with engine.connect() as connection:
         drop_unknown_copies(connection, settings.home)
+    drop_old_previews(settings.home)
     return counts
 
 
@@ -136,7 +138,8 @@ class KeptRows:
 
 # By the name in the output of the nightly sync. The rows of a run go before the run.
 KINDS: Mapping[str, KeptRows] = {
-    "rejected rows": KeptRows(lambda settings: settings.change_days, _delete_rejections),
+    # For a day at least: whoever comes in the morning has to see what the nightly sync rejected.
+    "rejected rows": KeptRows(lambda settings: max(1, settings.change_days), _delete_rejections),
     "changes of records": KeptRows(lambda settings: settings.change_days, _delete_changes),
     "exports for an undo": KeptRows(lambda settings: settings.change_days, _forget_copies),
     "runs": KeptRows(lambda settings: settings.log_days, _delete_runs),

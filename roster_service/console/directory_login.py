@@ -6,8 +6,11 @@ another site leads to. It lives for ten minutes, and names one attempt.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -20,7 +23,7 @@ from flask import redirect, request
 from itsdangerous import BadData, URLSafeTimedSerializer
 from joserfc import jwt
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import JWKRegistry, Key, KeySet
 from requests import RequestException
 from werkzeug import Response
 
@@ -37,11 +40,21 @@ ATTEMPT_SECONDS = 600
 ANSWER_SECONDS = 10
 ALGORITHMS = ["RS256", "ES256"]
 _ERROR = re.compile(r"[a-z_]{1,40}", re.ASCII)
+# What a directory that is away, or answers something else than its protocol, makes raise.
+_AWAY = (RequestException, ValueError, KeyError)
+_UNTRUSTED = (AuthlibBaseError, JoseError)
+
+_log = logging.getLogger(__name__)
+
+
+class OtherIssuerError(ValueError):
+    """The directory says that it has another issuer than the setting."""
 
 
 @dataclass(frozen=True)
 class Directory:
-    """The directory, and the console as the directory knows it."""
+    """The directory, and the console as the directory knows it. `issuer`: without a slash at its end, which some
+    directories have."""
 
     issuer: str
     client_id: str
@@ -96,8 +109,8 @@ class DirectoryLogin:
                 nonce=attempt.nonce,
                 code_verifier=attempt.verifier,
             )
-        except (RequestException, ValueError, KeyError):
-            return self._refuse("The directory does not answer; try again, or log in with your password.", 503)
+        except _AWAY as error:
+            return self._refuse_for(error)
         response = redirect(address, 303)
         response.set_cookie(
             COOKIE,
@@ -123,10 +136,8 @@ class DirectoryLogin:
             )
         try:
             claims = self._read_claims(attempt)
-        except (RequestException, ValueError, KeyError):
-            return self._refuse("The directory does not answer; try again, or log in with your password.", 503)
-        except (AuthlibBaseError, JoseError):
-            return self._refuse("The answer of the directory cannot be trusted; begin again.", 401)
+        except (*_AWAY, *_UNTRUSTED) as error:
+            return self._refuse_for(error)
         with self._tools.owner.begin() as connection:
             response = self._log_in(connection, claims)
         response.delete_cookie(COOKIE, path=self._path)
@@ -161,10 +172,11 @@ class DirectoryLogin:
         )
         published = session.get(found["jwks_uri"], withhold_token=True, timeout=ANSWER_SECONDS)
         published.raise_for_status()
-        decoded = jwt.decode(token["id_token"], KeySet.import_key_set(published.json()), algorithms=ALGORITHMS)
+        keys = KeySet(list(_read_keys(published.json())))
+        decoded = jwt.decode(token["id_token"], keys, algorithms=ALGORITHMS)
         jwt.JWTClaimsRegistry(
             leeway=60,
-            iss={"essential": True, "value": self._directory.issuer},
+            iss={"essential": True, "value": found["issuer"]},
             aud={"essential": True, "value": self._directory.client_id},
             nonce={"essential": True, "value": attempt.nonce},
             exp={"essential": True},
@@ -173,15 +185,15 @@ class DirectoryLogin:
         return dict(decoded.claims)
 
     def _discover(self) -> dict[str, Any]:
-        """Returns the metadata of the directory. Raises ValueError if they are of another one."""
+        """Returns the metadata of the directory. Raises OtherIssuerError if they are of another one."""
         issuer = self._directory.issuer
         answer = self._open().get(
             f"{issuer}/.well-known/openid-configuration", withhold_token=True, timeout=ANSWER_SECONDS
         )
         answer.raise_for_status()
         found: dict[str, Any] = answer.json()
-        if found["issuer"] != issuer:
-            raise ValueError("the directory has another issuer")
+        if str(found["issuer"]).rstrip("/") != issuer:
+            raise OtherIssuerError
         return found
 
     def _open(self, state: str | None = None) -> OAuth2Session:
@@ -194,5 +206,25 @@ class DirectoryLogin:
             state=state,
         )
 
+    def _refuse_for(self, error: Exception) -> FlaskResponse:
+        # Without its message, which can quote what the directory answered.
+        _log.warning("console: a login with the directory failed (%s)", type(error).__name__)
+        if isinstance(error, OtherIssuerError):
+            return self._refuse(
+                "The directory has another issuer than ROSTER_OIDC_URL; whoever runs this service can set that. Until "
+                "then, log in with your password.",
+                503,
+            )
+        if isinstance(error, _AWAY):
+            return self._refuse("The directory does not answer; try again, or log in with your password.", 503)
+        return self._refuse("The answer of the directory cannot be trusted; begin again.", 401)
+
     def _refuse(self, words: str, status: int) -> FlaskResponse:
         return render_page("refusal", status, title="Not logged in", text=words)
+
+
+def _read_keys(published: dict[str, Any]) -> Iterator[Key]:
+    """Yields the keys of a set. It ignores those that it cannot use, as RFC 7517, section 5, asks for."""
+    for key in published["keys"]:
+        with contextlib.suppress(JoseError, ValueError, KeyError):
+            yield JWKRegistry.import_key(key)

@@ -42,9 +42,15 @@ class OverdueError(SQLAlchemyError):
 def limit_time(seconds: float) -> Iterator[None]:
     """Gives this thread, in the block, `seconds` for its work with databases. Inside another such block, the earlier
     deadline counts."""
+    with allow_time(min(seconds, find_time_left())):
+        yield
+
+
+@contextlib.contextmanager
+def allow_time(seconds: float) -> Iterator[None]:
+    """As `limit_time`, but whatever is left of an outer block: for work that its end must not stop."""
     outer: float | None = getattr(_own, "end", None)
-    end = time.monotonic() + seconds
-    _own.end = end if outer is None else min(outer, end)
+    _own.end = time.monotonic() + seconds
     try:
         yield
     finally:

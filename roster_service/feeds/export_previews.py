@@ -31,7 +31,8 @@ from roster_service.feeds.runs import start_load
 from roster_service.feeds.scripts import Background, Bounds, end_script, read_background, start_script
 
 FOLDER, FACTS, EXPORT = "previews", "preview.json", "export"
-# A preview that nobody has loaded is deleted after this time, by the next one.
+# A preview that nobody has loaded is deleted after this time, by the nightly sync, the next one or the start of a
+# console.
 KEPT_SECONDS = 7 * 86_400
 # The bounds of previews, so that an operator fills neither the disk nor the memory of the machine: the time and the
 # memory of a dry run, of which each operator has one at a time, and how many previews are kept, the newest ones.
@@ -161,6 +162,8 @@ def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: E
     """Starts the load of the export of a preview, which is deleted after that. Raises CommandError if a load of the
     feed was started and has not ended."""
     folder = home / FOLDER / preview.id
+    # Its time begins anew: the nightly sync must not delete what is being loaded.
+    os.utime(folder)
     given = (preview.feed, preview.format, preview.path)
     start_load(connection, actor, *given, home, is_complete=True, drop=folder, source=preview.source)
 
@@ -168,6 +171,15 @@ def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: E
 def drop_preview(home: Path, preview: ExportPreview) -> None:
     """Ends the dry run of a preview, and deletes it, and the export if it was uploaded."""
     _drop(home / FOLDER / preview.id)
+
+
+def drop_old_previews(home: Path) -> None:
+    """Deletes the previews that nobody has loaded in time. The dry run of none of them is under way."""
+    for folder in (home / FOLDER).glob("*"):
+        # One whose load has just ended is gone.
+        with contextlib.suppress(FileNotFoundError):
+            if folder.stat().st_mtime < time.time() - KEPT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def drop_previews_with(home: Path, has_person: Callable[[Path], bool]) -> None:
@@ -236,6 +248,7 @@ def _lock(folder: Path) -> Iterator[None]:
 
 def _make_room(home: Path, actor: Actor) -> None:
     """Deletes the previews that nobody has loaded in time, and the oldest ones beyond those that are kept."""
+    drop_old_previews(home)
     folders = sorted((home / FOLDER).glob("*"), key=lambda it: -it.stat().st_mtime)
     for number, path in enumerate(folders):
         found = read_background(path)
@@ -243,7 +256,7 @@ def _make_room(home: Path, actor: Actor) -> None:
             other = find_preview(home, path.name)
             if other.operator == actor.name:
                 raise UnderWayError(other)
-        elif path.stat().st_mtime < time.time() - KEPT_SECONDS or number >= MOST_KEPT - 1:
+        elif number >= MOST_KEPT - 1:
             shutil.rmtree(path, ignore_errors=True)
 
 

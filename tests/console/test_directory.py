@@ -30,13 +30,16 @@ EMAIL = "ann@directory.example"
 
 @dataclass
 class Provider:
-    """A directory. `claims`: change those of the next ID token; `key`: signs it; `codes`: those given, with what the
-    authorization request carried."""
+    """A directory. `issuer`: where it is; `named`: what it says that it is, if that is something else; `claims`: change
+    those of the next ID token; `key`: signs it; `beside`: keys that it publishes beside its own; `codes`: those given,
+    with what the authorization request carried."""
 
     issuer: str = ""
+    named: str | None = None
     claims: dict[str, Any] = field(default_factory=dict)
     published: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
     key: RSAKey | None = None
+    beside: list[dict[str, str]] = field(default_factory=list)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     is_away: bool = False
 
@@ -62,7 +65,7 @@ class Provider:
             return None
         now = int(time.time())
         claims = {
-            "iss": self.issuer,
+            "iss": self.named or self.issuer,
             "aud": CLIENT_ID,
             "sub": "subject-of-ann",
             "email": EMAIL,
@@ -85,9 +88,10 @@ class Handler(BaseHTTPRequestHandler):
             self.answer({}, 500)
         elif self.path == "/.well-known/openid-configuration":
             paths = {f"{name}_endpoint": f"{provider.issuer}/{name}" for name in ("authorization", "token")}
-            self.answer({"issuer": provider.issuer, "jwks_uri": f"{provider.issuer}/keys", **paths})
+            self.answer({"issuer": provider.named or provider.issuer, "jwks_uri": f"{provider.issuer}/keys", **paths})
         else:
-            self.answer(KeySet([provider.published]).as_dict(private=False))
+            own = KeySet([provider.published]).as_dict(private=False)["keys"]
+            self.answer({"keys": [*provider.beside, *own]})
 
     def do_POST(self) -> None:
         provider: Provider = self.server.provider  # type: ignore[attr-defined]
@@ -135,7 +139,7 @@ def console(make_console: Callable[..., Console], server: Provider) -> Console:
 def provider(server: Provider) -> Iterator[Provider]:
     """The provider, as it should be."""
     yield server
-    server.claims, server.key, server.is_away = {}, None, False
+    server.named, server.claims, server.key, server.beside, server.is_away = None, {}, None, [], False
 
 
 def lead(browser: Browser, provider: Provider) -> str:
@@ -154,6 +158,55 @@ def test_an_operator_logs_in_with_the_directory(console: Console, provider: Prov
     assert answered.status_code == 200
     assert 'content="0;url=/console"' in answered.text
     assert EMAIL in browser.get("/account").text
+
+
+def test_an_issuer_may_end_with_a_slash(console: Console, provider: Provider) -> None:
+    add_operator(console.engine, f"slash-{EMAIL}", OperatorRole.EDITOR, SECRET)
+    provider.named, provider.claims = f"{provider.issuer}/", {"email": f"slash-{EMAIL}", "sub": "slash"}
+    browser = console.open()
+    assert browser.get(lead(browser, provider)).status_code == 200
+
+
+BESIDE: dict[str, dict[str, str]] = {
+    "of an unknown curve": {"kty": "EC", "crv": "brainpoolP256r1", "kid": "two", "x": "AAAA", "y": "AAAA"},
+    "of an unknown curve of another type": {"kty": "OKP", "crv": "Ed1", "kid": "two", "x": "AAAA"},
+    "of an unknown type": {"kty": "AKP", "alg": "ML-DSA-65", "kid": "two", "pub": "AAAA"},
+    "of no point of its curve": {"kty": "EC", "crv": "P-256", "kid": "two", "x": "AAAA", "y": "AAAA"},
+    "without its numbers": {"kty": "RSA", "kid": "two"},
+    "without a type": {"kid": "two"},
+}
+
+
+@pytest.mark.parametrize("key", BESIDE.values(), ids=BESIDE)
+def test_a_published_key_that_nobody_can_use_spoils_no_other(
+    console: Console, provider: Provider, key: dict[str, str]
+) -> None:
+    provider.beside = [key]
+    browser = console.open()
+    assert browser.get(lead(browser, provider)).status_code == 200
+
+
+FAILED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "is away": ({"is_away": True}, "The directory does not answer", "HTTPError"),
+    "is another one": ({"named": "https://evil.example"}, "The directory has another issuer", "OtherIssuerError"),
+}
+
+
+@pytest.mark.parametrize(("change", "words", "kind"), FAILED.values(), ids=FAILED)
+def test_a_directory_that_fails_is_said_and_logged_by_the_type_of_the_failure(
+    console: Console,
+    provider: Provider,
+    caplog: pytest.LogCaptureFixture,
+    change: dict[str, Any],
+    words: str,
+    kind: str,
+) -> None:
+    for name, value in change.items():
+        setattr(provider, name, value)
+    answered = console.open().get("/directory")
+    assert answered.status_code == 503
+    assert words in answered.text
+    assert [it.getMessage() for it in caplog.records] == [f"console: a login with the directory failed ({kind})"]
 
 
 def test_the_cookie_of_the_way_is_sent_when_another_site_leads_back(console: Console) -> None:
@@ -206,10 +259,13 @@ def test_a_login_is_refused(console: Console, provider: Provider, claims: dict[s
     assert browser.get("/account").status_code == 303
 
 
-def test_a_token_that_another_key_signed_is_refused(console: Console, provider: Provider) -> None:
+def test_a_token_that_another_key_signed_is_refused(
+    console: Console, provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
     provider.key = RSAKey.generate_key(2048, {"kid": "one"})
     browser = console.open()
     assert browser.get(lead(browser, provider)).status_code == 401
+    assert "(BadSignatureError)" in caplog.text
 
 
 @pytest.mark.shows(

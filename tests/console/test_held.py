@@ -358,6 +358,16 @@ def test_a_held_run_shows_where_records_would_vanish_and_change(console: Console
     assert "An editor or an owner decides" in page
 
 
+def test_a_list_of_records_that_is_not_stored_is_said_also_under_another_setting(console: Console, held: int) -> None:
+    own = sa.update(sync_runs).where(sync_runs.c.id == held)
+    with console.engine.begin() as connection:
+        connection.execute(own.values(has_changes=False))
+    page = console.log_in(OperatorRole.VIEWER).get(f"/runs/{held}/held").text
+    with console.engine.begin() as connection:
+        connection.execute(own.values(has_changes=True))
+    assert "The records are not listed one by one: ROSTER_CHANGE_DAYS was 0 when the sync held this run." in page
+
+
 def test_samples_have_names_and_both_values(console: Console, held: int) -> None:
     page = console.log_in(OperatorRole.VIEWER).get(f"/runs/{held}/held").text
     samples = page.split("<h2>Samples</h2>")[1].split("</table>")[0]

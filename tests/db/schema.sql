@@ -204,19 +204,22 @@ CREATE FUNCTION public.number_people(hashes bytea, day date) RETURNS integer[]
     FROM (SELECT number FROM shown WHERE number IS NOT NULL UNION ALL SELECT number FROM given) both_of
 $$;
 
-CREATE FUNCTION public.read_window(name text, most integer, seconds double precision, OUT oldest timestamp with time zone, OUT hits integer) RETURNS record
+CREATE FUNCTION public.read_window(name text, most integer, seconds double precision, OUT wait double precision, OUT hits integer) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    edge timestamptz := clock_timestamp() - make_interval(secs => seconds);
+    instant timestamptz := clock_timestamp();
+    edge timestamptz := instant - make_interval(secs => seconds);
+    oldest timestamptz;
 BEGIN
     SELECT hit_at, most INTO oldest, hits FROM rate_hits
-    WHERE key = name AND hit_at > edge
+    WHERE key = name AND hit_at > edge AND hit_at <= instant
     AND slot = (SELECT window_of.hits % most FROM rate_windows AS window_of WHERE window_of.key = name);
     IF NOT FOUND THEN
-        SELECT min(hit_at), count(*) INTO oldest, hits FROM rate_hits WHERE key = name AND hit_at > edge;
+        SELECT min(hit_at), count(*) INTO oldest, hits FROM rate_hits
+        WHERE key = name AND hit_at > edge AND hit_at <= instant;
     END IF;
-    oldest := coalesce(oldest, clock_timestamp());
+    wait := extract(epoch FROM coalesce(oldest, instant) - edge);
 END
 $$;
 
@@ -474,7 +477,8 @@ BEGIN
     instant := clock_timestamp();
     IF EXISTS (
         SELECT FROM rate_hits
-        WHERE key = name AND slot = (taken + amount - 1) % most AND hit_at > instant - make_interval(secs => seconds)
+        WHERE key = name AND slot = (taken + amount - 1) % most
+        AND hit_at > instant - make_interval(secs => seconds) AND hit_at <= instant
     ) THEN
         RETURN false;
     END IF;

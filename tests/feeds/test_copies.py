@@ -1,12 +1,29 @@
-"""The copies of exports that wait for a decision or an undo."""
+"""The copies of exports that wait for a decision, an undo or a load: who can read them, and when they go."""
 
 from __future__ import annotations
 
 import os
 import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+import sqlalchemy as sa
+
+from roster_service.app import create_console
+from roster_service.feeds import export_previews
+from roster_service.feeds.export_previews import FOLDER as PREVIEWS
+from roster_service.feeds.export_previews import KEPT_SECONDS, ExportPreview, load_preview
 from roster_service.feeds.held_runs import keep_export
+from roster_service.feeds.undo import FOLDER as COPIES
+from roster_service.settings import Settings
+from sync_scripts.engine.load import Options, load
+from sync_scripts.retention import delete_expired
+from tests.actors import TESTER
+from tests.contract.conftest import SECRET_KEY
+from tests.postgres.loaded import EXPORTS
+from tests.sync.conftest import SPRINGFIELD
 
 
 def test_a_copy_of_an_export_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -28,3 +45,43 @@ def test_a_copy_of_an_export_is_for_its_owner_alone(tmp_path: Path) -> None:
             assert stat.S_IMODE(each.stat().st_mode) == (0o700 if each.is_dir() else 0o600), each
     copied = home / "held/0/export/users.csv"
     assert (copied.read_text(), copied.stat().st_mtime) == ("sourcedId\n", 2)
+
+
+def start_console(engine: sa.Engine, settings: Settings) -> None:
+    """Starts a console, and ends it."""
+    app = create_console(settings, engine.url.render_as_string(hide_password=False))
+    for extension in app.extensions.values():
+        if isinstance(extension, sa.Engine):
+            extension.dispose()
+
+
+@pytest.mark.parametrize("clean", [delete_expired, start_console])
+def test_the_nightly_sync_and_a_console_delete_old_exports_in_their_data_folders(
+    engine: sa.Engine, tmp_path: Path, clean: Callable[[sa.Engine, Settings], object]
+) -> None:
+    settings = Settings(home=tmp_path, secret_key=SECRET_KEY)
+    load(engine, "feed", EXPORTS / SPRINGFIELD, options=Options(settings, keeps_copy=True))
+    [known] = (tmp_path / COPIES).iterdir()
+    (tmp_path / COPIES / "999").mkdir()
+    for name, age in (("old", KEPT_SECONDS + 60), ("new", KEPT_SECONDS - 60)):
+        folder = tmp_path / PREVIEWS / name
+        folder.mkdir(parents=True)
+        (folder / "export.zip").write_bytes(b"PK")
+        os.utime(folder, (time.time() - age,) * 2)
+    clean(engine, settings)
+    assert [path.name for path in (tmp_path / PREVIEWS).iterdir()] == ["new"]
+    assert list((tmp_path / COPIES).iterdir()) == [known]
+
+
+def test_a_preview_that_is_being_loaded_is_not_old(
+    engine: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / PREVIEWS / "old"
+    folder.mkdir(parents=True)
+    os.utime(folder, (time.time() - KEPT_SECONDS - 60,) * 2)
+    monkeypatch.setattr(export_previews, "start_load", lambda *_given, **_named: None)
+    facts = ExportPreview("old", "ann", "feed", "oneroster", True, str(folder / "export.zip"), True, "export.zip")
+    with engine.connect() as connection:
+        load_preview(connection, TESTER, tmp_path, facts)
+    export_previews.drop_old_previews(tmp_path)
+    assert folder.exists()

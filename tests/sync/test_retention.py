@@ -145,11 +145,16 @@ def test_the_rows_of_a_run_go_before_the_run(
     assert (count(engine, sync_runs), count(engine, sync_rejections)) == (2, 0)
 
 
-def test_without_days_for_values_none_is_kept(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
+def test_without_days_for_values_rejected_rows_are_kept_for_a_day_to_mend_them(
+    engine: sa.Engine, copy_export: Callable[[str], Path]
+) -> None:
     export, settings = copy_export(SPRINGFIELD), replace(SETTINGS, change_days=0)
     cell_of("users", "spr-aide-1", "enabledUser", "x")(export)
     report = load(engine, "feed", export, options=Options(settings))
+    assert report.run is not None
     assert count(engine, sync_changes) == 0
+    assert delete_expired(engine, settings)["rejected rows"] == 0
+    age(engine, report.run, 1)
     assert delete_expired(engine, settings)["rejected rows"] == report.findings.total
     assert count(engine, sync_rejections) == 0
 

@@ -20,6 +20,8 @@ from enum import Enum
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from roster_service.db.deadline import allow_time
+from roster_service.db.engine import COUNTING_SECONDS
 from roster_service.db.tables import rate_hits, rate_windows
 
 # No window is longer than a day, so a counter without a hit for two days can be deleted.
@@ -36,7 +38,7 @@ def _name() -> sa.BindParameter[str]:
 _TAKE = sa.select(
     sa.func.take_hits(_name(), sa.bindparam("most"), sa.bindparam("seconds", type_=sa.Double), sa.bindparam("amount"))
 )
-_READ = sa.text("SELECT extract(epoch FROM oldest)::float8 AS oldest, hits FROM read_window(:name, :most, :seconds)")
+_READ = sa.text("SELECT wait, hits FROM read_window(:name, :most, :seconds)")
 
 
 class WhenAway(Enum):
@@ -86,8 +88,8 @@ class Window:
 
 @dataclass(frozen=True)
 class WindowState:
-    """How many hits a window still takes, and the instant at which the oldest hit in it leaves it, in seconds since
-    1970."""
+    """How many hits a window still takes, and the instant at which the oldest hit in it leaves it, by the clock of this
+    machine, in seconds since 1970."""
 
     remaining: int
     resets_at: float
@@ -99,7 +101,7 @@ class Counters:
     def __init__(self, engine: sa.Engine) -> None:
         """`engine`: of `make_counting_engine`, which commits each statement by itself."""
         self._engine = engine
-        # Made by the first failure, and dropped with its hits when the database is back.
+        # Made by the first failure, and dropped with its hits when the database counts again.
         self._own: _OwnHits | None = None
         self._tries_at = float("-inf")
 
@@ -108,15 +110,17 @@ class Counters:
         knows nothing."""
         rows = self._ask(_TAKE, window, subject, amount=amount)
         if rows is not None:
+            self._set_back()
             return bool(rows[0][0])
         own = self._find_own(window)
         return own is None or own.take(window, subject, amount)
 
     def read(self, window: Window, subject: str) -> WindowState | None:
         """Returns the state of the window; None if it knows nothing."""
-        rows = self._ask(_READ, window, subject)
+        # A read is no sign that hits are counted again: a database that takes no writes answers it.
+        rows = self._ask(_READ, window, subject) if self._find_own(window) is None else None
         if rows is not None:
-            return WindowState(window.most - rows[0].hits, rows[0].oldest + window.seconds)
+            return WindowState(window.most - rows[0].hits, time.time() + rows[0].wait)
         own = self._find_own(window)
         return None if own is None else own.read(window, subject)
 
@@ -130,17 +134,17 @@ class Counters:
     def _ask(
         self, statement: sa.Executable, window: Window, subject: str, **values: int
     ) -> Sequence[sa.Row[tuple[object, ...]]] | None:
-        """The rows of a statement about a counter; None while the database is away."""
+        """The rows of a statement about a counter; None while the database is away. It has its own time: a request that
+        is overdue says nothing of the database, and its work must be counted."""
         if time.monotonic() < self._tries_at:
             return None
         bounds = {"name": window.name_counter(subject), "most": window.most, "seconds": window.seconds}
         try:
-            with self._engine.connect() as connection:
+            with allow_time(COUNTING_SECONDS), self._engine.connect() as connection:
                 rows = connection.execute(statement, {**bounds, **values}).all()
         except SQLAlchemyError as error:
             self._set_away(error)
             return None
-        self._set_back()
         return rows
 
     def _find_own(self, window: Window) -> _OwnHits | None:

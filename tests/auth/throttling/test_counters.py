@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,13 +11,17 @@ import sqlalchemy as sa
 
 from roster_service.auth.throttling import counters as module
 from roster_service.auth.throttling.counters import PAUSE_SECONDS, THROTTLES, Counters, WhenAway, Window
+from roster_service.auth.throttling.throttles import VENDOR_ACCOUNT, LoginAttempt
+from roster_service.db.deadline import limit_time
 from roster_service.db.engine import make_counting_engine
+from roster_service.db.tables import rate_hits
 
 
 class FailingDatabase:
-    """Counters in a database that fails while `is_away`."""
+    """Counters in a database that fails while `is_away`, and takes no writes while `is_read_only`."""
 
     is_away = False
+    is_read_only = False
     asked = 0
 
     def __init__(self, url: str) -> None:
@@ -24,9 +29,9 @@ class FailingDatabase:
         self.counters = Counters(self.engine)
 
         @sa.event.listens_for(self.engine, "before_cursor_execute")
-        def fail(*_given: object) -> None:
+        def fail(_connection: object, _cursor: object, statement: str, *_given: object) -> None:
             self.asked += 1
-            if self.is_away:
+            if self.is_away or (self.is_read_only and "take_hits" in statement):
                 raise sa.exc.OperationalError("away", None, OSError())
 
 
@@ -91,6 +96,25 @@ def test_a_database_that_is_back_counts_on_where_it_was(database: FailingDatabas
     assert [counters.take(window, "one") for _ in range(3)] == [True, True, False]
 
 
+@pytest.mark.shows("Load", "A guesser has no more tries while the database takes no writes.")
+def test_reads_that_pass_do_not_forget_what_a_worker_counts_alone(
+    database: FailingDatabase, clock: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    counters, login = database.counters, LoginAttempt.of_vendor(1, "ann@vendors.example")
+    database.is_read_only = True
+    tried = 0
+    for clock[0] in range(60):
+        if not login.find_wait(counters):
+            tried += 1
+            login.count_failure(counters)
+        counters.read(Window("vendor", 9), "one")
+    assert tried == VENDOR_ACCOUNT.most
+    assert len(caplog.records) == 1
+    database.is_read_only = False
+    assert counters.take(Window("vendor", 9), "one")
+    assert login.find_wait(counters) == 0
+
+
 def test_an_outage_is_one_line_and_its_end_another(
     database: FailingDatabase, clock: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -104,3 +128,34 @@ def test_an_outage_is_one_line_and_its_end_another(
     )
     assert [record.getMessage() for record in caplog.records] == [away, back, away]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+def test_hits_of_a_clock_that_was_ahead_fill_no_window(database: FailingDatabase, engine: sa.Engine) -> None:
+    counters, window = database.counters, Window("operator-account", 2)
+    assert [counters.take(window, "one") for _ in range(3)] == [True, True, False]
+    with engine.begin() as connection:
+        connection.execute(sa.update(rate_hits).values(hit_at=rate_hits.c.hit_at + sa.text("interval '1 hour'")))
+    assert counters.find_wait(window, "one") == 0
+    assert [counters.take(window, "one") for _ in range(3)] == [True, True, False]
+    assert 0 < counters.find_wait(window, "one") <= window.seconds
+
+
+@pytest.mark.parametrize("ahead", [-7200, 7200])
+def test_the_wait_is_that_of_the_database_whatever_clock_the_worker_has(
+    database: FailingDatabase, monkeypatch: pytest.MonkeyPatch, ahead: float
+) -> None:
+    monkeypatch.setattr(module.time, "time", lambda real=time.time: real() + ahead)
+    counters, window = database.counters, Window("token-client", 1, 3600)
+    counters.take(window, "one")
+    assert window.seconds / 2 < counters.find_wait(window, "one") <= window.seconds
+
+
+@pytest.mark.shows("Load", "A request whose time is up is counted like any other, and opens no throttle.")
+def test_a_request_whose_time_is_up_is_counted(database: FailingDatabase, caplog: pytest.LogCaptureFixture) -> None:
+    counters, window = database.counters, Window("orderings", 3)
+    with limit_time(0):
+        assert [counters.take(window, "one", amount) for amount in (2, 2)] == [True, False]
+        state = counters.read(window, "one")
+    assert state is not None
+    assert state.remaining == 1
+    assert not caplog.records

@@ -1,6 +1,7 @@
 -- Counts `amount` hits of the counter `name` and returns true; if the window of `seconds` would then have more than
 -- `most` hits, it returns false and counts none. Concurrent calls wait for the lock of the counter's row. A hit passes
 -- if the hit `most` hits before it is older than the window, so no window ever has more than `most` hits.
+-- A hit of the future, of a clock that was set back since, counts no more.
 CREATE OR REPLACE FUNCTION take_hits(name text, most integer, seconds double precision, amount integer) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -18,7 +19,8 @@ BEGIN
     instant := clock_timestamp();
     IF EXISTS (
         SELECT FROM rate_hits
-        WHERE key = name AND slot = (taken + amount - 1) % most AND hit_at > instant - make_interval(secs => seconds)
+        WHERE key = name AND slot = (taken + amount - 1) % most
+        AND hit_at > instant - make_interval(secs => seconds) AND hit_at <= instant
     ) THEN
         RETURN false;
     END IF;
