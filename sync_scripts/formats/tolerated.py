@@ -124,6 +124,11 @@ CELL_SPACES = Deviation("spaces around an id or a word", (" school", "school"), 
 STATUS_IN_BULK = Deviation(
     "a status in a bulk file, which needs none", ("active", "active"), "leave the status empty in bulk files"
 )
+GONE_STATUS = Deviation(
+    "a status that deletes the record: inactive, or tobedeleted in a bulk file",
+    ("inactive", "tobedeleted"),
+    "leave the status empty if the record stays, else leave out its row, or in a delta write tobedeleted",
+)
 HEADER_CASE = Deviation("a header in another letter case", ("GivenName", "givenName"), "write it as the standard does")
 HEADER_SPACES = Deviation("spaces around a header", (" givenName", "givenName"), "write it without spaces around it")
 HEADER_SPELLING = Deviation(
