@@ -161,6 +161,11 @@ NO_TARGET = Deviation(
 FILE_NAME_CASE = Deviation(
     "a file name in another letter case", ("userprofiles.csv", "userProfiles.csv"), "name it as the standard does"
 )
+LIKE_FILE = Deviation(
+    "a file that is not read, as its name is only like that of one of the files",
+    ("users (1).csv", "nothing"),
+    "give its name to the one to load, and leave out the others",
+)
 OTHER_FILE = Deviation("a file or folder of another kind beside the files", ("README.txt", "nothing"), "leave it out")
 FOLDER = Deviation("the files in a folder", ("export/users.csv", "users.csv"), "put the files at the root")
 BACKSLASHES = Deviation(
@@ -186,7 +191,9 @@ MISSING_PROPERTY = Deviation(
 )
 BLANK_MODE = Deviation("a blank mode in the manifest", ("", "absent"), "write absent")
 UNDECLARED_FILE = Deviation("a file that the manifest does not declare", ("absent", "bulk"), "declare it bulk")
-MISSING_FILE = Deviation("a file that the manifest declares is missing", ("bulk", "absent"), "declare it absent")
+MISSING_FILE = Deviation(
+    "a file that the manifest declares is missing", ("bulk", "absent"), "add it, or declare it absent"
+)
 NO_COURSES = Deviation(
     "no courses.csv", ("", "a course for each id that classes name, or for each class"), "export the courses"
 )

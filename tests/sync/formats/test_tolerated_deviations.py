@@ -41,6 +41,7 @@ from sync_scripts.formats.tolerated import (
     HEADER_SPACES,
     HEADER_SPELLING,
     HEADER_SPELLINGS,
+    LIKE_FILE,
     LIST_SPACES,
     MAC_LINES,
     MANIFEST_VERSION,
@@ -86,6 +87,7 @@ from tests.sync.export_changes import (
     header,
     quoted,
     raw,
+    renamed,
     replaced,
     rows_of,
     with_file,
@@ -143,10 +145,6 @@ def _move_into(name: str) -> Bend:
             file.rename(export / name / file.name)
 
     return bend
-
-
-def _renamed(old: str, new: str) -> Bend:
-    return lambda folder: (folder / old).rename(folder / new) and None
 
 
 Case = tuple[Bend, tuple[str, ...]]
@@ -355,8 +353,19 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
                 "staff.csv: a file or folder of another kind",
             ),
         ),
+        LIKE_FILE: (
+            renamed("courses.csv", "courses.csv", "courses (1).csv", "Courses 2026-11-28.csv", "manifest.xlsx"),
+            (
+                "Courses 2026-11-28.csv: a file that is not read, as its name is only like that of one of the files "
+                "(courses.csv with a date in its name)",
+                "courses (1).csv: a file that is not read, as its name is only like that of one of the files "
+                "(courses.csv with the mark of a copy)",
+                "manifest.xlsx: a file that is not read, as its name is only like that of one of the files "
+                "(manifest.csv as an Excel workbook)",
+            ),
+        ),
         FILE_NAME_CASE: (
-            both(_renamed("academicSessions.csv", "AcademicSessions.CSV"), _renamed("manifest.csv", "Manifest.csv")),
+            both(renamed("academicSessions.csv", "AcademicSessions.CSV"), renamed("manifest.csv", "Manifest.csv")),
             (
                 "Manifest.csv: a file name in another letter case (read as manifest.csv)",
                 "AcademicSessions.CSV: a file name in another letter case (read as academicSessions.csv)",
