@@ -77,7 +77,7 @@ def stage_export(
     source = check_files(connection, form, retention, follow)
     converted = convert(connection, form, source.retention)
     findings = leave_out_findings(source.findings, excluded)
-    notices = (*source.notices, *list_remarks(connection, form, source.retention))
+    notices = (*source.notices, *list_remarks(connection, form, source.retention, converted))
     source = dataclasses.replace(source, findings=findings, notices=notices)
     left_out = leave_out(connection, converted.files, excluded)
     return StagedExport(stage, normalized, absent, converted, source, left_out)

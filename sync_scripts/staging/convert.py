@@ -21,14 +21,25 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.db.tables import CText, courses, orgs
+from roster_service.db.tables import CText, academic_sessions, courses, orgs
 from sync_scripts.formats.cells import UNREAD, is_blank
 from sync_scripts.formats.conversion import make_id
 from sync_scripts.formats.model import LINE, METADATA, ConvertedFile, CsvFile, Format, Staged, StagedFile
-from sync_scripts.formats.tolerated import NO_COURSES, NO_DISTRICT, NO_PLACE, Notice, Tolerated
+from sync_scripts.formats.tolerated import (
+    MADE_IDS,
+    MADE_RECORDS,
+    NO_COURSES,
+    NO_DISTRICT,
+    NO_PLACE,
+    Notice,
+    Tolerated,
+)
 from sync_scripts.reading.rejections import Findings
 from sync_scripts.staging.retained import Retention, is_active
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, make_quarantine
+
+# The records that sections name in formats without a file of them.
+MADE_OF_SECTIONS = frozenset({courses, academic_sessions})
 
 
 @dataclass(frozen=True)
@@ -96,12 +107,15 @@ def _delete_retained_rows(connection: sa.Connection, file: StagedFile, retention
         connection.execute(table.delete().where(named))
 
 
-def list_remarks(connection: sa.Connection, form: Format, source: Retention) -> Iterator[Notice]:
-    """The notices about what the conversion of the export's own files makes up or leaves out. `source`: as in
+def list_remarks(
+    connection: sa.Connection, form: Format, source: Retention, conversion: Conversion
+) -> Iterator[Notice]:
+    """The notices about what the `conversion` of the export's own files makes up or leaves out. `source`: as in
     `convert`."""
     if form.makes_district:
         schools = next(file.file_name for file in form.files if file.subject is not None and file.subject.table is orgs)
         yield Tolerated(schools, NO_DISTRICT, found=f"the feed itself is the district {source.feed_name}")
+    yield from _list_made(connection, form, source, conversion)
     for remark in form.remarks:
         if remark.file in source.staged:
             file = source.staged[remark.file]
@@ -116,6 +130,19 @@ def list_remarks(connection: sa.Connection, form: Format, source: Retention) -> 
         _, *filled = connection.execute(counts).one()
         if left_out := [header for header, count in zip(headers, filled, strict=True) if count]:
             yield Tolerated(file.file.file_name, NO_PLACE, found=", ".join(left_out))
+
+
+def _list_made(connection: sa.Connection, form: Format, source: Retention, conversion: Conversion) -> Iterator[Notice]:
+    """The notices about records and ids that no file of the export has."""
+    subjects = [(file.file.file_name, file.file.subject) for file in source.staged.values()]
+    if made := [name for name, subject in subjects if subject is not None and subject.makes_ids]:
+        yield Tolerated(", ".join(made), MADE_IDS, found=f"those of the roster begin with {source.feed_name}:")
+    listed = {file.subject.table for file in form.files if file.subject is not None}
+    for name, file in conversion.files.items():
+        if file.file.table in MADE_OF_SECTIONS - listed:
+            count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
+            if count:
+                yield Tolerated(_list_sources(form)[file.file.file_name], MADE_RECORDS, found=f"{count:,} {name}")
 
 
 def _list_sources(form: Format) -> dict[str, str]:

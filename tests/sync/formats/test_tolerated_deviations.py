@@ -356,12 +356,11 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
         LIKE_FILE: (
             renamed("courses.csv", "courses.csv", "courses (1).csv", "Courses 2026-11-28.csv", "manifest.xlsx"),
             (
-                "Courses 2026-11-28.csv: a file that is not read, as its name is only like that of one of the files "
+                "Courses 2026-11-28.csv: a file whose name is only like one that is read "
                 "(courses.csv with a date in its name)",
-                "courses (1).csv: a file that is not read, as its name is only like that of one of the files "
+                "courses (1).csv: a file whose name is only like one that is read "
                 "(courses.csv with the mark of a copy)",
-                "manifest.xlsx: a file that is not read, as its name is only like that of one of the files "
-                "(manifest.csv as an Excel workbook)",
+                "manifest.xlsx: a file whose name is only like one that is read (manifest.csv as an Excel workbook)",
             ),
         ),
         FILE_NAME_CASE: (
