@@ -59,9 +59,9 @@ def stage_export(
     normalized = normalize(connection, stage.files, contents.deltas, last.day_first)
     left_out = 0 if form.converted else leave_out(connection, normalized.files, excluded)
     for name in contents.list_made(form):
-        made, notice = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
+        made, said = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
         normalized = dataclasses.replace(
-            normalized, files={**normalized.files, name: made}, notices=(*normalized.notices, notice)
+            normalized, files={**normalized.files, name: made}, notices=(*normalized.notices, *said)
         )
     absent = find_absent(connection, last.feed_id, stage.gone)
     # The order of their days follows from the whole column.

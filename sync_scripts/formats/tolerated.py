@@ -197,6 +197,11 @@ MISSING_FILE = Deviation(
 NO_COURSES = Deviation(
     "no courses.csv", ("", "a course for each id that classes name, or for each class"), "export the courses"
 )
+KEPT_COURSE = Deviation(
+    "no course, or one that is nowhere, without courses.csv",
+    ("nowhere", "the stored course of the class"),
+    "export the courses",
+)
 NO_DISTRICT = Deviation(
     "no org of the type district",
     ("", "the feed as a district, above the orgs without a parent"),

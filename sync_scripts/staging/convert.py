@@ -8,7 +8,8 @@ stored records that its rejected rows may have described. These records keep the
 makes the other records from the remaining rows.
 
 OneRoster requires a course of each class, and a SIS without courses leaves the file out. The courses that the feed has
-already stay as they are, so a run without the file changes none of them.
+already stay as they are, so a run without the file changes none of them. A class that has one of an export keeps it, if
+its row names none, or one that no export had: a made one would replace it in silence.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.db.tables import CText, academic_sessions, courses, orgs
+from roster_service.db.tables import CText, academic_sessions, classes, courses, orgs
 from sync_scripts.formats.cells import UNREAD, is_blank
 from sync_scripts.formats.conversion import make_id
-from sync_scripts.formats.model import LINE, METADATA, ConvertedFile, CsvFile, Format, Staged, StagedFile
+from sync_scripts.formats.model import HASH, LINE, METADATA, ConvertedFile, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import (
+    KEPT_COURSE,
     MADE_IDS,
     MADE_RECORDS,
     NO_COURSES,
@@ -184,12 +186,33 @@ def name_sources(findings: Findings, form: Format) -> Findings:
     return Findings(findings.total, tuple(renamed), tuple(causes))
 
 
+def _keep_courses(connection: sa.Connection, feed_id: int, file: StagedFile) -> int:
+    """Gives each staged class that names no exported course the one that the stored class has, if that was exported.
+    Returns the number of these classes."""
+    named = courses.alias()
+    is_there = sa.exists().where(named.c.sourced_id == file["courseSourcedId"], *_list_exported(named, feed_id))
+    of_class = (classes.c.sourced_id == file["sourcedId"], is_active(classes, feed_id))
+    of_course = (courses.c.sourced_id == classes.c.course_id, *_list_exported(courses, feed_id))
+    kept = sa.update(typing.cast(sa.Table, file.table)).values(
+        # Without its hash, the next run looks at the row again: its course may be there by then.
+        {"courseSourcedId": classes.c.course_id, HASH: sa.null()}
+    )
+    return connection.execute(kept.where(file.live, ~is_there, *of_class, *of_course)).rowcount
+
+
+def _list_exported(stored: sa.FromClause, feed_id: int) -> tuple[sa.ColumnElement[bool], ...]:
+    """The conditions that a course is active and was in an export: it has a line, or more than a made one has."""
+    more = ("fingerprint", "school_year_id", "course_code", "grades", "subjects", "subject_codes")
+    return is_active(stored, feed_id), sa.or_(*(stored.c[name].is_not(None) for name in more))
+
+
 def make_courses(
     connection: sa.Connection, feed_id: int, feed_name: str, file: CsvFile, staged: Staged
-) -> tuple[StagedFile, Tolerated]:
-    """(rows of `courses.csv`, the notice about them). `file`: the declaration of `courses.csv`; `staged`: the
+) -> tuple[StagedFile, tuple[Notice, ...]]:
+    """(rows of `courses.csv`, the notices about them). `file`: the declaration of `courses.csv`; `staged`: the
     normalized files. Gives each class without a course the id of its own."""
     classes, orgs = staged["classes"], staged["orgs"].alias()
+    kept = _keep_courses(connection, feed_id, classes)
     own_id = make_id(feed_name, "class-course", classes["sourcedId"])
     without = is_blank(classes["courseSourcedId"])
     connection.execute(sa.update(typing.cast(sa.Table, classes.table)).where(without).values(courseSourcedId=own_id))
@@ -212,4 +235,7 @@ def make_courses(
     )
     count = connection.execute(table.insert().from_select([LINE, "sourcedId", "title", "orgSourcedId"], rows)).rowcount
     analyze_temporary(connection, table)
-    return StagedFile(file, table, ()), Tolerated(file.file_name, NO_COURSES, found=f"{count:,} made")
+    notices = [Tolerated(file.file_name, NO_COURSES, found=f"{count:,} made")]
+    if kept:
+        notices.append(Tolerated(classes.file.file_name, KEPT_COURSE, "courseSourcedId", kept))
+    return StagedFile(file, table, ()), tuple(notices)
