@@ -59,9 +59,9 @@ def stage_export(
     normalized = normalize(connection, stage.files, contents.deltas, last.day_first)
     left_out = 0 if form.converted else leave_out(connection, normalized.files, excluded)
     for name in contents.list_made(form):
-        made, notice = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
+        made, said = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
         normalized = dataclasses.replace(
-            normalized, files={**normalized.files, name: made}, notices=(*normalized.notices, notice)
+            normalized, files={**normalized.files, name: made}, notices=(*normalized.notices, *said)
         )
     absent = find_absent(connection, last.feed_id, stage.gone)
     # The order of their days follows from the whole column.
@@ -77,7 +77,7 @@ def stage_export(
     source = check_files(connection, form, retention, follow)
     converted = convert(connection, form, source.retention)
     findings = leave_out_findings(source.findings, excluded)
-    notices = (*source.notices, *list_remarks(connection, form, source.retention))
+    notices = (*source.notices, *list_remarks(connection, form, source.retention, converted))
     source = dataclasses.replace(source, findings=findings, notices=notices)
     left_out = leave_out(connection, converted.files, excluded)
     return StagedExport(stage, normalized, absent, converted, source, left_out)

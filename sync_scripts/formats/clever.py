@@ -24,6 +24,7 @@ from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXT
 from sync_scripts.formats.clever_people import PEOPLE
 from sync_scripts.formats.conversion import (
     describe_made,
+    lacks,
     lacks_part_of_term,
     make_id,
     retain_made,
@@ -52,9 +53,11 @@ from sync_scripts.formats.tolerated import (
     COURSE_NAMES,
     GRADE_SPELLING,
     MADE_NAME,
+    NO_CLASS_TERM,
     NO_CONTACT,
     NO_TEACHER,
     NO_TERM,
+    OWN_COURSE,
     UNKNOWN_RACE,
     US_DAY,
 )
@@ -210,7 +213,7 @@ FILES = (
     ),
     _declare(
         "seats",
-        FileSubject(tables.enrollments),
+        FileSubject(tables.enrollments, makes_ids=True),
         SCHOOL,
         Cell("Section_id", ID, required=True, refers=CellReference("sections")),
         Cell("Student_id", ID, required=True, refers=CellReference("students")),
@@ -248,8 +251,10 @@ CLEVER = Format(
     # Files that later versions of Clever add.
     remarks=(
         Remark("sections", "Course_number", COURSE_NAMES, select_ambiguous_courses("Course_number", "Course_name")),
-        remark_rows("sections", rows.TEACHERS[0], NO_TEACHER, rows.has_no_teacher),
-        remark_rows("sections", "Term_name", NO_TERM, lacks_part_of_term("Term_name", "Term_start", "Term_end")),
+        remark_rows("sections", "Course_number", OWN_COURSE, lacks("Course_number", "Course_name")),
+        remark_rows("sections", rows.TEACHERS[0], NO_TEACHER, lacks(*rows.TEACHERS)),
+        remark_rows("sections", "Term_name", NO_TERM, lacks_part_of_term(*rows.TERM)),
+        remark_rows("sections", "Term_name", NO_CLASS_TERM, lacks(*rows.TERM)),
         *(remark_rows("students", header, NO_CONTACT, people.lacks(header)) for header in people.CONTACT),
         remark_rows("students", "Contact_name", MADE_NAME, people.has_one_name),
         remark_rows("students", "Race", UNKNOWN_RACE, people.has_unknown_race),

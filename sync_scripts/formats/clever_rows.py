@@ -18,12 +18,8 @@ from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
 TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
+TERM = ("Term_name", "Term_start", "Term_end")
 HOMEROOM = "homeroom/advisory"
-
-
-def has_no_teacher(sections: StagedFile) -> sa.ColumnElement[bool]:
-    """The condition that a section names no teacher."""
-    return sa.and_(*(is_blank(sections[header]) for header in TEACHERS))
 
 
 def _blank_to_null(cell: SQLText) -> SQLText:

@@ -46,7 +46,7 @@ def make_id(feed_name: str, kind: str, *cells: sa.ColumnElement[str]) -> sa.Colu
 
 def describe_made(table: sa.Table, kind: str) -> FileSubject:
     """The subject of rows whose records have ids that are made from this kind and the key of a row."""
-    return FileSubject(table, lambda feed, key: make_id(feed, kind, key))
+    return FileSubject(table, lambda feed, key: make_id(feed, kind, key), makes_ids=True)
 
 
 def make_course_id(
@@ -113,14 +113,15 @@ def label_cells(cells: Mapping[str, sa.ColumnElement[Any]]) -> Iterator[sa.Colum
     return (cell.label(header) for header, cell in cells.items())
 
 
+def lacks(*headers: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
+    """The condition that a row lacks all of these cells."""
+    return lambda file: sa.and_(*(is_blank(file[header]) for header in headers))
+
+
 def lacks_part_of_term(*headers: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
     """The condition that a row names a term without one of its parts. `headers`: of its name and its days."""
-
-    def lacks_part(sections: StagedFile) -> sa.ColumnElement[bool]:
-        blank = [is_blank(sections[header]) for header in headers]
-        return sa.and_(sa.or_(*blank), sa.not_(sa.and_(*blank)))
-
-    return lacks_part
+    lacks_all = lacks(*headers)
+    return lambda sections: sa.and_(sa.or_(*(is_blank(sections[header]) for header in headers)), ~lacks_all(sections))
 
 
 def select_ambiguous_courses(number: str, name: str) -> Callable[[StagedFile], sa.Select[Any]]:

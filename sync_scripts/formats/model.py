@@ -90,10 +90,11 @@ class Cell:
 class FileSubject:
     """The records of `table` that the rows of a file describe, for a file that the sync converts into other files.
     `identify` makes the id of the record from the name of the feed and the key of the row; None: these two do not
-    determine the id."""
+    determine the id. `makes_ids`: whether the records have other ids in the roster than in the file, or none there."""
 
     table: sa.Table
     identify: Callable[[str, sa.ColumnElement[str]], sa.ColumnElement[str]] | None = None
+    makes_ids: bool = False
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from sync_scripts.formats.cells import (
     make_word_kind,
     to_list,
 )
-from sync_scripts.formats.conversion import label_cells
+from sync_scripts.formats.conversion import label_cells, lacks
 from sync_scripts.formats.model import (
     Cell,
     CellReference,
@@ -54,7 +54,7 @@ from sync_scripts.formats.model import (
 )
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
-from sync_scripts.formats.tolerated import MADE_NAME
+from sync_scripts.formats.tolerated import MADE_NAME, NO_CLASS_TERM, OWN_COURSE
 
 _PREFIX = "sds_"
 
@@ -136,7 +136,7 @@ FILES = (
     ),
     _declare(
         "enrollments",
-        FileSubject(tables.enrollments),
+        FileSubject(tables.enrollments, makes_ids=True),
         Cell("classSourcedId", ID, required=True, refers=TO_CLASS),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("role", TEXT, required=True),
@@ -214,8 +214,10 @@ SDS = Format(
         convert_to("demographics", rows.select_demographics, rows.retain_ids("sds_demographics"), "demographics"),
     ),
     skipped=frozenset({"userFlags"}),
-    remarks=tuple(
-        remark_rows(_PREFIX + "users", header, MADE_NAME, rows.lacks(header)) for header in ("givenName", "familyName")
+    remarks=(
+        *(remark_rows(_PREFIX + "users", header, MADE_NAME, lacks(header)) for header in ("givenName", "familyName")),
+        remark_rows(_PREFIX + "classes", "sessionSourcedIds", NO_CLASS_TERM, lacks("sessionSourcedIds")),
+        remark_rows(_PREFIX + "classes", "courseSourcedId", OWN_COURSE, lacks("courseSourcedId")),
     ),
 )
 

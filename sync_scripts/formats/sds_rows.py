@@ -9,7 +9,7 @@ have described. It takes these rows by the name of their file, and the name of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,7 +19,7 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.roster import vocabulary
 from roster_service.roster.vocabulary import Vocabulary
-from sync_scripts.formats.cells import TEXT, is_blank, to_list
+from sync_scripts.formats.cells import TEXT, to_list
 from sync_scripts.formats.conversion import make_id, to_literal, unite
 from sync_scripts.formats.model import RetainedRows, Staged, StagedFile
 
@@ -65,11 +65,6 @@ def _to_role(role: sa.ColumnElement[str], words: Vocabulary) -> sa.ColumnElement
 def _find_column(file: StagedFile, header: str, other: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """The column of a file that some versions of SDS have; `other` where it is missing."""
     return file[header] if header in file.table.c else other
-
-
-def lacks(header: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
-    """The condition that a row lacks this cell."""
-    return lambda file: is_blank(file[header])
 
 
 def select_orgs(staged: Staged, feed: str) -> sa.Select[Any]:

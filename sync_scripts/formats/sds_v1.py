@@ -23,6 +23,7 @@ from sync_scripts.formats.conversion import (
     describe_made,
     find_school_year,
     label_cells,
+    lacks,
     lacks_part_of_term,
     make_course_id,
     make_district,
@@ -52,7 +53,7 @@ from sync_scripts.formats.model import (
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.sds import SDS
 from sync_scripts.formats.several_rows import PeopleFile
-from sync_scripts.formats.tolerated import COURSE_NAMES, MADE_NAME, NO_TERM
+from sync_scripts.formats.tolerated import COURSE_NAMES, MADE_NAME, NO_CLASS_TERM, NO_TERM, OWN_COURSE
 
 SCHOOL, SECTION, STUDENT, TEACHER = "sds1_School", "sds1_Section", "sds1_Student", "sds1_Teacher"
 SEATS, ROSTER, USER, RELATIONS = (
@@ -62,6 +63,7 @@ SEATS, ROSTER, USER, RELATIONS = (
     "sds1_GuardianRelationship",
 )
 KEY = "SIS ID"
+TERM = ("Term Name", "Term StartDate", "Term EndDate")
 _STORED = {
     "given_name": "First Name",
     "family_name": "Last Name",
@@ -111,7 +113,7 @@ def _make_people_file(name: str, kind: str, *cells: Cell) -> CsvFile:
 def _make_seats_file(name: str, person: str) -> CsvFile:
     return _declare(
         name,
-        FileSubject(tables.enrollments),
+        FileSubject(tables.enrollments, makes_ids=True),
         Cell("Section SIS ID", ID, required=True, refers=_refer_to(SECTION)),
         Cell(KEY, ID, required=True, refers=_refer_to(person)),
         key="Section SIS ID",
@@ -387,9 +389,11 @@ SDS_V1 = Format(
     makes_district=True,
     remarks=(
         Remark(SECTION, "Course Number", COURSE_NAMES, select_ambiguous_courses("Course Number", "Course Name")),
-        remark_rows(SECTION, "Term Name", NO_TERM, lacks_part_of_term("Term Name", "Term StartDate", "Term EndDate")),
+        remark_rows(SECTION, "Course SIS ID", OWN_COURSE, lacks("Course SIS ID", "Course Number", "Course Name")),
+        remark_rows(SECTION, "Term Name", NO_TERM, lacks_part_of_term(*TERM)),
+        remark_rows(SECTION, "Term Name", NO_CLASS_TERM, lacks(*TERM)),
         *(
-            remark_rows(people.name, header, MADE_NAME, rows.lacks(header))
+            remark_rows(people.name, header, MADE_NAME, lacks(header))
             for people in PEOPLE
             for header in ("First Name", "Last Name")
         ),

@@ -124,6 +124,11 @@ CELL_SPACES = Deviation("spaces around an id or a word", (" school", "school"), 
 STATUS_IN_BULK = Deviation(
     "a status in a bulk file, which needs none", ("active", "active"), "leave the status empty in bulk files"
 )
+GONE_STATUS = Deviation(
+    "a status that deletes: inactive, or tobedeleted in a bulk file",
+    ("inactive", "tobedeleted"),
+    "leave it empty if the record stays, else leave out the row; write tobedeleted in a delta",
+)
 HEADER_CASE = Deviation("a header in another letter case", ("GivenName", "givenName"), "write it as the standard does")
 HEADER_SPACES = Deviation("spaces around a header", (" givenName", "givenName"), "write it without spaces around it")
 HEADER_SPELLING = Deviation(
@@ -156,6 +161,11 @@ NO_TARGET = Deviation(
 FILE_NAME_CASE = Deviation(
     "a file name in another letter case", ("userprofiles.csv", "userProfiles.csv"), "name it as the standard does"
 )
+LIKE_FILE = Deviation(
+    "a file whose name is only like one that is read",
+    ("users (1).csv", "nothing"),
+    "name the one to load as the standard does",
+)
 OTHER_FILE = Deviation("a file or folder of another kind beside the files", ("README.txt", "nothing"), "leave it out")
 FOLDER = Deviation("the files in a folder", ("export/users.csv", "users.csv"), "put the files at the root")
 BACKSLASHES = Deviation(
@@ -181,9 +191,16 @@ MISSING_PROPERTY = Deviation(
 )
 BLANK_MODE = Deviation("a blank mode in the manifest", ("", "absent"), "write absent")
 UNDECLARED_FILE = Deviation("a file that the manifest does not declare", ("absent", "bulk"), "declare it bulk")
-MISSING_FILE = Deviation("a file that the manifest declares is missing", ("bulk", "absent"), "declare it absent")
+MISSING_FILE = Deviation(
+    "a file that the manifest declares is missing", ("bulk", "absent"), "add it, or declare it absent"
+)
 NO_COURSES = Deviation(
     "no courses.csv", ("", "a course for each id that classes name, or for each class"), "export the courses"
+)
+KEPT_COURSE = Deviation(
+    "no course, or one that is nowhere, without courses.csv",
+    ("nowhere", "the stored course of the class"),
+    "export the courses",
 )
 NO_DISTRICT = Deviation(
     "no org of the type district",
@@ -221,6 +238,25 @@ NO_TEACHER = Deviation(
 )
 NO_TERM = Deviation(
     "a term without its name or one of its days", ("Fall", "no term"), "export name, start and end", allowed=True
+)
+NO_CLASS_TERM = Deviation("a class without a term", ("", "no term"), "name the term", allowed=True)
+OWN_COURSE = Deviation(
+    "a class without a course",
+    ("", "a course of its own, with its title"),
+    "name the course",
+    allowed=True,
+)
+MADE_RECORDS = Deviation(
+    "courses or terms that only sections name",
+    ("MA-9, Algebra", "a course"),
+    "keep their names, numbers and days",
+    allowed=True,
+)
+MADE_IDS = Deviation(
+    "ids that are unique in one file alone, or none",
+    ("1", "NAME:student:1"),
+    "keep the name of the feed",
+    allowed=True,
 )
 UNKNOWN_RACE = Deviation(
     "a race for which OneRoster has no word", ("Unknown", "nothing"), "write the word of OneRoster", allowed=True

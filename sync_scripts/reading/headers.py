@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,14 @@ MOST_METADATA_COLUMNS = 200
 KEY_LENGTH = 100
 SEPARATED = "the columns are separated by {}; separate them by commas"
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
+# Files of other kinds under the name of a CSV file: (what they begin with, the reason with the remedy).
+OTHER_KINDS = (
+    (re.compile(rb"PK\x03\x04"), "is an Excel workbook or another zip; save or unpack it as CSV"),
+    (re.compile(rb"\xd0\xcf\x11\xe0"), "is an Excel workbook; save it as CSV"),
+    (re.compile(rb"\x1f\x8b"), "is packed by gzip; unpack it"),
+    (re.compile(rb"%PDF-"), "is a PDF; export it as CSV"),
+    (re.compile(rb"\s*<(!doctype|html|\?xml)", re.IGNORECASE), "is a page of HTML or XML, perhaps of an error"),
+)
 # How much alike an unknown header and a missing one must be, from 0 to 1.
 LIKENESS = 0.75
 
@@ -53,6 +62,9 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     name = file.file_name
     if not line:
         return Header(), Findings.of([Rejection(name, "is empty; the first line names the columns", 1)])
+    for pattern, reason in OTHER_KINDS:
+        if pattern.match(line):
+            return Header(), Findings.of([Rejection(name, reason)])
     if separator := find_separator(line, file.headers):
         return Header(), Findings.of([Rejection(name, SEPARATED.format(separator), 1)])
     cells = split_line(line)

@@ -12,6 +12,7 @@ from sync_scripts.formats.model import CsvFile, Format
 from sync_scripts.formats.tolerated import Deviation, Notice, Tolerated
 from sync_scripts.reading.headers import SEPARATED, find_separator
 from sync_scripts.reading.lines import CleanLines, decode_cell, list_deviations
+from sync_scripts.reading.lookalikes import name_lookalikes
 from sync_scripts.reading.package import UNREADABLE, ExportPackage, leave_out_others, recognize_names
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
@@ -173,19 +174,20 @@ def list_contents(package: ExportPackage, manifest: Manifest, form: Format) -> C
     declare is in bulk; beside deltas, it is left out. Raises RefusedExportError where a required file is absent."""
     known = (FILE_NAME, *(f"{name}.csv" for name in (*(file.name for file in form.files), *form.skipped)))
     package, name_notices = recognize_names(package, known)
-    package, other_notices = leave_out_others(package, known)
+    files = [FILE_NAME, *(file.file_name for file in form.files)]
+    package, other_notices = leave_out_others(package, known, files)
     manifest, mode_notices = _correct_modes(package, manifest, form)
     refuse_if(Findings.of(_find_differences(package, manifest, form)))
-    files = tuple(file for file in form.files if manifest.modes.get(file.name, ABSENT) != ABSENT)
+    loaded = tuple(file for file in form.files if manifest.modes.get(file.name, ABSENT) != ABSENT)
     deltas = _list_deltas(manifest, form)
-    silent = tuple(file for file in form.files if file not in files) if deltas else ()
+    silent = tuple(file for file in form.files if file not in loaded) if deltas else ()
     skipped = (
         f"{name}.csv holds no roster and is skipped"
         for name in sorted(form.skipped)
         if manifest.modes.get(name, ABSENT) != ABSENT
     )
     notices = (*package.notices, *manifest.notices, *name_notices, *other_notices, *mode_notices, *skipped)
-    return Contents(package, files, notices, deltas | {file.name for file in silent}, silent)
+    return Contents(package, loaded, notices, deltas | {file.name for file in silent}, silent)
 
 
 def _list_deltas(manifest: Manifest, form: Format) -> frozenset[str]:
@@ -218,17 +220,19 @@ def _find_differences(package: ExportPackage, manifest: Manifest, form: Format) 
     for file in form.files:
         mode = manifest.modes.get(file.name, ABSENT)
         if mode != ABSENT and file.file_name not in package.names:
-            yield Rejection(file.file_name, f"is missing; the manifest declares it {mode}")
+            beside = name_lookalikes(file.file_name, package.lookalikes)
+            yield Rejection(file.file_name, f"is missing; the manifest declares it {mode}{beside}")
         elif file.required and file.name not in form.made and mode == ABSENT and not _list_deltas(manifest, form):
             yield Rejection(file.file_name, "is required, but the manifest declares it absent")
 
 
-def list_without_manifest(package: ExportPackage, form: Format) -> Contents:
-    """The contents of an export without a manifest. Raises RefusedExportError where a required file is missing."""
+def list_without_manifest(package: ExportPackage, form: Format, *missed: str) -> Contents:
+    """The contents of an export without a manifest. `missed`: the names of files that the format has and the export has
+    not. Raises RefusedExportError where a required file is missing."""
     skipped = {f"{name}.csv" for name in form.skipped}
     known = (*(file.file_name for file in form.files), *sorted(skipped))
     package, name_notices = recognize_names(package, known)
-    package, other_notices = leave_out_others(package, known)
+    package, other_notices = leave_out_others(package, known, (*missed, *(file.file_name for file in form.files)))
     refuse_if(Findings.of(_find_missing(package, form)))
     files = tuple(file for file in form.files if file.file_name in package.names)
     notices = (f"{name} holds no roster and is skipped" for name in sorted(package.names & skipped))
@@ -238,4 +242,5 @@ def list_without_manifest(package: ExportPackage, form: Format) -> Contents:
 def _find_missing(package: ExportPackage, form: Format) -> Iterator[Rejection]:
     for file in form.files:
         if file.required and file.name not in form.made and file.file_name not in package.names:
-            yield Rejection(file.file_name, f"is missing; every export of {form.name} has it")
+            beside = name_lookalikes(file.file_name, package.lookalikes)
+            yield Rejection(file.file_name, f"is missing; every export of {form.name} has it{beside}")

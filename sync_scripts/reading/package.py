@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -14,9 +15,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from sync_scripts.formats.tolerated import BACKSLASHES, FILE_NAME_CASE, FOLDER, OTHER_FILE, Notice, Tolerated
+from sync_scripts.formats.tolerated import (
+    BACKSLASHES,
+    FILE_NAME_CASE,
+    FOLDER,
+    LIKE_FILE,
+    OTHER_FILE,
+    Notice,
+    Tolerated,
+)
 from sync_scripts.reading.lines import open_plain
-from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
+from sync_scripts.reading.lookalikes import PACKED, WORKBOOK, Lookalike, find_lookalike
+from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, cut_value, refuse_if
 
 # Files that operating systems leave in folders and zips.
 LITTER = ("__MACOSX", ".DS_Store", "._", "Thumbs.db", "desktop.ini")
@@ -27,6 +37,26 @@ MOST_BYTES = 100 * 2**30
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, UnicodeDecodeError)
 # A file of at most this size may have any ratio.
 HARMLESS_BYTES = 2**20
+# How many files of other kinds are compared with those of the format.
+MOST_COMPARED = 1000
+# What lies in an export without a CSV file: (its path in lower case, the words with that path and the remedy). The
+# first one that is there counts.
+INSTEAD = (
+    (r"xl/workbook\.(xml|bin)", "is an Excel workbook; save each of its sheets as a CSV file"),
+    (rf".*\.csv{PACKED}", "has no CSV file, but the packed file {}; unpack it"),
+    (r".*\.zip", "has no CSV file, but the zip {}; unpack it, and give that zip itself"),
+    (r".*\.csv", "has its CSV files in {folder}/; put them at the root, or give that folder"),
+    (f".*{WORKBOOK}", "has no CSV file, but the Excel workbook {}; save each of its sheets as a CSV file"),
+    (f".*{PACKED}", "has no CSV file, but the packed file {}; unpack it"),
+    (".*", "has no CSV file, but {}; give the folder or zip with the CSV files"),
+)
+# A file that is no zip: (its name in lower case, the words with the remedy).
+NO_ZIP = (
+    (r".*\.csv", "is a single CSV file; give the folder or zip with all of them"),
+    (f".*{WORKBOOK}", "is an Excel workbook; save each of its sheets as a CSV file"),
+    (f"(?!.*zip).*{PACKED}", "is packed in another way than as a zip; give a zip, or the folder"),
+    (".*", "neither a folder nor a zip, or a damaged one"),
+)
 # Names that Windows gives to devices, in any folder and with any extension.
 DEVICES = frozenset(
     {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in "123456789")}
@@ -36,13 +66,15 @@ DEVICES = frozenset(
 @dataclass(frozen=True)
 class ExportPackage:
     """The files of an export. `open` opens the file of a name for reading bytes from its start; `size` gives its
-    size in bytes. `notices`: the tolerated deviations of the package itself."""
+    size in bytes. `notices`: the tolerated deviations of the package itself; `lookalikes`: files that the sync
+    leaves out, with names like those of files that it reads."""
 
     path: Path
     names: frozenset[str]
     open: Callable[[str], BinaryIO]
     size: Callable[[str], int]
     notices: tuple[Notice, ...] = ()
+    lookalikes: tuple[Lookalike, ...] = ()
 
 
 def recognize_names(package: ExportPackage, known: Iterable[str]) -> tuple[ExportPackage, tuple[Notice, ...]]:
@@ -67,10 +99,21 @@ def recognize_names(package: ExportPackage, known: Iterable[str]) -> tuple[Expor
     ), tuple(notices)
 
 
-def leave_out_others(package: ExportPackage, known: Iterable[str]) -> tuple[ExportPackage, tuple[Notice, ...]]:
-    """(the package without the files whose names are not in `known`, the notices about them)."""
-    others = sorted(package.names - set(known))
-    return replace(package, names=package.names - set(others)), tuple(Tolerated(name, OTHER_FILE) for name in others)
+def leave_out_others(
+    package: ExportPackage, known: Iterable[str], files: Iterable[str]
+) -> tuple[ExportPackage, tuple[Notice, ...]]:
+    """(the package without the files whose names are not in `known`, the notices about them). `files`: the names of
+    the files that the sync reads."""
+    others, files = sorted(package.names - set(known)), list(files)
+    like = {name: found for name in others[:MOST_COMPARED] if (found := find_lookalike(name, files)) is not None}
+    notices = (
+        Tolerated(cut_value(name), LIKE_FILE, found=str(like[name]))
+        if name in like
+        else Tolerated(cut_value(name), OTHER_FILE)
+        for name in others
+    )
+    package = replace(package, names=package.names - set(others), lookalikes=tuple(like.values()))
+    return package, tuple(notices)
 
 
 @contextlib.contextmanager
@@ -101,16 +144,14 @@ def open_package(path: Path) -> Iterator[ExportPackage]:
 
 
 def _refuse_without_files(path: Path, paths: list[str]) -> None:
-    """Raises RefusedExportError if no CSV file is where those of an export are, and one of `paths` is a zip or a CSV
-    file further below."""
+    """Raises RefusedExportError if no CSV file is where those of an export are."""
     if any(entry.lower().endswith(".csv") and entry.count("/") < 2 for entry in paths):
         return
-    for entry in paths:
-        if entry.lower().endswith(".zip"):
-            raise _refuse(path, f"has no CSV file, but the zip {entry}; unpack it, and give that zip itself")
-        if entry.lower().endswith(".csv"):
-            folder = entry.rpartition("/")[0]
-            raise _refuse(path, f"has its CSV files in {folder}/; put them at the root, or give that folder")
+    for pattern, words in INSTEAD:
+        if found := [entry for entry in paths if re.fullmatch(pattern, entry.lower())]:
+            more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+            raise _refuse(path, words.format(cut_value(found[0]) + more, folder=found[0].rpartition("/")[0]))
+    raise _refuse(path, "has no file; give the folder or zip with the CSV files")
 
 
 def _find_top(path: Path, paths: list[str]) -> tuple[list[str], str, tuple[Notice, ...]]:
@@ -154,7 +195,8 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except zipfile.BadZipFile:
-        raise _refuse(path, "neither a folder nor a zip, or a damaged one") from None
+        name = path.name.lower()
+        raise _refuse(path, next(words for pattern, words in NO_ZIP if re.fullmatch(pattern, name))) from None
     except OSError as error:
         raise _refuse(path, error.strerror or "cannot be read") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -38,7 +38,12 @@ class Family:
         other = _find_other_family(package, self)
         if other is not None:
             raise OtherFormatError(package.path, other)
-        return self.parse(package)
+        try:
+            return self.parse(package)
+        except RefusedExportError as error:
+            if foreign := Findings.of(_find_foreign_files(package, self)):
+                raise RefusedExportError(foreign + error.findings) from None
+            raise
 
 
 class OtherFormatError(RefusedExportError):
@@ -56,6 +61,8 @@ def _find_other_family(package: ExportPackage, own: Family) -> Family | None:
     """The family whose files an export has, if they are not those of its own."""
     # OneRoster and School Data Sync have files of the same names.
     is_oneroster = _has_files_of_oneroster(package)
+    if own is SDS and _has_users_of_oneroster(package):
+        return ONEROSTER
     if (own is ONEROSTER and is_oneroster) or (own is not ONEROSTER and _has_files(package, own)):
         return None
     likely = (CLEVER, ONEROSTER, SDS) if is_oneroster else (CLEVER, SDS, ONEROSTER)
@@ -64,20 +71,46 @@ def _find_other_family(package: ExportPackage, own: Family) -> Family | None:
 
 def _has_files(package: ExportPackage, family: Family) -> bool:
     names = {name.lower() for name in package.names}
-    return any(
-        {file.file_name.lower() for file in form.files if file.required and file.name not in form.made} <= names
-        for form in family.forms
-    )
+    return any(_list_required(form).keys() <= names for form in family.forms)
+
+
+def _list_required(form: Format) -> dict[str, str]:
+    """The names of the files that every export of a format has, by the same names in lower case."""
+    names = (file.file_name for file in form.files if file.required and file.name not in form.made)
+    return {name.lower(): name for name in names}
+
+
+def _find_foreign_files(package: ExportPackage, own: Family) -> Iterator[Rejection]:
+    """Says of which other family an export has files, if it lacks files of each family."""
+    if _has_files(package, own):
+        return
+    names = {name.lower() for name in package.names}
+    foreign = names - {file.file_name.lower() for form in own.forms for file in form.files}
+    others = [
+        (family, _list_required(form)) for family in FAMILIES.values() if family is not own for form in family.forms
+    ]
+    family, required = max(others, key=lambda it: len(it[1].keys() & foreign))
+    if len(required.keys() & foreign) > 1:
+        found, missing = (
+            ", ".join(sorted(required[name] for name in part))
+            for part in (required.keys() & foreign, required.keys() - names)
+        )
+        yield Rejection(package.path.name, f"has files of a {family.title} ({found}), but lacks others ({missing})")
 
 
 def _has_files_of_oneroster(package: ExportPackage) -> bool:
     """Whether an export has a manifest, or users with a column that only OneRoster has."""
+    return any(name.lower() == MANIFEST for name in package.names) or _has_users_of_oneroster(package)
+
+
+def _has_users_of_oneroster(package: ExportPackage) -> bool:
+    """Whether the users of an export have a column that only OneRoster has."""
     names = {name.lower(): name for name in package.names}
     with contextlib.suppress(*UNREADABLE):
-        if MANIFEST not in names and "users.csv" in names:
+        if "users.csv" in names:
             with package.open(names["users.csv"]) as users:
-                return b"enableduser" in users.readline().lower()
-    return MANIFEST in names
+                return b"enableduser" in users.readline(LONGEST_LINE).lower()
+    return False
 
 
 def _read_oneroster(package: ExportPackage) -> tuple[Format, Contents]:
@@ -87,7 +120,7 @@ def _read_oneroster(package: ExportPackage) -> tuple[Format, Contents]:
     likely = "1.2" if any(name.lower() == "roles.csv" for name in package.names) else "1.1"
     if MANIFEST not in package.names:
         form = VERSIONS[likely]
-        contents = list_without_manifest(package, form)
+        contents = list_without_manifest(package, form, MANIFEST)
         return form, replace(contents, notices=(Tolerated(MANIFEST, NO_MANIFEST, found=form.name), *contents.notices))
     known = {name for form in VERSIONS.values() for name in (*(file.name for file in form.files), *form.skipped)}
     manifest = read_manifest(package, known)
@@ -101,9 +134,9 @@ def _read_sds(package: ExportPackage) -> tuple[Format, Contents]:
 
 
 def _find_sds_version(package: ExportPackage) -> Format:
-    """The version of an export of School Data Sync: only v1 has `school.csv`, and only in v2 users have their orgs."""
+    """The version of an export of School Data Sync: only v1 has no orgs, and only in v2 users have their orgs."""
     names = {name.lower(): name for name in package.names}
-    if "school.csv" in names:
+    if "orgs.csv" not in names and _list_required(SDS_V1).keys() & names.keys():
         return SDS_V1
     if "users.csv" in names and "roles.csv" not in names:
         # The staging of a file that cannot be read says so.

@@ -8,7 +8,8 @@ stored records that its rejected rows may have described. These records keep the
 makes the other records from the remaining rows.
 
 OneRoster requires a course of each class, and a SIS without courses leaves the file out. The courses that the feed has
-already stay as they are, so a run without the file changes none of them.
+already stay as they are, so a run without the file changes none of them. A class that has one of an export keeps it, if
+its row names none, or one that no export had: a made one would replace it in silence.
 """
 
 from __future__ import annotations
@@ -21,14 +22,26 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.db.tables import CText, courses, orgs
+from roster_service.db.tables import CText, academic_sessions, classes, courses, orgs
 from sync_scripts.formats.cells import UNREAD, is_blank
 from sync_scripts.formats.conversion import make_id
-from sync_scripts.formats.model import LINE, METADATA, ConvertedFile, CsvFile, Format, Staged, StagedFile
-from sync_scripts.formats.tolerated import NO_COURSES, NO_DISTRICT, NO_PLACE, Notice, Tolerated
+from sync_scripts.formats.model import HASH, LINE, METADATA, ConvertedFile, CsvFile, Format, Staged, StagedFile
+from sync_scripts.formats.tolerated import (
+    KEPT_COURSE,
+    MADE_IDS,
+    MADE_RECORDS,
+    NO_COURSES,
+    NO_DISTRICT,
+    NO_PLACE,
+    Notice,
+    Tolerated,
+)
 from sync_scripts.reading.rejections import Findings
 from sync_scripts.staging.retained import Retention, is_active
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, make_quarantine
+
+# The records that sections name in formats without a file of them.
+MADE_OF_SECTIONS = frozenset({courses, academic_sessions})
 
 
 @dataclass(frozen=True)
@@ -96,12 +109,15 @@ def _delete_retained_rows(connection: sa.Connection, file: StagedFile, retention
         connection.execute(table.delete().where(named))
 
 
-def list_remarks(connection: sa.Connection, form: Format, source: Retention) -> Iterator[Notice]:
-    """The notices about what the conversion of the export's own files makes up or leaves out. `source`: as in
+def list_remarks(
+    connection: sa.Connection, form: Format, source: Retention, conversion: Conversion
+) -> Iterator[Notice]:
+    """The notices about what the `conversion` of the export's own files makes up or leaves out. `source`: as in
     `convert`."""
     if form.makes_district:
         schools = next(file.file_name for file in form.files if file.subject is not None and file.subject.table is orgs)
         yield Tolerated(schools, NO_DISTRICT, found=f"the feed itself is the district {source.feed_name}")
+    yield from _list_made(connection, form, source, conversion)
     for remark in form.remarks:
         if remark.file in source.staged:
             file = source.staged[remark.file]
@@ -116,6 +132,19 @@ def list_remarks(connection: sa.Connection, form: Format, source: Retention) -> 
         _, *filled = connection.execute(counts).one()
         if left_out := [header for header, count in zip(headers, filled, strict=True) if count]:
             yield Tolerated(file.file.file_name, NO_PLACE, found=", ".join(left_out))
+
+
+def _list_made(connection: sa.Connection, form: Format, source: Retention, conversion: Conversion) -> Iterator[Notice]:
+    """The notices about records and ids that no file of the export has."""
+    subjects = [(file.file.file_name, file.file.subject) for file in source.staged.values()]
+    if made := [name for name, subject in subjects if subject is not None and subject.makes_ids]:
+        yield Tolerated(", ".join(made), MADE_IDS, found=f"those of the roster begin with {source.feed_name}:")
+    listed = {file.subject.table for file in form.files if file.subject is not None}
+    for name, file in conversion.files.items():
+        if file.file.table in MADE_OF_SECTIONS - listed:
+            count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
+            if count:
+                yield Tolerated(_list_sources(form)[file.file.file_name], MADE_RECORDS, found=f"{count:,} {name}")
 
 
 def _list_sources(form: Format) -> dict[str, str]:
@@ -157,12 +186,33 @@ def name_sources(findings: Findings, form: Format) -> Findings:
     return Findings(findings.total, tuple(renamed), tuple(causes))
 
 
+def _keep_courses(connection: sa.Connection, feed_id: int, file: StagedFile) -> int:
+    """Gives each staged class that names no exported course the one that the stored class has, if that was exported.
+    Returns the number of these classes."""
+    named = courses.alias()
+    is_there = sa.exists().where(named.c.sourced_id == file["courseSourcedId"], *_list_exported(named, feed_id))
+    of_class = (classes.c.sourced_id == file["sourcedId"], is_active(classes, feed_id))
+    of_course = (courses.c.sourced_id == classes.c.course_id, *_list_exported(courses, feed_id))
+    kept = sa.update(typing.cast(sa.Table, file.table)).values(
+        # Without its hash, the next run looks at the row again: its course may be there by then.
+        {"courseSourcedId": classes.c.course_id, HASH: sa.null()}
+    )
+    return connection.execute(kept.where(file.live, ~is_there, *of_class, *of_course)).rowcount
+
+
+def _list_exported(stored: sa.FromClause, feed_id: int) -> tuple[sa.ColumnElement[bool], ...]:
+    """The conditions that a course is active and was in an export: it has a line, or more than a made one has."""
+    more = ("fingerprint", "school_year_id", "course_code", "grades", "subjects", "subject_codes")
+    return is_active(stored, feed_id), sa.or_(*(stored.c[name].is_not(None) for name in more))
+
+
 def make_courses(
     connection: sa.Connection, feed_id: int, feed_name: str, file: CsvFile, staged: Staged
-) -> tuple[StagedFile, Tolerated]:
-    """(rows of `courses.csv`, the notice about them). `file`: the declaration of `courses.csv`; `staged`: the
+) -> tuple[StagedFile, tuple[Notice, ...]]:
+    """(rows of `courses.csv`, the notices about them). `file`: the declaration of `courses.csv`; `staged`: the
     normalized files. Gives each class without a course the id of its own."""
     classes, orgs = staged["classes"], staged["orgs"].alias()
+    kept = _keep_courses(connection, feed_id, classes)
     own_id = make_id(feed_name, "class-course", classes["sourcedId"])
     without = is_blank(classes["courseSourcedId"])
     connection.execute(sa.update(typing.cast(sa.Table, classes.table)).where(without).values(courseSourcedId=own_id))
@@ -185,4 +235,7 @@ def make_courses(
     )
     count = connection.execute(table.insert().from_select([LINE, "sourcedId", "title", "orgSourcedId"], rows)).rowcount
     analyze_temporary(connection, table)
-    return StagedFile(file, table, ()), Tolerated(file.file_name, NO_COURSES, found=f"{count:,} made")
+    notices = [Tolerated(file.file_name, NO_COURSES, found=f"{count:,} made")]
+    if kept:
+        notices.append(Tolerated(classes.file.file_name, KEPT_COURSE, "courseSourcedId", kept))
+    return StagedFile(file, table, ()), tuple(notices)

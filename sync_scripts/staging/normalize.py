@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,16 +28,37 @@ from sync_scripts.formats.cells import (
     may_have_slashes,
     to_list,
 )
-from sync_scripts.formats.model import STATEMENT_CACHE_SIZE, Cell, CsvFile, Format, Staged, StagedFile
-from sync_scripts.formats.tolerated import MAPPED_WORD, STATUS_IN_BULK, Notice, SQLText, Tolerance, Tolerated
+from sync_scripts.formats.model import GONE, STATEMENT_CACHE_SIZE, Cell, CsvFile, Format, Staged, StagedFile
+from sync_scripts.formats.tolerated import (
+    GONE_STATUS,
+    MAPPED_WORD,
+    STATUS_IN_BULK,
+    Notice,
+    SQLText,
+    Tolerance,
+    Tolerated,
+)
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
-_STATUS = Tolerance(STATUS_IN_BULK, lambda status: status.is_not(None))
 # The name of the mapping in the reasons for which a run refuses it.
 NAME = "the mapping of words"
 HEADER = ["file", "column", "word", "means"]
+
+
+def _is_one_of(*words: str) -> Callable[[SQLText], sa.ColumnElement[bool]]:
+    """The condition that a status is one of these words, in any letter case."""
+    return lambda status: sa.func.lower(sa.func.btrim(status)).in_(words)
+
+
+# A status that deletes is counted apart, so that no notice of a status that changes nothing covers it.
+_BULK_STATUS = (
+    Tolerance(GONE_STATUS, _is_one_of(*GONE)),
+    Tolerance(STATUS_IN_BULK, lambda status: sa.and_(status.is_not(None), ~_is_one_of(*GONE)(status))),
+)
+# `inactive` is the word of OneRoster 1.0; an exporter may mean a record that stays.
+_DELTA_STATUS = (Tolerance(GONE_STATUS, _is_one_of("inactive")),)
 
 
 @dataclass(frozen=True)
@@ -229,8 +250,8 @@ def _make_count(
 
 def _list_tolerances(file: StagedFile, day_first: frozenset[str] | None) -> Iterator[tuple[Cell, Tolerance]]:
     for cell in file.file.cells:
-        if cell.header == "status" and day_first is None:
-            yield cell, _STATUS
+        if cell.header == "status":
+            yield from ((cell, tolerance) for tolerance in (_BULK_STATUS if day_first is None else _DELTA_STATUS))
         tolerates = cell.kind.tolerates
         if day_first is not None and name_column(file.file, cell) in day_first:
             tolerates = (*SLASHES_AFTER_DAY_FIRST, *(tolerance for tolerance in tolerates if tolerance not in SLASHES))

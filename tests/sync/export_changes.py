@@ -163,6 +163,18 @@ def with_file(file: str, data: bytes = b"") -> Bend:
     return lambda folder: (folder / file).write_bytes(data) and None
 
 
+def renamed(old: str, *new: str) -> Bend:
+    """Gives a file another name; with several, a copy under each."""
+
+    def bend(folder: Path) -> None:
+        data = (folder / old).read_bytes()
+        (folder / old).unlink()
+        for name in new:
+            (folder / name).write_bytes(data)
+
+    return bend
+
+
 def both(*bends: Bend) -> Bend:
     """One after the other."""
 

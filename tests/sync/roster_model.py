@@ -106,14 +106,15 @@ class Export:
 
 @dataclass
 class Record:
-    """A stored record: whose it is, when it last moved (the number of the run), what it says, and whether it ended only
-    because a record that it needs did."""
+    """A stored record: whose it is, when it last moved (the number of the run), what it says, whether it ended only
+    because a record that it needs did, and whether it is as a row of an export says (kept of courses alone)."""
 
     feed: str
     moved: int
     content: dict[str, Any]
     active: bool = True
     by_need: bool = False
+    is_exported: bool = False
 
 
 @dataclass(frozen=True)
@@ -317,11 +318,30 @@ class _Load:
         self.rows = {name: [Row(row) for row in export.rows.get(name, ())] for name in self.modes}
         if MADE not in self.modes:
             self.modes[MADE] = MADE
+            self._keep_courses()
             self.rows[MADE] = self._make_courses()
         self.fallen: dict[str, list[Row]] = {name: [] for name in self.modes}
+        self.dropped: list[Row] = []
         self._refuse_rows()
         self.parts = copy.deepcopy(parts)
         self.new = self._describe()
+
+    def _keep_courses(self) -> None:
+        """A class that names no course of an export keeps its own one, if that is one."""
+        classes, courses = self.records["classes"], self.records[MADE]
+        exported = {
+            key
+            for key, record in courses.items()
+            if self._is_own(record) and (record.is_exported or record.content["schoolYearSourcedId"])
+        }
+        stored = {key: record.content["courseSourcedId"] for key, record in classes.items() if self._is_own(record)}
+        for row in filter(_is_live, self.rows["classes"]):
+            course = stored.get(row["sourcedId"])
+            if row["courseSourcedId"] not in exported and course in exported:
+                row["courseSourcedId"] = course
+
+    def _is_own(self, record: Record) -> bool:
+        return record.active and record.feed == self.feed
 
     def _make_courses(self) -> list[Row]:
         """A course for each one that a class names and the feed does not have."""
@@ -367,7 +387,9 @@ class _Load:
             for row in filter(_is_live, self.rows.get(name, ())):
                 for column in filter(row.get, columns):
                     items = [item for item in row[column].split(",") if self._has_target(name, column, item)]
-                    row[column] = ",".join(items)
+                    if row[column] != ",".join(items):
+                        row[column] = ",".join(items)
+                        self.dropped.append(row)
 
     def _has_target(self, name: str, column: str, item: str) -> bool:
         target, types = REFERENCES[name][column]
@@ -675,7 +697,18 @@ class _Load:
                 record.active, record.moved = False, run
                 record.by_need = any(record is it for it in orphans)
             for key, said in moved.items():
-                self.records[name][key] = Record(self.feed, run, said)
+                former = self.records[name].get(key)
+                self.records[name][key] = Record(self.feed, run, said, is_exported=bool(former and former.is_exported))
+        self._note_exported()
+
+    def _note_exported(self) -> None:
+        for row in filter(_is_live, self.rows.get(MADE, ())):
+            whole = self.modes[MADE] != MADE and not any(row is it for it in self.dropped)
+            self.records[MADE][row["sourcedId"]].is_exported = whole
+        for row in self.fallen.get(MADE, ()):
+            record = self.records[MADE].get(row["sourcedId"])
+            if record is not None and record.feed == self.feed:
+                record.is_exported = False
 
     def _forget_needs(self, name: str) -> None:
         """What the export ends itself does not return with what it needs."""

@@ -31,7 +31,7 @@ from tests.actors import TESTER
 from tests.extent import examples
 
 from .conftest import empty_roster
-from .roster_model import PARTS, Export, Limits, Result, Roster
+from .roster_model import ABSENT, MADE, PARTS, Export, Limits, Result, Roster
 from .small_exports import DEVIATIONS, FEEDS, empty_delta, exports, exports_of_parts, whole_export, write_export
 
 SEQUENCES = examples(2, 3, 200)
@@ -313,6 +313,13 @@ TEACHES_AND_LEARNS = whole_export("a", ("cell", "roles", "r3", "userSourcedId", 
 
 # The teacher leaves, and the export still has the teacher's enrollments.
 LEAVER = whole_export("a", ("drop", "users", "te", "", ""))
+# Two classes name a course that is nowhere, in an export without courses.csv.
+NAMES_NO_COURSE = whole_export("a", *(("cell", "classes", key, "courseSourcedId", "none") for key in ("k1", "k2")))
+NAMES_NO_COURSE = dataclasses.replace(
+    NAMES_NO_COURSE,
+    modes={**NAMES_NO_COURSE.modes, MADE: ABSENT},
+    rows={name: rows for name, rows in NAMES_NO_COURSE.rows.items() if name != MADE},
+)
 
 
 @example(first=whole_export("a"), steps=[LoadRun("a", LEAVER, allow=True), RemoveFeed("a", at_once=False)])
@@ -322,6 +329,7 @@ LEAVER = whole_export("a", ("drop", "users", "te", "", ""))
 )
 @example(first=LEAVER, steps=[RemoveFeed("a", at_once=True), LoadRun("a", empty_delta("a", "1.2", "users"))])
 @example(first=TEACHES_AND_LEARNS, steps=[LoadRun("a", empty_delta("a", "1.1", "enrollments"))])
+@example(first=whole_export("a"), steps=[LoadRun("a", NAMES_NO_COURSE, allow=True), LoadRun("a", NAMES_NO_COURSE)])
 @settings(max_examples=SEQUENCES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(first=exports("a"), steps=st.lists(STEPS, min_size=2, max_size=8))
 def test_any_sequence_ends_as_the_model_predicts(reused_engine: sa.Engine, first: Export, steps: list[Step]) -> None:

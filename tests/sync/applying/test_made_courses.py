@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from roster_service.db import tables
 from sync_scripts.engine.load import Options, load
-from sync_scripts.formats.tolerated import NO_COURSES
+from sync_scripts.formats.tolerated import KEPT_COURSE, NO_COURSES, Tolerated
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import read_refusal, snapshot
@@ -70,6 +70,44 @@ def test_a_run_without_the_file_keeps_the_courses(engine: sa.Engine, springfield
     ABSENT(springfield)
     assert load(engine, "feed", springfield).outcome == "unchanged"
     assert list_active(engine) == before
+
+
+# The course that a class names in an export without courses.csv -> that of the class after the run.
+NAMED = {
+    "no course": ("", "spr-course-math3"),
+    "one that is nowhere": ("nowhere", "spr-course-math3"),
+    "one of the feed": ("spr-course-chem", "spr-course-chem"),
+}
+
+
+@pytest.mark.parametrize(("named", "after"), NAMED.values(), ids=NAMED)
+def test_a_class_keeps_the_course_that_was_exported(
+    engine: sa.Engine, springfield: Path, named: str, after: str
+) -> None:
+    load_first(engine, "feed", springfield)
+    courses = (springfield / "courses.csv").read_bytes()
+    before = list_active(engine)
+    cell("classes", 2, "courseSourcedId", named)(springfield)
+    without_file("courses.csv")(springfield)
+    said = str(Tolerated("classes.csv", KEPT_COURSE, "courseSourcedId", 1))
+    for name in ("Zora", "Zita"):
+        cell("users", 2, "givenName", name)(springfield)
+        report = load(engine, "feed", springfield)
+        assert (said in report.notices, report.rejected) == (named != after, 0)
+        assert list_active(engine) == before
+        assert snapshot(engine, tables.classes)["spr-class-math3-a"]["course_id"] == after
+    (springfield / "courses.csv").write_bytes(courses + b"nowhere,,,,Nowhere,,,spr-high,,\n")
+    assert load(engine, "feed", springfield).rejected == (not named)
+    last = snapshot(engine, tables.classes)["spr-class-math3-a"]["course_id"]
+    assert last == (named or after)
+
+
+def test_a_class_does_not_keep_a_made_course(engine: sa.Engine, springfield: Path) -> None:
+    ABSENT(springfield)
+    load(engine, "feed", springfield)
+    cell("classes", 2, "courseSourcedId", "new")(springfield)
+    assert not any(KEPT_COURSE.taken in it for it in load(engine, "feed", springfield).notices)
+    assert snapshot(engine, tables.classes)["spr-class-math3-a"]["course_id"] == "new"
 
 
 def test_exported_courses_replace_made_ones(engine: sa.Engine, springfield: Path) -> None:

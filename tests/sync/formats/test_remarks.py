@@ -10,11 +10,15 @@ import sqlalchemy as sa
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import (
+    MADE_IDS,
     MADE_NAME,
+    MADE_RECORDS,
+    NO_CLASS_TERM,
     NO_CONTACT,
     NO_DISTRICT,
     NO_PLACE,
     NO_TERM,
+    OWN_COURSE,
     UNKNOWN_RACE,
     Deviation,
 )
@@ -44,6 +48,20 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
         both(cell("sections", 2, "Term_start", ""), cell("sections", 3, "Term_name", "")),
         NO_TERM,
         ["sections.csv, column Term_name: in 2 rows"],
+    ),
+    "clever: no term": (
+        CLEVER,
+        CLEVER_EXPORT,
+        both(*(cell("sections", 2, it, "") for it in ("Term_name", "Term_start", "Term_end"))),
+        NO_CLASS_TERM,
+        ["sections.csv, column Term_name: in 2 rows"],
+    ),
+    "clever: no course": (
+        CLEVER,
+        CLEVER_EXPORT,
+        both(cell("sections", 2, "Course_name", ""), cell("sections", 2, "Course_number", " ")),
+        OWN_COURSE,
+        ["sections.csv, column Course_number: in 2 rows"],
     ),
     "clever: a race": (
         CLEVER,
@@ -80,6 +98,63 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
         NO_TERM,
         ["Section.csv, column Term Name: in 1 row"],
     ),
+    "sds v1: no term": (
+        SDS,
+        V1,
+        both(*(cell("Section", 2, it, "") for it in ("Term Name", "Term StartDate", "Term EndDate"))),
+        NO_CLASS_TERM,
+        ["Section.csv, column Term Name: in 2 rows"],
+    ),
+    "sds v1: no course": (
+        SDS,
+        V1,
+        both(*(cell("Section", 2, it, "") for it in ("Course SIS ID", "Course Number", "Course Name"))),
+        OWN_COURSE,
+        ["Section.csv, column Course SIS ID: in 2 rows"],
+    ),
+    **{
+        f"{name}: {deviation.taken}": (
+            SDS,
+            name,
+            both(column("classes", "sessionSourcedIds", ""), column("classes", "courseSourcedId", "")),
+            deviation,
+            [f"classes.csv, column {header}: in {rows}"],
+        )
+        for name, rows in ((V2, "1 row"), (V2_1, "2 rows"))
+        for deviation, header in ((NO_CLASS_TERM, "sessionSourcedIds"), (OWN_COURSE, "courseSourcedId"))
+    },
+    **{
+        f"{name}: records of sections": (
+            family,
+            name,
+            lambda _: None,
+            MADE_RECORDS,
+            places,
+        )
+        for family, name, places in (
+            (CLEVER, CLEVER_EXPORT, ["sections.csv", "sections.csv"]),
+            (SDS, V1, ["Section.csv", "Section.csv"]),
+            (SDS, V2, []),
+            (SDS, V2_1, []),
+        )
+    },
+    **{
+        f"{name}: ids": (family, name, lambda _: None, MADE_IDS, [places])
+        for family, name, places in (
+            (
+                CLEVER,
+                CLEVER_EXPORT,
+                "schools.csv, students.csv, teachers.csv, sections.csv, enrollments.csv, staff.csv, admins.csv",
+            ),
+            (
+                SDS,
+                V1,
+                "School.csv, Section.csv, Student.csv, Teacher.csv, StudentEnrollment.csv, TeacherRoster.csv, User.csv",
+            ),
+            (SDS, V2, "enrollments.csv"),
+            (SDS, V2_1, "enrollments.csv"),
+        )
+    },
     **{
         f"{name}: names": (
             SDS,
@@ -121,3 +196,15 @@ def test_what_is_made_up_or_left_out_is_said(
     report = load(engine, "feed", export, family=family, options=Options(dry_run=True))
     said = [it.split(deviation.taken)[0].rstrip(", :") for it in report.notices if deviation.taken in it]
     assert sorted(said) == sorted(places)
+
+
+def test_what_is_made_is_counted_and_named_and_no_strict_run_refuses_it(
+    engine: sa.Engine, copy_export: Callable[[str], Path]
+) -> None:
+    report = load(engine, "feed", copy_export(CLEVER_EXPORT), family=CLEVER, options=Options(strict=True))
+    for deviation, words in (
+        (MADE_RECORDS, f"({report.counts['courses'].added} courses)"),
+        (MADE_RECORDS, f"({report.counts['academicSessions'].added} academicSessions)"),
+        (MADE_IDS, "(those of the roster begin with feed:)"),
+    ):
+        assert any(f"{deviation.taken} {words}" in it for it in report.notices), words

@@ -35,11 +35,14 @@ from sync_scripts.formats.tolerated import (
     FILE_NAME_CASE,
     FLAG_SPELLING,
     FOLDER,
+    GONE_STATUS,
     GRADE_SPELLING,
     HEADER_CASE,
     HEADER_SPACES,
     HEADER_SPELLING,
     HEADER_SPELLINGS,
+    KEPT_COURSE,
+    LIKE_FILE,
     LIST_SPACES,
     MAC_LINES,
     MANIFEST_VERSION,
@@ -68,6 +71,7 @@ from sync_scripts.formats.tolerated import (
     WORD_CASE,
     WORD_SPELLING,
     Deviation,
+    Tolerated,
 )
 from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS, Family
 from sync_scripts.reading.rejections import RefusedExportError, Rejection
@@ -84,6 +88,7 @@ from tests.sync.export_changes import (
     header,
     quoted,
     raw,
+    renamed,
     replaced,
     rows_of,
     with_file,
@@ -141,10 +146,6 @@ def _move_into(name: str) -> Bend:
             file.rename(export / name / file.name)
 
     return bend
-
-
-def _renamed(old: str, new: str) -> Bend:
-    return lambda folder: (folder / old).rename(folder / new) and None
 
 
 Case = tuple[Bend, tuple[str, ...]]
@@ -353,8 +354,18 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
                 "staff.csv: a file or folder of another kind",
             ),
         ),
+        LIKE_FILE: (
+            renamed("courses.csv", "courses.csv", "courses (1).csv", "Courses 2026-11-28.csv", "manifest.xlsx"),
+            (
+                "Courses 2026-11-28.csv: a file whose name is only like one that is read "
+                "(courses.csv with a date in its name)",
+                "courses (1).csv: a file whose name is only like one that is read "
+                "(courses.csv with the mark of a copy)",
+                "manifest.xlsx: a file whose name is only like one that is read (manifest.csv as an Excel workbook)",
+            ),
+        ),
         FILE_NAME_CASE: (
-            both(_renamed("academicSessions.csv", "AcademicSessions.CSV"), _renamed("manifest.csv", "Manifest.csv")),
+            both(renamed("academicSessions.csv", "AcademicSessions.CSV"), renamed("manifest.csv", "Manifest.csv")),
             (
                 "Manifest.csv: a file name in another letter case (read as manifest.csv)",
                 "AcademicSessions.CSV: a file name in another letter case (read as academicSessions.csv)",
@@ -425,7 +436,7 @@ def test_tolerated(engine: sa.Engine, springfield: Path, bends: dict[str, Bend],
 
 def test_every_tolerated_deviation_has_a_case() -> None:
     """Others have theirs below, or in a file of their own."""
-    others = {BACKSLASHES, UNKNOWN_GRADE, NO_COURSES, MAPPED_WORD, SAME_DAY_FIRST}
+    others = {BACKSLASHES, GONE_STATUS, KEPT_COURSE, UNKNOWN_GRADE, NO_COURSES, MAPPED_WORD, SAME_DAY_FIRST}
     quirky = [deviation for deviations in QUIRKY.values() for deviation in deviations]
     assert {*quirky, *others, *(it for it in DEVIATIONS if it.allowed)} == set(DEVIATIONS)
     assert len(set(quirky)) == len(quirky)
@@ -633,6 +644,36 @@ def test_a_new_row_has_the_order_of_the_rows_that_did_not_change(engine: sa.Engi
     cell_of("demographics", "spr-student-2", "birthDate", "3/4/2011")(springfield)
     assert load(engine, "springfield", springfield).counts["demographics"].changed == 1
     assert str(snapshot(engine, tables.demographics)["spr-student-2"]["birth_date"]) == "2011-04-03"
+
+
+# The statuses of the first enrollments, whether the file is a delta -> the number of rows with each deviation.
+STATUSES: dict[str, tuple[tuple[str, ...], bool, dict[Deviation, int]]] = {
+    "a status that changes nothing": (("active", "active"), False, {STATUS_IN_BULK: 2}),
+    "a status that deletes": (("inactive", " ToBeDeleted"), False, {GONE_STATUS: 2}),
+    "both": (("active", "inactive", "tobedeleted"), False, {STATUS_IN_BULK: 1, GONE_STATUS: 2}),
+    "what a delta is for": (("active", "tobedeleted"), True, {}),
+    "the word of OneRoster 1.0 in a delta": (("active", "Inactive"), True, {GONE_STATUS: 1}),
+}
+
+
+@pytest.mark.parametrize(("statuses", "is_delta", "counts"), STATUSES.values(), ids=STATUSES)
+def test_a_status_that_deletes_is_said_apart(
+    engine: sa.Engine, springfield: Path, statuses: tuple[str, ...], is_delta: bool, counts: dict[Deviation, int]
+) -> None:
+    load_first(engine, "springfield", springfield)
+    both(*(cell("enrollments", line, "status", it) for line, it in enumerate(statuses, 2)))(springfield)
+    if is_delta:
+        declared("enrollments", "delta")(springfield)
+    report = load(engine, "springfield", springfield, options=Options(dry_run=True, allow_mass_delete=True))
+    for deviation in (STATUS_IN_BULK, GONE_STATUS):
+        said = [it for it in report.notices if deviation.taken in it]
+        rows = counts.get(deviation)
+        assert said == [str(Tolerated("enrollments.csv", deviation, "status", rows))] * (rows is not None)
+    gone = sum(it.strip().lower() != "active" for it in statuses)
+    assert report.counts["enrollments"].tombstoned == gone
+    if counts:
+        with pytest.raises(RefusedExportError):
+            load(engine, "springfield", springfield, options=Options(dry_run=True, strict=True))
 
 
 PERSON = {"students": "Student_id", "Student": "SIS ID", "roles": "userSourcedId"}

@@ -21,6 +21,7 @@ from tests.sync.export_changes import (
     declared,
     header,
     raw,
+    renamed,
     replaced,
     with_file,
     with_row,
@@ -94,6 +95,45 @@ FILES: dict[str, tuple[Bend, str]] = {
         replaced("orgs.csv", "spr-high,", "spr\x07high,"),
         "orgs.csv, line 4, column sourcedId: holds a control character",
     ),
+}
+
+# A file that is missing names those that are like it -> what is said, and the remedy.
+BESIDE: dict[str, tuple[Bend, str]] = {
+    "a date": (
+        renamed("users.csv", "users 2026-11-28.csv"),
+        "users.csv is missing; the manifest declares it bulk; beside it lies users 2026-11-28.csv, with a date in its "
+        "name (name the one to load users.csv)",
+    ),
+    "several": (
+        renamed("users.csv", "users.xlsx", *(f"users_2026112{day}.csv" for day in range(4))),
+        "beside it lies users.xlsx, as an Excel workbook (save it as users.csv, in UTF-8), users_20261120.csv, with a "
+        "date in its name (name the one to load users.csv), users_20261121.csv, with a date in its name (name the one "
+        "to load users.csv), and 2 more",
+    ),
+    "no manifest": (
+        both(without_file("manifest.csv"), renamed("orgs.csv", "Orgs(2).csv")),
+        "orgs.csv is missing; every export of oneroster 1.1 has it; beside it lies Orgs(2).csv, with the mark of a "
+        "copy (name the one to load orgs.csv)",
+    ),
+    "a long name": (
+        renamed("orgs.csv", f"orgs {'x' * 100}.csv"),
+        f"beside it lies orgs {'x' * 74}…, with more in its name",
+    ),
+    "nothing like it": (
+        renamed("users.csv", "people.csv"),
+        "users.csv is missing; the manifest declares it bulk",
+    ),
+    **{
+        f"a file that begins with {data!r}": (with_file("users.csv", data), words)
+        for data, words in {
+            b"PK\x03\x04\x14\x00": "users.csv is an Excel workbook or another zip; save or unpack it as CSV",
+            b"\xd0\xcf\x11\xe0\xa1": "users.csv is an Excel workbook; save it as CSV",
+            b"\x1f\x8b\x08": "users.csv is packed by gzip; unpack it",
+            b"%PDF-1.7": "users.csv is a PDF; export it as CSV",
+            b" <!DOCTYPE html>": "users.csv is a page of HTML or XML, perhaps of an error",
+            b"<?xml": "users.csv is a page of HTML or XML, perhaps of an error",
+        }.items()
+    },
 }
 
 CELLS: dict[str, tuple[Bend, str]] = {
@@ -211,7 +251,7 @@ FILES_1_2: dict[str, tuple[Bend, str]] = {
 }
 
 WHOLE = [
-    *((SPRINGFIELD, name, *case) for table in (MANIFEST, FILES, DUPLICATES) for name, case in table.items()),
+    *((SPRINGFIELD, name, *case) for table in (MANIFEST, FILES, BESIDE, DUPLICATES) for name, case in table.items()),
     *((SHELBYVILLE, name, *case) for name, case in FILES_1_2.items()),
 ]
 ROWS = [
