@@ -1,4 +1,4 @@
-"""`python -m tests.docs.reference_snapshot`: writes `docs/reference.md` from the settings and the commands."""
+"""`python -m tests.docs.reference_snapshot`: writes `docs/reference.md` from settings, commands and deviations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from roster_service.cli import main as roster
 from roster_service.settings import PREFIX, Settings
+from sync_scripts.formats.tolerated import DEVIATIONS
 from sync_scripts.reading.registry import FAMILIES
 from tests.docs.pages import ROOT
 
@@ -20,7 +21,7 @@ SCRIPTS = (*(f"load_{family}" for family in FAMILIES), "nightly", "purge")
 COMMON = ("as_json", "help", None)
 # click's words for kinds of values, and those of the page.
 VALUES = {"INTEGER RANGE": "N", "FLOAT RANGE": "N", "INTEGER": "N", "%Y-%m-%d": "DAY", "READ_DURATION": "DURATION"}
-HEAD = """# Settings and commands
+HEAD = """# Settings, commands and tolerated deviations
 
 Generated from the code by `python -m tests.docs.reference_snapshot`.
 
@@ -48,6 +49,15 @@ the other commands refuse if there is none.
 | command | does |
 |---|---|
 """
+TOLERATED = """
+## Tolerated deviations
+
+What the sync reads although the standard, or the format of the export, says otherwise, and whether a strict feed
+accepts it, too ([strict and lenient](sync.md#tolerated-deviations)).
+
+| deviation | in the export | is read as | remedy | strict |
+|---|---|---|---|---|
+"""
 
 
 def make_reference() -> str:
@@ -57,7 +67,18 @@ def make_reference() -> str:
         for row in dataclasses.fields(Settings)
     ]
     commands = [f"| `{usage}` | {does} |\n" for usage, does in list_rows()]
-    return HEAD + "".join(settings) + COMMANDS + "".join(commands)
+    deviations = [
+        f"| {row.taken} | {' | '.join(map(show_cell, row.example))} | {row.remedy} "
+        f"| {'yes' if row.allowed else 'no'} |\n"
+        for row in DEVIATIONS
+    ]
+    return HEAD + "".join(settings) + COMMANDS + "".join(commands) + TOLERATED + "".join(deviations)
+
+
+def show_cell(text: str) -> str:
+    """A text of an export, or the words for it."""
+    shown = text.replace("\ufeff", "U+FEFF ") or "nothing"
+    return shown if " " in text.strip() or shown == "nothing" else f"`{shown}`"
 
 
 def show_default(row: dataclasses.Field[object]) -> str:

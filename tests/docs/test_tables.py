@@ -178,15 +178,6 @@ def test_outcomes_that_need_an_operator() -> None:
     assert sorted(shown) == sorted({"interrupted", "missing", *(name for name, _ in MEANINGS.values())} - {"loaded"})
 
 
-def test_tolerated_deviations() -> None:
-    rows = list_rows(read_section(SYNC, "Tolerated deviations"), "deviation")
-    shown = [tuple(cell.replace("`", "").replace("U+FEFF ", "\ufeff") for cell in row) for row in rows]
-    assert shown == [
-        (deviation.taken, *(text or "nothing" for text in deviation.example), deviation.remedy)
-        for deviation in DEVIATIONS
-    ]
-
-
 def test_every_tolerated_deviation_has_a_test() -> None:
     tests = "".join(path.read_text() for path in (Path(__file__).parents[1] / "sync").rglob("test_*.py"))
     names = {id(value): name for name, value in vars(tolerated).items()}
