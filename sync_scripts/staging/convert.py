@@ -46,10 +46,12 @@ MADE_OF_SECTIONS = frozenset({courses, academic_sessions})
 
 @dataclass(frozen=True)
 class Conversion:
-    """The converted files, by name, and by the same names the ids of retained records, as rejected rows."""
+    """The converted files, by name, and by the same names the ids of retained records, as rejected rows. `partial`: the
+    names of those that do not describe all of their records."""
 
     files: Staged
     rejected: Mapping[str, StagedFile]
+    partial: frozenset[str] = frozenset()
 
 
 def convert(connection: sa.Connection, form: Format, source: Retention) -> Conversion:
@@ -57,15 +59,18 @@ def convert(connection: sa.Connection, form: Format, source: Retention) -> Conve
     retention of the export's own files, without their rejected rows."""
     possible = [converted for converted in form.converted if all(name in source.staged for name in converted.files)]
     files = {converted.file.name: _convert_file(connection, converted, source) for converted in possible}
+    partial = frozenset(
+        converted.file.name for converted in possible if converted.completed_by not in (None, *source.staged)
+    )
     if not source.rejected:
-        return Conversion(files, {})
+        return Conversion(files, {}, partial)
     rejected = {
         converted.file.name: _quarantine_retained(connection, converted, files, source) for converted in possible
     }
     retention = replace(source, staged=files, rejected=rejected)
     for file in files.values():
         _delete_retained_rows(connection, file, retention)
-    return Conversion(files, rejected)
+    return Conversion(files, rejected, partial)
 
 
 def _convert_file(connection: sa.Connection, converted: ConvertedFile, source: Retention) -> StagedFile:

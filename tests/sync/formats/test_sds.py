@@ -13,7 +13,7 @@ from sync_scripts.engine.load import load
 from sync_scripts.reading.registry import SDS
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot, state
-from tests.sync.export_changes import Bend, both, cell, rows_of, shuffled, without_column, without_file
+from tests.sync.export_changes import Bend, both, cell, rows_of, shuffled, with_row, without_column, without_file
 
 FEED = "northhaven"
 
@@ -116,6 +116,19 @@ def test_taken(engine: sa.Engine, sds: Path, bend: Bend) -> None:
     bend(sds)
     report = load(engine, FEED, sds, family=SDS)
     assert (report.counts["users"].added, report.findings.total) == (5, 0)
+
+
+def test_without_courses_those_of_earlier_exports_stay(engine: sa.Engine, sds: Path) -> None:
+    """Also one that no class names. A class without a course still gets one of its own."""
+    with_row("courses", sourcedId="art", orgSourcedId="nh", title="Art")(sds)
+    load(engine, FEED, sds, family=SDS)
+    before = state(engine)
+    without_file("courses.csv")(sds)
+    report = load(engine, FEED, sds, family=SDS)
+    assert (report.counts["courses"].tombstoned, report.counts["classes"].tombstoned) == (0, 0)
+    assert state(engine) == before
+    with_row("classes", sourcedId="c3", orgSourcedId="nh-1", title="Art")(sds)
+    assert load(engine, FEED, sds, family=SDS).counts["courses"].added == 1
 
 
 def test_users_alone(engine: sa.Engine, sds: Path) -> None:
