@@ -53,7 +53,7 @@ from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint,
 from roster_service.schemas.file_presets import PRESETS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import name_rules
-from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P1, VERSIONS
+from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
 from roster_service.serving.path_filters import everything
 
 # The records that the vendor interface shows inside of students, and the permission flag that it takes.
@@ -76,7 +76,7 @@ _OF_TEACHERS = frozenset({"names", "email", "classes"})
 # The parts that show other records, which the vendor sees or not.
 FOLLOWING = frozenset({"guardians", "classes"})
 # The words of `list_following`.
-_FOLLOWING_WORDS = ("guardians", "classes", "agents", "in_files", "in_narrow_files")
+_FOLLOWING_WORDS = ("guardians", "classes", "agents", "in_narrow_files")
 # The roles of people in files that leave out some.
 _IN_NARROW_FILES = frozenset(role for preset in PRESETS.values() for role in preset.only.get(("users", "role"), ()))
 # Orgs that a reason names.
@@ -130,14 +130,13 @@ def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.
 
 @dataclass(frozen=True)
 class _Place:
-    """An org on which it depends whether a vendor sees a record, and its district. `role`: of the person there, and
-    `is_exported`: whether the export has it, as it does not follow from an enrollment; None for other records."""
+    """An org on which it depends whether a vendor sees a record, and its district. `role`: of the person there; None
+    for other records."""
 
     role: str | None
     org_id: str
     name: str
     district_id: str | None
-    is_exported: bool | None
 
     @property
     def key(self) -> str:
@@ -205,10 +204,8 @@ def select_guardians(sourced_id: str) -> sa.Select[str]:
 def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, frozenset[str]]:
     """Returns for every vendor, by e-mail, whether it sees one of the `guardians` and one of the `classes` of a
     person, records of their own, with schools of their own; one of the `agents`, also without the scope of
-    guardians, and one of those who are `in_files` of 1.1, which have nobody without a role of the export, or
-    `in_narrow_files`, which have only some roles. Of a
-    guardian, those whom the record names and who name it stand for the guardians: without one, nobody learns whose
-    guardian it is."""
+    guardians, and one of those who are `in_narrow_files`, which have only some roles. Of a guardian, those whom the
+    record names and who name it stand for the guardians: without one, nobody learns whose guardian it is."""
 
     def ask(
         table: sa.Table, condition: sa.ColumnElement[bool], name: str, *, guardians: bool = True
@@ -221,16 +218,14 @@ def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, f
     naming = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id, is_guardian)
     agents = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id)
     role = user_roles.alias()
-    exported = sa.select(role.c.user_id).where(
-        role.c.user_id.in_(agents), role.c.origin == "export", role_is_visible(role, OF_EVERY_VENDOR[False])
+    narrow = sa.select(role.c.user_id).where(
+        role.c.user_id.in_(agents), role.c.role.in_(_IN_NARROW_FILES), role_is_visible(role, OF_EVERY_VENDOR[False])
     )
-    narrow = exported.where(role.c.role.in_(_IN_NARROW_FILES))
     asked = sa.select(
         vendors.c.email,
         ask(users, users.c.sourced_id.in_(sa.union(select_guardians(sourced_id), own, naming)), "guardians"),
         ask(enrollments, enrollments.c.user_id == sourced_id, "classes"),
         ask(users, users.c.sourced_id.in_(agents), "agents", guardians=False),
-        ask(users, users.c.sourced_id.in_(exported), "in_files", guardians=False),
         ask(users, users.c.sourced_id.in_(narrow), "in_narrow_files", guardians=False),
     )
     return {
@@ -339,8 +334,6 @@ def _explain_left_out(
     if (preset.files is not None and file not in preset.files) or not names.intersection(Scopes.CORE.value):
         return f"its files have no {file}"
     roles = [place for place in opened if ScopeName.GUARDIANS in names or place.role not in GUARDIAN_ROLES]
-    if endpoint.resource is USERS and preset.version is V1P1 and not any(place.is_exported for place in roles):
-        return "its files have a role of each person, and the export has none that the vendor sees"
     for (of, header), taken in preset.only.items():
         own = {place.role for place in roles} if header == "role" and of == USERS.plural else words.get(header, ())
         if of == file and taken.isdisjoint(own):
@@ -428,22 +421,16 @@ def _name(granted: Sequence[_Place], rules: str) -> str:
 def _read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> list[_Place]:
     """Reads the orgs on which it depends whether a vendor sees a record; none for a record that follows others."""
     role: sa.ColumnElement[Any]
-    is_exported: sa.ColumnElement[Any]
     if table in OF_PEOPLE:
         role, org_id, own = user_roles.c.role, user_roles.c.org_id, user_roles.c.user_id
-        is_exported = user_roles.c.origin == "export"
     elif table in _ORG_OF:
-        role, org_id, own, is_exported = sa.null(), _ORG_OF[table], table.c.sourced_id, sa.null()
+        role, org_id, own = sa.null(), _ORG_OF[table], table.c.sourced_id
     else:
         return []
     place = orgs.alias()
-    shown = (role.label("role"), org_id.label("org_id"), place.c.name, place.c.district_id)
-    rows = sa.select(*shown, is_exported.label("is_exported"))
+    rows = sa.select(role.label("role"), org_id.label("org_id"), place.c.name, place.c.district_id)
     rows = rows.where(own == sourced_id).outerjoin(place, place.c.sourced_id == org_id)
-    return [
-        _Place(row.role, row.org_id, row.name or row.org_id, row.district_id, row.is_exported)
-        for row in connection.execute(rows)
-    ]
+    return [_Place(row.role, row.org_id, row.name or row.org_id, row.district_id) for row in connection.execute(rows)]
 
 
 def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) -> sa.Select[Any]:

@@ -88,7 +88,7 @@ class Class(records.ClassRecord):
 def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
     """The roles that 1.1 maps to the same word as the user's single role, one for each org.
 
-    In 1.1, `orgs` are the orgs at which the user has `role`, as the export has them.
+    In 1.1, `orgs` are the orgs at which the user has `role`.
     """
     other, twin = tables.user_roles.alias(), tables.user_roles.alias()
     has_other = has_row(other, other.c.user_id == _role.user_id, other.c.ordinal != _role.ordinal)
@@ -97,13 +97,11 @@ def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
         twin,
         twin.c.user_id == _role.user_id,
         twin.c.org_id == _role.org_id,
-        twin.c.origin == "export",
         twin.c.ordinal < _role.ordinal,
         vocabulary.NARROW_USER_ROLE.narrow(twin.c.role) == vocabulary.NARROW_USER_ROLE.narrow(_role.role),
     )
     return (
         (_role.user_id == tables.users.c.sourced_id)
-        & (_role.origin == "export")
         & role_is_visible(tables.user_roles, rights)
         # Few users have several roles, and the only one is the single one: PostgreSQL then looks no further.
         & of_each_row(~has_other | (has_same_word & ~has_earlier_twin))

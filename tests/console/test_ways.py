@@ -159,7 +159,7 @@ def test_every_page_and_command_says_what_leaves(everybody: Everybody, case: str
     assert everybody.stated[email] == leaves
     assert set(received) == leaves
     assert {part for row in everybody.printed if row["vendor"] == email for part in row["parts"]} == leaves
-    # A volunteer is named without the scope of guardians, but not in a file of 1.1, if no role of the export says so.
+    # A volunteer is named without the scope of guardians.
     if planted.delivery is None:
         names_agent = bool(NAMED.search(json.dumps([view.body for view in looks])))
     named = {"guardians"} if names_agent else set()
