@@ -29,7 +29,7 @@ def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[sa.
     )
 
 
-def _select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
+def select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
     """Returns the user's role in 1.1, which has only one: the preferred role of those that the caller may see."""
     role = tables.user_roles.alias()
     return (
@@ -50,7 +50,7 @@ def _shows_role(role: str, rights: ContentRights) -> sa.ColumnElement[bool]:
         other, other.c.user_id == tables.users.c.sourced_id, other.c.role != role, role_is_visible(other, rights)
     )
     # Few users have several roles, and for the others the first condition decides.
-    return of_each_row(~has_other | (_select_single_role(rights) == role))
+    return of_each_row(~has_other | (select_single_role(rights) == role))
 
 
 WORDING = Wording(vocabulary.NARROW_SESSION_TYPE.narrow, _shows_role)
@@ -92,7 +92,7 @@ def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
     """
     other, twin = tables.user_roles.alias(), tables.user_roles.alias()
     has_other = has_row(other, other.c.user_id == _role.user_id, other.c.ordinal != _role.ordinal)
-    has_same_word = vocabulary.NARROW_USER_ROLE.narrow(_role.role) == _select_single_role(rights)
+    has_same_word = vocabulary.NARROW_USER_ROLE.narrow(_role.role) == select_single_role(rights)
     has_earlier_twin = has_row(
         twin,
         twin.c.user_id == _role.user_id,
@@ -116,7 +116,7 @@ class User(records.UserRecord):
         tables.users.c.username, "The name with which the user logs in", required=True, part=PersonPart.NAMES
     )
     role = kinds.Token(
-        _select_single_role,
+        select_single_role,
         vocabulary.NARROW_USER_ROLE.vocabulary,
         "The role of the user",
         required=True,
