@@ -170,7 +170,13 @@ PEOPLE: dict[str, tuple[str, str | None, tuple[tuple[str, ...], ...], tuple[str,
     "nobody": ("Ann", "a-1", (), ("a-ann",)),
     # A student of another school, whose enrollment opens the student here; an administrator and a student who teach a
     # class of another school.
-    "guest": ("Bo", "b-1", (("b-1", "student", "primary"), ("a-1", "student", "primary", "enrollment")), ()),
+    "guest": (
+        "Bo",
+        "b-1",
+        (("b-1", "student", "primary"), ("a-1", "student", "primary", "enrollment")),
+        ("guest-g",),
+    ),
+    "guest-g": ("Sam", "a-1", (("a-1", "guardian", "primary"),), ()),
     "head-teaches": (
         "Pat",
         "b",
@@ -245,6 +251,7 @@ ENROLLMENTS = _rows(
     ("e-21", NEAR, "guest", "a-1-home", "a-1", "student", None, None, None),
     ("e-22", NEAR, "head-teaches", "a-1-home", "a-1", "teacher", None, None, None),
     ("e-23", NEAR, "teaches", "a-1-home", "a-1", "teacher", None, None, None),
+    ("e-24", NEAR, "guest", "a-1-math/1", "a-1", "student", None, None, None),
 )
 
 DEMOGRAPHICS = _rows(
