@@ -23,7 +23,7 @@ from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.file_presets import Preset
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.versions import DEMOGRAPHICS, V1P1, V1P2, VERSIONS, Version
+from roster_service.schemas.versions import DEMOGRAPHICS, V1P2, VERSIONS, Version
 
 # In front of the preset, where the access log has a file that was sent.
 DELIVERIES_PATH = "/deliveries/"
@@ -231,11 +231,9 @@ def _find_agents(way: Way) -> str | None:
     none."""
     if way.kind is WayKind.API_KEY:
         return None
-    if way.preset is None:
+    if way.preset is None or _is_in_files(PARTS[PersonPart.GUARDIANS], way.preset):
         return "agents"
-    if not _is_in_files(PARTS[PersonPart.GUARDIANS], way.preset):
-        return "in_narrow_files"
-    return "in_files" if way.preset.version is V1P1 else "agents"
+    return "in_narrow_files"
 
 
 def _is_shown(fields: Collection[WithheldField], withheld: Collection[WithheldField]) -> bool:

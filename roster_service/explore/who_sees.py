@@ -53,7 +53,8 @@ from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint,
 from roster_service.schemas.file_presets import PRESETS
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import name_rules
-from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P1, VERSIONS
+from roster_service.schemas.v1p1 import select_single_role
+from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
 from roster_service.serving.path_filters import everything
 
 # The records that the vendor interface shows inside of students, and the permission flag that it takes.
@@ -76,7 +77,7 @@ _OF_TEACHERS = frozenset({"names", "email", "classes"})
 # The parts that show other records, which the vendor sees or not.
 FOLLOWING = frozenset({"guardians", "classes"})
 # The words of `list_following`.
-_FOLLOWING_WORDS = ("guardians", "classes", "agents", "in_files", "in_narrow_files")
+_FOLLOWING_WORDS = ("guardians", "classes", "agents", "in_narrow_files")
 # The roles of people in files that leave out some.
 _IN_NARROW_FILES = frozenset(role for preset in PRESETS.values() for role in preset.only.get(("users", "role"), ()))
 # Orgs that a reason names.
@@ -130,14 +131,13 @@ def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.
 
 @dataclass(frozen=True)
 class _Place:
-    """An org on which it depends whether a vendor sees a record, and its district. `role`: of the person there, and
-    `is_exported`: whether the export has it, as it does not follow from an enrollment; None for other records."""
+    """An org on which it depends whether a vendor sees a record, and its district. `role`: of the person there; None
+    for other records."""
 
     role: str | None
     org_id: str
     name: str
     district_id: str | None
-    is_exported: bool | None
 
     @property
     def key(self) -> str:
@@ -175,7 +175,7 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
                     parts = frozenset()
                 else:
                     shown, reason = _judge(vendor, way, endpoint, table, places, granted, opened, rules)
-                    left_out = _explain_left_out(way, endpoint, opened, words)
+                    left_out = _explain_left_out(way, endpoint, vendor, words)
                     shown, reason = (False, left_out) if shown and left_out else (shown, reason)
                     parts = None
                 of_vendor.append(Verdict(vendor.email, kind, way.words, shown, reason, rules, parts))
@@ -205,10 +205,8 @@ def select_guardians(sourced_id: str) -> sa.Select[str]:
 def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, frozenset[str]]:
     """Returns for every vendor, by e-mail, whether it sees one of the `guardians` and one of the `classes` of a
     person, records of their own, with schools of their own; one of the `agents`, also without the scope of
-    guardians, and one of those who are `in_files` of 1.1, which have nobody without a role of the export, or
-    `in_narrow_files`, which have only some roles. Of a
-    guardian, those whom the record names and who name it stand for the guardians: without one, nobody learns whose
-    guardian it is."""
+    guardians, and one of those who are `in_narrow_files`, which have only some roles. Of a guardian, those whom the
+    record names and who name it stand for the guardians: without one, nobody learns whose guardian it is."""
 
     def ask(
         table: sa.Table, condition: sa.ColumnElement[bool], name: str, *, guardians: bool = True
@@ -220,18 +218,13 @@ def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, f
     own = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id, is_guardian)
     naming = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id, is_guardian)
     agents = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id)
-    role = user_roles.alias()
-    exported = sa.select(role.c.user_id).where(
-        role.c.user_id.in_(agents), role.c.origin == "export", role_is_visible(role, OF_EVERY_VENDOR[False])
-    )
-    narrow = exported.where(role.c.role.in_(_IN_NARROW_FILES))
+    narrow = select_single_role(OF_EVERY_VENDOR[False]).in_(_IN_NARROW_FILES)
     asked = sa.select(
         vendors.c.email,
         ask(users, users.c.sourced_id.in_(sa.union(select_guardians(sourced_id), own, naming)), "guardians"),
         ask(enrollments, enrollments.c.user_id == sourced_id, "classes"),
         ask(users, users.c.sourced_id.in_(agents), "agents", guardians=False),
-        ask(users, users.c.sourced_id.in_(exported), "in_files", guardians=False),
-        ask(users, users.c.sourced_id.in_(narrow), "in_narrow_files", guardians=False),
+        ask(users, sa.and_(users.c.sourced_id.in_(agents), narrow), "in_narrow_files", guardians=False),
     )
     return {
         row.email: frozenset(name for name in _FOLLOWING_WORDS if getattr(row, name))
@@ -326,7 +319,7 @@ def _explain_no_student(vendor: sa.Row[Any], known: Vendor, rules: str) -> str:
 
 
 def _explain_left_out(
-    way: Way, endpoint: Endpoint, opened: Sequence[_Place], words: Mapping[str, frozenset[str]]
+    way: Way, endpoint: Endpoint, vendor: sa.Row[Any], words: Mapping[str, frozenset[str]]
 ) -> str | None:
     """Why a file has no row of a record that its client sees; None if it may have one. `words`: of the record, by
     header."""
@@ -338,11 +331,9 @@ def _explain_left_out(
         return "its files have active records alone"
     if (preset.files is not None and file not in preset.files) or not names.intersection(Scopes.CORE.value):
         return f"its files have no {file}"
-    roles = [place for place in opened if ScopeName.GUARDIANS in names or place.role not in GUARDIAN_ROLES]
-    if endpoint.resource is USERS and preset.version is V1P1 and not any(place.is_exported for place in roles):
-        return "its files have a role of each person, and the export has none that the vendor sees"
+    role = vendor.role_with_guardians if ScopeName.GUARDIANS in names else vendor.role_without
     for (of, header), taken in preset.only.items():
-        own = {place.role for place in roles} if header == "role" and of == USERS.plural else words.get(header, ())
+        own = {role} if header == "role" and of == USERS.plural else words.get(header, ())
         if of == file and taken.isdisjoint(own):
             return f"the receiver takes no such {header}: only {' and '.join(sorted(taken))}"
     return None
@@ -354,9 +345,7 @@ def explain_left_out(
     """Returns why the files of a delivery have no row of a record that its client sees; None if they may have one."""
     places = _read_places(connection, table, sourced_id)
     [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
-    granted = [place for place in places if place.org_id in vendor.granted]
-    opened = _find_opened(table, granted, vendor)
-    return _explain_left_out(way, endpoint, opened, _find_words(connection, table, sourced_id))
+    return _explain_left_out(way, endpoint, vendor, _find_words(connection, table, sourced_id))
 
 
 def _find_words(connection: sa.Connection, table: sa.Table, sourced_id: str) -> Mapping[str, frozenset[str]]:
@@ -428,32 +417,30 @@ def _name(granted: Sequence[_Place], rules: str) -> str:
 def _read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> list[_Place]:
     """Reads the orgs on which it depends whether a vendor sees a record; none for a record that follows others."""
     role: sa.ColumnElement[Any]
-    is_exported: sa.ColumnElement[Any]
     if table in OF_PEOPLE:
         role, org_id, own = user_roles.c.role, user_roles.c.org_id, user_roles.c.user_id
-        is_exported = user_roles.c.origin == "export"
     elif table in _ORG_OF:
-        role, org_id, own, is_exported = sa.null(), _ORG_OF[table], table.c.sourced_id, sa.null()
+        role, org_id, own = sa.null(), _ORG_OF[table], table.c.sourced_id
     else:
         return []
     place = orgs.alias()
-    shown = (role.label("role"), org_id.label("org_id"), place.c.name, place.c.district_id)
-    rows = sa.select(*shown, is_exported.label("is_exported"))
+    rows = sa.select(role.label("role"), org_id.label("org_id"), place.c.name, place.c.district_id)
     rows = rows.where(own == sourced_id).outerjoin(place, place.c.sourced_id == org_id)
-    return [
-        _Place(row.role, row.org_id, row.name or row.org_id, row.district_id, row.is_exported)
-        for row in connection.execute(rows)
-    ]
+    return [_Place(row.role, row.org_id, row.name or row.org_id, row.district_id) for row in connection.execute(rows)]
 
 
 def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) -> sa.Select[Any]:
     """Selects the vendors, each with whether it sees a record, with guardians and without, and as a student of the
     vendor interface; the number of its valid keys; the orgs of the record that its grants open, and the roles of the
-    person that it sees there."""
+    person that it sees there; the role of the person in 1.1, with guardians and without."""
     key = table.c.sourced_id
 
     def ask(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
         return sa.select(key).where(key == sourced_id, condition).correlate(vendors).exists().label(name)
+
+    def show_role(rights: ContentRights) -> sa.ColumnElement[Any]:
+        shown = sa.select(select_single_role(rights)).where(users.c.sourced_id == sourced_id).correlate(vendors)
+        return shown.scalar_subquery() if table is users else sa.null()
 
     with_guardians, without = OF_EVERY_VENDOR[True], OF_EVERY_VENDOR[False]
     is_student = (users.c.sourced_id == sourced_id, record_is_open(users, without, Opened.STUDENT))
@@ -477,6 +464,8 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
         ask(row_is_visible(table, table, with_guardians), "with_guardians"),
         ask(row_is_visible(table, table, without), "without"),
         (student if table in (users, demographics) else sa.false()).label("student"),
+        show_role(with_guardians).label("role_with_guardians"),
+        show_role(without).label("role_without"),
         as_guardian.label("as_guardian"),
         as_teacher.label("as_teacher"),
         (ask(is_kept(PERSONS[table], Viewer.EVERY_VENDOR), "kept") if table in PERSONS else sa.false().label("kept")),

@@ -45,6 +45,9 @@ _WRONG = f"""
         END
     ), present AS (
         SELECT pupils.user_id FROM pupils JOIN users u ON u.sourced_id = pupils.user_id WHERE u.status = 'active'
+            AND (pupils.user_id, pupils.org_id) IN (
+                SELECT r.user_id, r.org_id FROM user_roles r WHERE r.role = 'student' AND r.origin = 'export'
+            )
     ), related AS (
         SELECT held.* FROM held WHERE :guardians AND held.role IN {_GUARDIANS} AND held.user_id IN (
             SELECT a.agent_id FROM user_agents a JOIN present ON present.user_id = a.user_id

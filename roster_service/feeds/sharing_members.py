@@ -4,7 +4,7 @@
 - a course: a shared class of it is active;
 - a student: of a granted school, who matches the rule of students and, where there is a rule of classes, has an active
   enrollment in a shared class. A guardian's and a member of staff's role opens as the grant says; a role at another
-  school than a granted one never;
+  school than a granted one never; a guardian's not by a student who has an enrollment there, and no role of the export;
 - an enrollment: its school is granted, its class is shared, and its user is, other than as a guardian.
 
 Each of them is found anew, or only the candidates: what a transaction changes, and what may follow from that. A
@@ -237,12 +237,20 @@ def _select_staff(look: _Look) -> Iterable[SelectedRows]:
 
 
 def _select_guardians(look: _Look) -> Iterable[SelectedRows]:
-    # Of active students: the purge of one, which has no stamp, ends no membership.
+    # Of active students: the purge of one, which has no stamp, ends no membership. And of those whom the export has as
+    # students there: a class at another school shares no guardian.
     student = _found(users)
+    exported = sa.exists().where(
+        user_roles.c.user_id == student.c.sourced_id,
+        user_roles.c.org_id == student.c.org_id,
+        user_roles.c.role == "student",
+        user_roles.c.origin == "export",
+    )
     present = (
         sa.select(student.c.grant_id, student.c.sourced_id)
         .distinct()
-        .where(student.c.role == "student", users.c.sourced_id == student.c.sourced_id, users.c.status == "active")
+        .where(student.c.role == "student", exported)
+        .where(users.c.sourced_id == student.c.sourced_id, users.c.status == "active")
         .cte("present")
     )
     if numbers := look.group_by(lambda extent: extent.guardians).get(True):
@@ -278,7 +286,7 @@ _OPENED: tuple[Callable[[_Look], Iterable[SelectedRows]], ...] = (
 
 def _found(table: sa.Table) -> sa.Subquery:
     """The records of a table that the stages before have found."""
-    columns = (WANTED.c.grant_id, WANTED.c.sourced_id, WANTED.c.role)
+    columns = (WANTED.c.grant_id, WANTED.c.sourced_id, WANTED.c.org_id, WANTED.c.role)
     return sa.select(*columns).where(WANTED.c.type == table.name).subquery()
 
 

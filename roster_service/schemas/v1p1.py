@@ -29,7 +29,7 @@ def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[sa.
     )
 
 
-def _select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
+def select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
     """Returns the user's role in 1.1, which has only one: the preferred role of those that the caller may see."""
     role = tables.user_roles.alias()
     return (
@@ -50,7 +50,7 @@ def _shows_role(role: str, rights: ContentRights) -> sa.ColumnElement[bool]:
         other, other.c.user_id == tables.users.c.sourced_id, other.c.role != role, role_is_visible(other, rights)
     )
     # Few users have several roles, and for the others the first condition decides.
-    return of_each_row(~has_other | (_select_single_role(rights) == role))
+    return of_each_row(~has_other | (select_single_role(rights) == role))
 
 
 WORDING = Wording(vocabulary.NARROW_SESSION_TYPE.narrow, _shows_role)
@@ -88,22 +88,20 @@ class Class(records.ClassRecord):
 def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
     """The roles that 1.1 maps to the same word as the user's single role, one for each org.
 
-    In 1.1, `orgs` are the orgs at which the user has `role`, as the export has them.
+    In 1.1, `orgs` are the orgs at which the user has `role`.
     """
     other, twin = tables.user_roles.alias(), tables.user_roles.alias()
     has_other = has_row(other, other.c.user_id == _role.user_id, other.c.ordinal != _role.ordinal)
-    has_same_word = vocabulary.NARROW_USER_ROLE.narrow(_role.role) == _select_single_role(rights)
+    has_same_word = vocabulary.NARROW_USER_ROLE.narrow(_role.role) == select_single_role(rights)
     has_earlier_twin = has_row(
         twin,
         twin.c.user_id == _role.user_id,
         twin.c.org_id == _role.org_id,
-        twin.c.origin == "export",
         twin.c.ordinal < _role.ordinal,
         vocabulary.NARROW_USER_ROLE.narrow(twin.c.role) == vocabulary.NARROW_USER_ROLE.narrow(_role.role),
     )
     return (
         (_role.user_id == tables.users.c.sourced_id)
-        & (_role.origin == "export")
         & role_is_visible(tables.user_roles, rights)
         # Few users have several roles, and the only one is the single one: PostgreSQL then looks no further.
         & of_each_row(~has_other | (has_same_word & ~has_earlier_twin))
@@ -118,7 +116,7 @@ class User(records.UserRecord):
         tables.users.c.username, "The name with which the user logs in", required=True, part=PersonPart.NAMES
     )
     role = kinds.Token(
-        _select_single_role,
+        select_single_role,
         vocabulary.NARROW_USER_ROLE.vocabulary,
         "The role of the user",
         required=True,

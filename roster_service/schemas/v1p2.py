@@ -106,9 +106,7 @@ class UserProfile(StrictSchema):
 
 
 def _is_visible_role(rights: ContentRights) -> sa.ColumnElement[bool]:
-    """The roles of the export. A role that follows from an enrollment opens the user, but is not shown."""
-    shown = (_role.user_id == _users.sourced_id) & (_role.origin == "export")
-    return shown & role_is_visible(tables.user_roles, rights)
+    return (_role.user_id == _users.sourced_id) & role_is_visible(tables.user_roles, rights)
 
 
 class User(records.UserRecord):

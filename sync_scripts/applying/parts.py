@@ -3,9 +3,6 @@
 The row of a part that has an id decides about it, and not the row of its user. Stored roles have no ids if the sync
 loaded them before it stored ids, or from another file. A bulk export gives them their ids. Until then the sync refuses
 a delta of roles, because any of its rows may be a stored role without an id.
-
-The interfaces do not show a role that follows from an enrollment. Its word is a word that the export has for the user,
-so a path such as `/teachers` lists a user by the roles of the export alone.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
 from roster_service.db.tables import CText, user_roles, users
@@ -171,12 +167,8 @@ def add_enrollment_roles(
     connection: sa.Connection, roles: sa.Table, retention: Retention, owners: sa.Table | None
 ) -> None:
     """Adds the roles that follow from enrollments to `roles`, the table of the desired roles. A user with an enrollment
-    in a class belongs to its school, even if the export gives the user no role there. A guardian's role there does not
-    count.
-
-    The role at the school is the role in the class, if the export gives it to the user at any org; else the first role
-    of the user; for a user without a role it is the role in the class. `owners`: the ids of the users whose roles may
-    differ; None: all.
+    in a class belongs to its school, with the role that the enrollment names, even if the export gives the user no role
+    there. A guardian's role there does not count. `owners`: the ids of the users whose roles may differ; None: all.
     """
     missing = _select_missing_roles(connection, roles, retention, owners)
     known = (
@@ -244,21 +236,4 @@ def _select_missing_roles(
         classes.c.school_id != enrollments.c.school_id,
         lacks(classes.c.school_id),
     )
-    return _replace_words(sa.union(of_enrollment, of_class).subquery("enrolled"), roles)
-
-
-def _replace_words(enrolled: sa.Subquery, roles: sa.Table) -> sa.Subquery:
-    """(user, org, role) of `enrolled`, each role replaced by a word that the export has for the user."""
-    is_belonging = roles.c.role.not_in(GUARDIAN_ROLES)
-    words = sa.select(roles.c.user_id, roles.c.role).where(is_belonging).distinct().subquery("words")
-    first = (
-        sa.select(roles.c.user_id, roles.c.role)
-        .ext(distinct_on(roles.c.user_id))
-        .where(is_belonging)
-        .order_by(roles.c.user_id, roles.c.ordinal)
-        .subquery("first_words")
-    )
-    same = sa.and_(words.c.user_id == enrolled.c.user_id, words.c.role == enrolled.c.role)
-    word = sa.func.coalesce(words.c.role, first.c.role, enrolled.c.role, type_=CText).label("role")
-    both = enrolled.outerjoin(words, same).outerjoin(first, first.c.user_id == enrolled.c.user_id)
-    return sa.select(enrolled.c.user_id, enrolled.c.org_id, word).select_from(both).distinct().subquery("missing")
+    return sa.union(of_enrollment, of_class).subquery("missing")

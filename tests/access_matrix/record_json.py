@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -90,15 +91,12 @@ def find_single_role(eyes: Eyes, row: Row) -> Row:
     """The role of a user in 1.1, of those that are seen: one of the export, at the primary org, else primary, else the
     first."""
 
-    def rank(role: Row) -> tuple[Any, ...]:
-        return (
-            role["origin"] != "export",
-            role["org_id"] != row["primary_org_id"],
-            role["role_type"],
-            role["ordinal"],
-        )
+    return min(eyes.roles(row["sourced_id"]), key=partial(_rank, row))
 
-    return min(eyes.roles(row["sourced_id"]), key=rank)
+
+def _rank(user: Row, role: Row) -> tuple[Any, ...]:
+    is_elsewhere = role["org_id"] != user["primary_org_id"]
+    return (role["origin"] != "export", is_elsewhere, role["role_type"], role["ordinal"])
 
 
 class Shower:
@@ -236,12 +234,9 @@ class Shower:
         return shown | (self._roles_of_1_1(row) if self.version == "v1p1" else self._more_of_1_2(row))
 
     def _roles_of_1_1(self, row: Row) -> Json:
-        """One role, and the orgs at which the export gives it to the user."""
+        """One role, and the orgs at which the user has it."""
         said = say_role(find_single_role(self.eyes, row)["role"])
-        roles = sorted(
-            (role for role in self.eyes.roles(row["sourced_id"]) if role["origin"] == "export"),
-            key=lambda role: (role["org_id"] != row["primary_org_id"], role["role_type"], role["ordinal"]),
-        )
+        roles = sorted(self.eyes.roles(row["sourced_id"]), key=partial(_rank, row))
         orgs = dict.fromkeys(role["org_id"] for role in roles if say_role(role["role"]) == said)
         return {"role": said, "orgs": self.refs("org", "orgs", orgs, self.eyes.orgs)}
 
@@ -253,7 +248,7 @@ class Shower:
             "preferredMiddleName": row["preferred_middle_name"],
             "preferredLastName": row["preferred_last_name"],
             "pronouns": row["pronouns"],
-            "roles": [self._role(role) for role in self.eyes.roles(row["sourced_id"]) if role["origin"] == "export"],
+            "roles": [self._role(role) for role in self.eyes.roles(row["sourced_id"])],
             "userProfiles": [self._profile(it) for it in sorted(profiles, key=lambda it: it["profile_id"])],
             "primaryOrg": self.ref("org", "orgs", row["primary_org_id"], self.eyes.find_main_orgs(row["sourced_id"])),
         }

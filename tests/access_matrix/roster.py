@@ -168,14 +168,22 @@ PEOPLE: dict[str, tuple[str, str | None, tuple[tuple[str, ...], ...], tuple[str,
     "mix-2": ("Lou", "a-2", (("a-2", "student", "primary"), ("a-1", "guardian", "secondary")), ("a-2-bo",)),
     "mix-3": ("Lou", "a-1", (("a-1", "guardian", "primary"), ("b-1", "student", "secondary")), ()),
     "nobody": ("Ann", "a-1", (), ("a-ann",)),
-    # A student of another school, whose enrollment opens the student here; an administrator who teaches a class.
-    "guest": ("Bo", "b-1", (("b-1", "student", "primary"), ("a-1", "student", "primary", "enrollment")), ()),
+    # A student of another school, whose enrollment opens the student here; an administrator and a student who teach a
+    # class of another school.
+    "guest": (
+        "Bo",
+        "b-1",
+        (("b-1", "student", "primary"), ("a-1", "student", "primary", "enrollment")),
+        ("guest-g",),
+    ),
+    "guest-g": ("Sam", "a-1", (("a-1", "guardian", "primary"),), ()),
     "head-teaches": (
         "Pat",
         "b",
-        (("b", "districtAdministrator", "primary"), ("a-1", "districtAdministrator", "primary", "enrollment")),
+        (("b", "districtAdministrator", "primary"), ("a-1", "teacher", "primary", "enrollment")),
         (),
     ),
+    "teaches": ("Ann", "b-1", (("b-1", "student", "primary"), ("a-1", "teacher", "primary", "enrollment")), ("g-b",)),
 }
 USERS = [
     _user(number, sourced_id, given, primary)
@@ -242,6 +250,8 @@ ENROLLMENTS = _rows(
     ("e-20", NEAR, "nobody", "a-1-home", "a-1", "student", None, None, None),
     ("e-21", NEAR, "guest", "a-1-home", "a-1", "student", None, None, None),
     ("e-22", NEAR, "head-teaches", "a-1-home", "a-1", "teacher", None, None, None),
+    ("e-23", NEAR, "teaches", "a-1-home", "a-1", "teacher", None, None, None),
+    ("e-24", NEAR, "guest", "a-1-math/1", "a-1", "student", None, None, None),
 )
 
 DEMOGRAPHICS = _rows(

@@ -245,7 +245,15 @@ def open_group(rule: Rule, roster: Roster) -> Group:
         if opened:
             roles.add((user, org, role))
     belonging = {user for user, _, _ in roles}
-    students = {user for user, _, role in roles if role == "student" and users[user]["status"] == "active"}
+    # Who is a student there by an enrollment alone brings no guardians.
+    exported = {
+        (row["user_id"], row["org_id"], row["role"]) for row in roster["user_roles"] if row["origin"] == "export"
+    }
+    students = {
+        user
+        for user, _, role in roles.intersection(exported)
+        if role == "student" and users[user]["status"] == "active"
+    }
     related = {row["agent_id"] for row in roster["user_agents"] if row["user_id"] in students}
     related |= {row["user_id"] for row in roster["user_agents"] if row["agent_id"] in students}
     if rule.guardians:

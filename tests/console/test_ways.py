@@ -159,7 +159,7 @@ def test_every_page_and_command_says_what_leaves(everybody: Everybody, case: str
     assert everybody.stated[email] == leaves
     assert set(received) == leaves
     assert {part for row in everybody.printed if row["vendor"] == email for part in row["parts"]} == leaves
-    # A volunteer is named without the scope of guardians, but not in a file of 1.1, if no role of the export says so.
+    # A volunteer is named without the scope of guardians.
     if planted.delivery is None:
         names_agent = bool(NAMED.search(json.dumps([view.body for view in looks])))
     named = {"guardians"} if names_agent else set()
@@ -327,19 +327,26 @@ def test_a_vendor_that_is_disabled_or_removed_takes_its_ways_along_by_name(conso
 
 def test_a_file_of_some_roles_names_the_agents_who_are_in_it(console: Console, world: World) -> None:
     """A guardian who has another role: of a teacher, the file for Apple has a row; of an aide, none."""
-    planted, found = plant_delivery("apple")(world), dict[str, tuple[bool, bool]]()
+    planted, found = plant_delivery("apple")(world), dict[str, set[bool]]()
+    roles = {"aide": "'aide'", "teacher": "'teacher'", "first": "CASE ordinal WHEN 1 THEN 'aide' ELSE 'teacher' END"}
     planted.run(f"INSERT INTO user_agents (user_id, ordinal, agent_id) VALUES ('{PUPIL}', 90, '{TEACHER}')")
-    for role in ("aide", "teacher"):
-        planted.run(f"UPDATE user_roles SET role = '{role}' WHERE user_id = '{TEACHER}'")
+    for name, role in roles.items():
+        planted.run(f"UPDATE user_roles SET role = {role} WHERE user_id = '{TEACHER}'")
         with console.engine.connect() as connection:
             verdicts = list_verdicts(connection, PUPIL)
+            [own] = [it for it in list_verdicts(connection, TEACHER) if (it.vendor, it.kind) == (VENDOR, "user")]
             [row] = [row for row in make_grid(connection, PUPIL, verdicts) if row.vendor == VENDOR]
         [files] = get_all(planted).files
         [pupil] = [row for row in files["users"] if row["sourcedId"] == PUPIL]
         cell = row.cells[list(COLUMNS).index("Guardians")]
-        found[role] = (TEACHER in pupil["agentSourcedIds"].split(","), cell.state is Seeing.SEES)
+        found[name] = {
+            TEACHER in pupil["agentSourcedIds"].split(","),
+            cell.state is Seeing.SEES,
+            TEACHER in {row["sourcedId"] for row in files["users"]},
+            own.shown,
+        }
     planted.run("DELETE FROM user_agents WHERE ordinal = 90")
-    assert found == {"aide": (False, False), "teacher": (True, True)}
+    assert found == {"aide": {False}, "teacher": {True}, "first": {False}}
 
 
 def test_a_leak_ends_the_link_that_nobody_has_used(console: Console, world: World) -> None:

@@ -157,7 +157,9 @@ GIVEN = [
     ),
     *case("type-said-in-1.1", "/orgs", "type='local'", "shv-campus", "v1p1"),
     *case("type-said-in-1.2", "/orgs", "type='ext:campus'", "shv-campus", "v1p2"),
-    *case("roles", "/users", "roles.role='siteAdministrator'", "shv-teacher-1 spr-admin-school", "v1p2"),
+    *case(
+        "roles", "/users", "roles.role='siteAdministrator'", "shv-teacher-1 spr-admin-district spr-admin-school", "v1p2"
+    ),
     *case("roles-at-an-org", "/users", "roles.org.sourcedId='spr-high-science'", "spr-proctor@1", "v1p2"),
     *case("roles-by-day", "/users", "roles.endDate>'2027-01-01'", "shv-student-1", "v1p2"),
     *case("any-role-may-hold", "/users", "roles.role='teacher' AND roles.role='parent'", "shv-teacher-1", "v1p2"),

@@ -165,8 +165,13 @@ def test_a_word_is_said_in_the_vocabulary_of_the_version(
 # user -> the one role and the orgs of 1.1; the roles of 1.2, each `type role org`.
 ROLES = [
     ("spr-student-1", "student spr-elementary", ["primary student spr-elementary"]),
-    # The summer class at the other school opens the student there, and gives no role.
-    ("spr-student-6", "student spr-elementary", ["primary student spr-elementary"]),
+    # A class at another school opens a user there, with the role that the enrollment names; 1.1 shows it if it is the
+    # same as that of the export.
+    (
+        "spr-student-6",
+        "student spr-elementary spr-high",
+        ["primary student spr-elementary", "primary student spr-high"],
+    ),
     (
         "spr-teacher-1",
         "teacher spr-elementary spr-high",
@@ -175,15 +180,19 @@ ROLES = [
     ("spr-admin-school", "administrator spr-high", ["primary siteAdministrator spr-high"]),
     (
         "spr-admin-district",
-        "administrator spr-district",
-        ["primary districtAdministrator spr-district"],
+        "administrator spr-district spr-high",
+        ["primary districtAdministrator spr-district", "primary siteAdministrator spr-high"],
     ),
     ("spr-aide-1", "aide spr-elementary", ["primary aide spr-elementary"]),
-    ("spr-proctor@1", "proctor spr-high-science", ["primary proctor spr-high-science"]),
+    (
+        "spr-proctor@1",
+        "proctor spr-high-science spr-high",
+        ["primary proctor spr-high-science", "primary proctor spr-high"],
+    ),
     ("spr-guardian-1", "guardian spr-elementary", ["primary guardian spr-elementary"]),
     ("spr-parent-1", "parent spr-elementary", ["primary parent spr-elementary"]),
     ("spr-relative-1", "relative spr-high", ["primary relative spr-high"]),
-    ("shv-student-3", "student shv-south", ["primary student shv-south"]),
+    ("shv-student-3", "student shv-south shv-north", ["primary student shv-south", "primary student shv-north"]),
     # The role at the primary org is the one role of 1.1; its orgs are those where it is held.
     (
         "shv-teacher-1",
@@ -200,8 +209,8 @@ ROLES = [
     ("shv-counselor-1", "aide shv-north", ["primary counselor shv-north", "secondary aide shv-north"]),
     ("shv-sysadmin-1", "administrator shv-district", ["primary systemAdministrator shv-district"]),
     ("shv-districtadmin-1", "administrator shv-district", ["primary districtAdministrator shv-district"]),
-    ("shv-coach-1", "aide shv-campus", ["primary ext:coach shv-campus"]),
-    ("shv-guardian-1", "guardian shv-north", ["primary guardian shv-north"]),
+    ("shv-coach-1", "aide shv-campus", ["primary ext:coach shv-campus", "primary proctor shv-south"]),
+    ("shv-guardian-1", "guardian shv-north", ["primary guardian shv-north", "secondary ext:volunteer shv-north"]),
 ]
 
 

@@ -95,12 +95,13 @@ def test_a_teacher_of_both_schools_is_shown_at_each_for_what_they_are_there(clie
 
 
 def test_the_one_role_of_1_1_is_one_that_is_seen(client: RosterClient) -> None:
-    """The coach of the campus is seen at the south school for a class: still a coach, and without the campus."""
+    """The coach of the campus is seen at the south school for a class: with the role there, and without the campus."""
     record = one(client, "v1p1", "/users/shv-coach-1", "south")
-    assert (record["role"], record["orgs"]) == ("aide", [])
-    assert one(client, "v1p2", "/users/shv-coach-1", "south")["roles"] == []
-    assert client.call("v1p1", "/users", {"filter": "role='proctor'"}, vendor="south").total == 0
-    assert client.call("v1p1", "/users", {"filter": "role='aide'"}, vendor="south").ids == ["shv-coach-1"]
+    assert (record["role"], [org["sourcedId"] for org in record["orgs"]]) == ("proctor", ["shv-south"])
+    [role] = one(client, "v1p2", "/users/shv-coach-1", "south")["roles"]
+    assert (role["roleType"], role["role"], role["org"]["sourcedId"]) == ("primary", "proctor", "shv-south")
+    assert client.call("v1p1", "/users", {"filter": "role='proctor'"}, vendor="south").ids == ["shv-coach-1"]
+    assert client.call("v1p1", "/users", {"filter": "role='aide'"}, vendor="south").total == 0
     assert client.call("v1p2", "/users", {"filter": "roles.role='ext:coach'"}, vendor="south").total == 0
     assert client.call("v1p2", "/users", {"filter": "roles.role='siteAdministrator'"}, vendor="north").total == 0
 

@@ -103,9 +103,12 @@ def test_a_withheld_part_makes_its_file_absent(engine: sa.Engine) -> None:
 def test_without_the_scope_of_guardians_nobody_names_one(engine: sa.Engine) -> None:
     made = make(engine, BOTH, V1P1, (FULL,))
     assert {row["role"] for row in made.files["users"]}.isdisjoint({"guardian", "parent", "relative"})
-    assert not any("guardian" in row["agentSourcedIds"] for row in made.files["users"])
+    # A guardian who helps in a class is named as what that is.
+    helpers = {row["sourcedId"]: row["role"] for row in made.files["users"] if "guardian" in row["sourcedId"]}
+    assert helpers == {"shv-guardian-1": "aide"}
+    assert {row["agentSourcedIds"] for row in made.files["users"] if "guardian" in row["agentSourcedIds"]} == {*helpers}
     with_guardians = make(engine, BOTH, V1P1, (FULL, GUARDIANS))
-    assert any("guardian" in row["agentSourcedIds"] for row in with_guardians.files["users"])
+    assert any("spr-guardian-1" in row["agentSourcedIds"] for row in with_guardians.files["users"])
 
 
 def test_the_same_roster_gives_the_same_bytes(engine: sa.Engine) -> None:

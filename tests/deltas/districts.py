@@ -165,9 +165,10 @@ def end_second_role(district: District) -> None:
 
 
 def begin_guest_enrollment(district: District) -> None:
+    """Often as somebody else than at the other schools."""
     user = district.pick("roles", lambda row: row["role"] in ("student", "teacher"))
     if user is not None:
-        add_enrollment(district, user["userSourcedId"], user["role"])
+        add_enrollment(district, user["userSourcedId"], district.dice.choice([user["role"], NEXT_WORD[user["role"]]]))
 
 
 def end_enrollment(district: District) -> None:
@@ -181,7 +182,7 @@ def change_enrollment(district: District) -> None:
     if row is not None and taught is not None and user is not None:
         what = district.dice.choice(["role", "class", "school", "user"])
         if what == "role":
-            row["role"] = NEXT_WORD[row["role"]]
+            row["role"] = NEXT_WORD.get(row["role"], "teacher")
         elif what == "class":
             row["classSourcedId"] = taught["sourcedId"]
         elif what == "school":

@@ -92,6 +92,24 @@ EVENTS = {
         "one school", (("enrollments", "a-n-2", f"{THIS_SCHOOL} userSourcedId=a-p2 role=student"),),
         come=person("p2", "n-2"),
     ),
+    "a guest enrollment begins, and the guardian stays hidden": Event(
+        "schools of two", (("enrollments", "a-n-1", f"{OTHER_SCHOOL} userSourcedId=a-p1 role=student"),),
+        come=person("p1", "n-1"),
+    ),
+    "a student teaches a class of another school": Event(
+        "one school", (("enrollments", "a-n-2", f"{THIS_SCHOOL} userSourcedId=a-p2 role=teacher"),),
+        come={"/users": "p2", "/teachers": "p2", "/demographics": "p2", "/enrollments": "n-2"},
+    ),
+    "a guest becomes a teacher": Event(
+        "one school", (("enrollments", "a-n-p4", "role=teacher"),),
+        gone={"/students": "p4", "a-d": "p4"}, come={"/teachers": "p4"},
+    ),
+    "a guest becomes an aide": Event(
+        "one school", (("enrollments", "a-n-p4", "role=ext:aide"),), gone={"/students": "p4", "a-d": "p4"}
+    ),
+    "a guest enrollment has ended by its days": Event(
+        "one school", (("enrollments", "a-n-p4", "endDate=2001-01-01"),)
+    ),
     # Its people belong to its school; their enrollments stay at the other one.
     "a class moves in": Event(
         "one school", (("classes", "a-k2", "schoolSourcedId=a-s1"),),

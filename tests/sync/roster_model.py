@@ -769,13 +769,11 @@ def _find_district(orgs: Mapping[str, Mapping[str, Any]], key: str) -> str | Non
 def _find_missing_roles(
     user: str, roles: tuple[tuple[str, ...], ...], new: Mapping[str, Mapping[str, Mapping[str, Any]]]
 ) -> Iterator[tuple[str, ...]]:
-    """Whoever takes part in a class belongs to its school, with a word that the export has for the user."""
+    """Whoever takes part in a class belongs to its school, as what it takes part."""
     wanted = set()
-    words = [role[1] for role in roles if role[1] != "guardian"]
     for said in new["enrollments"].values():
         if said["userSourcedId"] == user:
             role = "siteAdministrator" if said["role"] == "administrator" else said["role"]
-            role = role if role in words or not words else words[0]
             wanted.add((said["schoolSourcedId"], role))
             if said["classSourcedId"] in new["classes"]:
                 wanted.add((new["classes"][said["classSourcedId"]]["schoolSourcedId"], role))

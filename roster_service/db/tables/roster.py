@@ -186,7 +186,7 @@ sa.Index("ix_users_email_folded", fold_column(users.c.email))
 # A user's roles, in the words of OneRoster 1.2 whatever the version of the export. `origin` is `export` for a role that
 # the export has, and `enrollment` for a role that the sync adds because the user has an enrollment at a school and no
 # role there. So every enrolled user has a role at the school, and a caller that sees an enrollment also sees its user.
-# The interfaces show only the roles of the export.
+# The single role of 1.1 is one of the export, if the caller sees any.
 user_roles = sa.Table(
     "user_roles",
     metadata,

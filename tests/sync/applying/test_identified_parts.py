@@ -182,7 +182,7 @@ CASES: dict[str, tuple[Bend, dict[str, Parts]]] = {
                 userSourcedId=PRINCIPAL, role="teacher",
             ),
         ),
-        {PRINCIPAL: ([PRINCIPAL_ROLE, (SOUTH, "principal", "primary", None, "enrollment")], [])},
+        {PRINCIPAL: ([PRINCIPAL_ROLE, (SOUTH, "teacher", "primary", None, "enrollment")], [])},
     ),
     "a role in a delta takes the place of one that followed from an enrollment": (
         alone(

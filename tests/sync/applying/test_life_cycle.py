@@ -113,6 +113,29 @@ CHANGES_1_1: dict[str, tuple[Bend, dict[sa.Table, set[str]]]] = {
             tables.demographics: {"spr-student-2"},
         },
     ),
+    "an enrollment that brings another role": (
+        cell_of("enrollments", "spr-enr-17", "role", "teacher"),
+        {
+            tables.enrollments: {"spr-enr-17"},
+            tables.users: {"spr-student-6"},
+            tables.demographics: {"spr-student-6"},
+        },
+    ),
+    "an enrollment that brings a role beside another": (
+        with_row(
+            "enrollments",
+            sourcedId="new",
+            classSourcedId="spr-class-chem-1",
+            schoolSourcedId="spr-high",
+            userSourcedId="spr-student-6",
+            role="proctor",
+        ),
+        {tables.enrollments: {"new"}, tables.users: {"spr-student-6"}},
+    ),
+    "an enrollment that brings a role has ended by its days": (
+        cell_of("enrollments", "spr-enr-17", "endDate", "2001-01-01"),
+        {tables.enrollments: {"spr-enr-17"}},
+    ),
     "an enrollment gone that brought a role": (
         without_rows("enrollments", "spr-enr-17"),
         {

@@ -182,7 +182,7 @@ ROLES_1_1: dict[str, list[Role]] = {
     # Following from enrollments elsewhere.
     "spr-admin-district": [
         ("spr-district", "districtAdministrator", "primary", "export"),
-        ("spr-high", "districtAdministrator", "primary", "enrollment"),
+        ("spr-high", "siteAdministrator", "primary", "enrollment"),
     ],
     "spr-student-6": [
         ("spr-elementary", "student", "primary", "export"),
@@ -207,7 +207,7 @@ ROLES_1_2: dict[str, list[Role]] = {
     ],
     "shv-coach-1": [
         ("shv-campus", "ext:coach", "primary", "export"),
-        ("shv-south", "ext:coach", "primary", "enrollment"),
+        ("shv-south", "proctor", "primary", "enrollment"),
     ],
     "shv-student-3": [
         ("shv-south", "student", "primary", "export"),
@@ -231,8 +231,8 @@ def test_roles(engine: sa.Engine, request: pytest.FixtureRequest, name: str, rol
 
 
 def test_roles_follow_from_both_schools_of_an_enrollment(engine: sa.Engine, springfield: Path) -> None:
-    """The class is at one school, the enrollment names another. The word is the one of the export, whatever role the
-    enrollment names: an enrollment opens a user, and gives no role."""
+    """The class is at one school, the enrollment names another. The word is the one of the enrollment, whatever roles
+    the export gives the user elsewhere; of several at one school, one is the main one."""
     both(
         cell_of("enrollments", "spr-enr-03", "schoolSourcedId", "spr-high"),
         cell_of("users", "spr-student-6", "orgSourcedIds", "spr-district"),
@@ -249,7 +249,8 @@ def test_roles_follow_from_both_schools_of_an_enrollment(engine: sa.Engine, spri
     assert roles_of(engine, "spr-student-6") == [
         ("spr-district", "student", "primary", "export"),
         ("spr-elementary", "student", "primary", "enrollment"),
-        ("spr-high", "student", "primary", "enrollment"),
+        ("spr-high", "proctor", "primary", "enrollment"),
+        ("spr-high", "student", "secondary", "enrollment"),
     ]
 
 

@@ -20,6 +20,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.run_record import KNOWN
 from sync_scripts.formats.tolerated import DUPLICATE_ROW
 from sync_scripts.reading.rejections import RefusedExportError
+from sync_scripts.staging import line_hashes
 from sync_scripts.staging import stage as staging
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
 from tests.extent import examples
@@ -127,6 +128,25 @@ def test_a_new_enrollment_gives_a_known_user_a_role(engine: sa.Engine, springfie
     after = snapshot(engine, tables.users)["spr-student-1"]
     assert any(user == "spr-student-1" for user, _ in roles)
     assert after["date_last_modified"] > before["date_last_modified"]
+
+
+def test_a_stored_role_that_does_not_follow_from_the_enrollment_is_replaced_and_its_user_stamped(
+    engine: sa.Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the next run that looks at all rows, such as the first one by other rules."""
+    load_first(engine, "feed", springfield)
+    stored = snapshot(engine, tables.user_roles)
+    with engine.begin() as connection:
+        others = sa.update(tables.user_roles).where(tables.user_roles.c.origin == "enrollment")
+        connection.execute(others.where(tables.user_roles.c.user_id != "spr-proctor@1").values(role="aide"))
+    changed = {user for (user, _), it in stored.items() if it["origin"] == "enrollment"} - {"spr-proctor@1"}
+    monkeypatch.setattr(line_hashes, "RULES", line_hashes.RULES + 1)
+    report = load(engine, "feed", springfield)
+    assert snapshot(engine, tables.user_roles) == stored
+    assert changed
+    assert report.counts["users"].changed == len(changed)
+    users = snapshot(engine, tables.users)
+    assert {key for key, it in users.items() if it["date_last_modified"] == report.stamp} == changed
 
 
 def test_a_run_that_does_not_say_everything_takes_the_trust_away(engine: sa.Engine, springfield: Path) -> None:
