@@ -20,7 +20,7 @@ from roster_service.db.tables import CText
 from roster_service.roster import vocabulary
 from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.cells import TEXT, to_list
-from sync_scripts.formats.conversion import make_id, to_literal, unite
+from sync_scripts.formats.conversion import label_cells, make_id, to_literal, unite
 from sync_scripts.formats.model import RetainedRows, Staged, StagedFile
 
 SEXES = vocabulary.SEXES
@@ -130,6 +130,24 @@ def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
     )
 
 
+def _list_relations(staged: Staged) -> sa.Subquery:
+    """(child, relation, role in lower case) of the relationships. Where the export leaves their file out, those that
+    are stored stay, of the people whom it has."""
+    if "sds_relationships" in staged:
+        file = staged["sds_relationships"]
+        columns = {
+            "child": file["userSourcedId"],
+            "relation": file["relationshipUserSourcedId"],
+            "role": sa.func.lower(file["relationshipRole"], type_=CText),
+        }
+        return sa.select(*label_cells(columns)).subquery()
+    agents, roles, people = tables.user_agents.alias(), tables.user_roles.alias(), staged["sds_users"].alias()
+    is_guardian = sa.and_(roles.c.user_id == agents.c.agent_id, roles.c.role.in_(vocabulary.GUARDIAN_ROLES))
+    columns = {"child": agents.c.user_id, "relation": agents.c.agent_id, "role": roles.c.role}
+    stored = sa.select(*label_cells(columns)).join_from(agents, roles, is_guardian)
+    return stored.where(agents.c.agent_id.in_(sa.select(people["sourcedId"]))).distinct().subquery()
+
+
 def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of users.csv. The user name replaces a missing given or family name. The grades come from the roles,
     the agents from the relationships."""
@@ -137,16 +155,14 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     listed = sa.func.string_agg(roles["grade"].distinct(), ",", type_=CText).label("grades")
     grades = sa.select(roles["userSourcedId"].label("user"), listed).group_by(roles["userSourcedId"]).subquery()
     both = users.table.outerjoin(grades, grades.c.user == users["sourcedId"])
-    agents: sa.ColumnElement[Any] = sa.null()
-    if "sds_relationships" in staged:
-        relations = staged["sds_relationships"]
-        child, relation = relations["userSourcedId"], relations["relationshipUserSourcedId"]
-        pairs = sa.union_all(
-            sa.select(child.label("one"), relation.label("other")), sa.select(relation, child).where(child != relation)
-        ).subquery()
-        others = sa.func.string_agg(pairs.c.other.distinct(), ",", type_=CText).label("agents")
-        related = sa.select(pairs.c.one, others).group_by(pairs.c.one).subquery()
-        both, agents = both.outerjoin(related, related.c.one == users["sourcedId"]), related.c.agents
+    relations = _list_relations(staged)
+    child, relation = relations.c.child, relations.c.relation
+    pairs = sa.union_all(
+        sa.select(child.label("one"), relation.label("other")), sa.select(relation, child).where(child != relation)
+    ).subquery()
+    others = sa.func.string_agg(pairs.c.other.distinct(), ",", type_=CText).label("agents")
+    related = sa.select(pairs.c.one, others).group_by(pairs.c.one).subquery()
+    both = both.outerjoin(related, related.c.one == users["sourcedId"])
     return sa.select(
         users["sourcedId"].label("sourcedId"),
         to_literal("true").label("enabledUser"),
@@ -156,7 +172,7 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
         ),
         *(users[header].label(header) for header in ("username", "email", "phone", "sms")),
         *(_find_column(users, header, sa.null()).label(header) for header in ("middleName", "identifier")),
-        agents.label("agentSourcedIds"),
+        related.c.agents.label("agentSourcedIds"),
         grades.c.grades,
     ).select_from(both)
 
@@ -181,20 +197,12 @@ def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
             sa.func.coalesce(roles["isPrimary"], "false", type_=CText).label("primary"),
         ).select_from(roles.table.outerjoin(orgs.table, orgs["sourcedId"] == roles["orgSourcedId"]))
     ]
-    if "sds_relationships" in staged:
-        relations = staged["sds_relationships"]
-        guardian = sa.func.lower(relations["relationshipRole"])
-        known = sa.case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=to_literal("guardian"))
-        selects.append(
-            sa.select(
-                relations["relationshipUserSourcedId"],
-                roles["orgSourcedId"],
-                known,
-                sa.null(),
-                sa.null(),
-                to_literal("false"),
-            ).select_from(relations.table.join(roles.table, roles["userSourcedId"] == relations["userSourcedId"]))
-        )
+    relations = _list_relations(staged)
+    guardian = relations.c.role
+    known = sa.case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=to_literal("guardian"))
+    at_org = relations.join(roles.table, roles["userSourcedId"] == relations.c.child)
+    of_guardian = (relations.c.relation, roles["orgSourcedId"], known, sa.null(), sa.null(), to_literal("false"))
+    selects.append(sa.select(*of_guardian).select_from(at_org))
     rows = sa.union_all(*selects).subquery()
     identifier = make_id(feed, "role", rows.c.user, rows.c.org, rows.c.role)
     single = (

@@ -131,6 +131,14 @@ def test_without_courses_those_of_earlier_exports_stay(engine: sa.Engine, sds: P
     assert load(engine, FEED, sds, family=SDS).counts["courses"].added == 1
 
 
+def test_without_relationships_those_of_earlier_exports_stay(engine: sa.Engine, sds: Path) -> None:
+    load_first(engine, FEED, sds, family=SDS)
+    before = state(engine)
+    without_file("relationships.csv")(sds)
+    assert load(engine, FEED, sds, family=SDS).outcome == "unchanged"
+    assert state(engine) == before
+
+
 def test_users_alone(engine: sa.Engine, sds: Path) -> None:
     """SDS needs classes and enrollments only where classes are managed; those of earlier exports stay as they are."""
     load_first(engine, FEED, sds, family=SDS)
