@@ -69,6 +69,17 @@ class ContentRights:
     withheld: frozenset[WithheldField]
 
     @property
+    def shown(self) -> tuple[tuple[str, object], ...]:
+        """Each right but the viewer, by its name, with the same text in every process: for keys, which a new right must
+        not be missing from."""
+        rights = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del rights["viewer"]
+        return tuple(
+            (name, sorted(one.value for one in right) if isinstance(right, frozenset) else right)
+            for name, right in rights.items()
+        )
+
+    @property
     def of_rows(self) -> ContentRights:
         """The same rights without those that change only what of a record is seen: conditions of what records are seen
         need no others."""

@@ -109,8 +109,7 @@ def _sort_values(path_values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _hash_rights(rights: ContentRights) -> str:
     """Returns a hash of what content rights show of a record. Whether there are rules is in the visible set."""
-    kinds, withheld = sorted(kind.value for kind in rights.metadata), sorted(rights.withheld)
-    return _hash(rights.guardians, kinds, withheld).hex()[:32]
+    return _hash(rights.shown).hex()[:32]
 
 
 def make_ordering_shape(plan: Plan) -> QueryShape:
@@ -142,5 +141,4 @@ def _describe_filter(plan: Plan) -> object:
     if plan.filter is None:
         return None
     view = plan.shape.view
-    metadata, withheld = sorted(kind.value for kind in view.rights.metadata), sorted(view.rights.withheld)
-    return plan.filter, view.record.__module__, view.record.__qualname__, view.rights.guardians, metadata, withheld
+    return plan.filter, view.record.__module__, view.record.__qualname__, view.rights.shown

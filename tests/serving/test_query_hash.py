@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -74,22 +75,6 @@ def test_one_ordering(changed: dict[str, Any]) -> None:
         pytest.param({"path_values": {"requested_schools": ["a"]}}, id="asked-schools"),
         pytest.param({"path_values": {"requested_lea": "18"}}, id="asked-district"),
         pytest.param({"path_ids": {"schoolId": "t"}}, id="id-of-the-path"),
-        pytest.param(
-            {
-                "rights": ContentRights(
-                    Viewer.ONE_VENDOR, guardians=False, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset()
-                )
-            },
-            id="guardians",
-        ),
-        pytest.param(
-            {
-                "rights": ContentRights(
-                    Viewer.ONE_VENDOR, guardians=True, metadata=frozenset({MetadataOf.GUARDIANS}), withheld=frozenset()
-                )
-            },
-            id="metadata",
-        ),
         pytest.param({"path_filter": TEACHERS}, id="another-role"),
         pytest.param({"record": v1p1.User}, id="a-filter-of-another-version"),
         pytest.param({"path_filter": everything}, id="another-path"),
@@ -103,6 +88,22 @@ def test_one_ordering(changed: dict[str, Any]) -> None:
 )
 def test_another_ordering(changed: dict[str, Any]) -> None:
     assert hash_of(**changed) != hash_of()
+
+
+# Another value of each right. Whether there are rules is in the visible set of an ordering and of a pull.
+OTHER_RIGHTS = {
+    "guardians": False,
+    "metadata": frozenset({MetadataOf.GUARDIANS}),
+    "withheld": frozenset({WithheldField.SMS}),
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(ContentRights) if field.name != "viewer"])
+def test_every_right_makes_another_ordering_and_another_pull(name: str) -> None:
+    """Also one that is new: else clients with other rights would share what one of them may see."""
+    rights = dataclasses.replace(PLAIN["rights"], **{name: OTHER_RIGHTS[name]})
+    assert hash_of(rights=rights) != hash_of()
+    assert request_of(rights=rights).values["content_rights"] != request_of().values["content_rights"]
 
 
 def test_keys_of_metadata_are_orders_of_their_own() -> None:
