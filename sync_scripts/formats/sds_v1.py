@@ -358,6 +358,23 @@ def _describe_as_v2_1(staged: Staged, feed: str) -> Staged:
     }
 
 
+def _describe_export(staged: Staged, feed: str) -> Staged:
+    """The same of an export. Where it leaves the file of guardians out, those that are stored stay."""
+    described = _describe_as_v2_1(staged, feed)
+    if USER in staged:
+        return described
+    users, known = tables.users.alias(), described["sds_users"]
+    # By the headers of a user of version 2.1.
+    stored = {"givenName": "given_name", "familyName": "family_name", "email": "email", "phone": "phone"}
+    cells = {header: users.c[stored[header]] if header in stored else sa.null() for header in known.table.c.keys()}  # noqa: SIM118
+    is_contact = sa.func.starts_with(users.c.sourced_id, make_id(feed, "contact").concat(":"))
+    contacts = sa.select(*label_cells({**cells, "sourcedId": users.c.sourced_id})).where(
+        is_contact, users.c.status == "active"
+    )
+    both = unite((sa.select(*known.table.c), contacts)).subquery()
+    return {**described, "sds_users": StagedFile(known.file, both, ())}
+
+
 # --- the conversion -----------------------------------------------------------------------------------------------
 
 
@@ -369,7 +386,7 @@ def _convert_to(
     name: str, select_rows: Callable[[Staged, str], sa.Select[Any]], retain: RetainedRows, *files: str
 ) -> ConvertedFile:
     file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds", "username")
-    return ConvertedFile(file, files, lambda staged, feed: select_rows(_describe_as_v2_1(staged, feed), feed), retain)
+    return ConvertedFile(file, files, lambda staged, feed: select_rows(_describe_export(staged, feed), feed), retain)
 
 
 SDS_V1 = Format(

@@ -50,6 +50,17 @@ def test_loads_and_loads_again(engine: sa.Engine, copy_export: Callable[[str], P
     assert state(engine) == before
 
 
+def test_guardians_whose_files_an_export_of_v1_leaves_out_stay(
+    engine: sa.Engine, copy_export: Callable[[str], Path]
+) -> None:
+    export = copy_export(V1)
+    load_first(engine, FEED, export, family=SDS)
+    before = state(engine)
+    both(without_file("User.csv"), without_file("GuardianRelationship.csv"))(export)
+    assert load(engine, FEED, export, family=SDS).outcome == "unchanged"
+    assert state(engine) == before
+
+
 def test_users_of_v2_have_their_roles(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
     load_first(engine, FEED, copy_export(V2), family=SDS)
     assert list_roles(engine) == {
