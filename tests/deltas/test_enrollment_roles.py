@@ -29,8 +29,8 @@ from tests.extent import examples
 from .districts import CHANGES, GUARDIANS, District
 from .world import SCOPES, Vendor, World
 
-RUNS = examples(1, 3, 20)
-STEPS = examples(2, 12, 24)
+RUNS = examples(1, 1, 20)
+STEPS = examples(2, 5, 24)
 TURNS = examples(6, 3, 1)
 # What begins, moves and ends roles that follow from enrollments.
 OFTEN = ("an enrollment changes", "an enrollment ends", "a class moves", "a second role begins", "a second role ends")
