@@ -144,7 +144,8 @@ def test_settings_are_shown_without_secrets(owner: Browser) -> None:
     assert lights["Address"] == "look"
 
 
-def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: Console, owner: Browser) -> None:
+def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(own_console: Console) -> None:
+    console, owner = own_console, own_console.log_in()
     with console.engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, "refused@logs.example", "Refused")
         number = vendors.find_vendor(connection, "refused@logs.example").id
