@@ -82,7 +82,8 @@ def test_disclosures_are_found(owner: Browser, query: str, expected: list[int], 
 
 
 @pytest.mark.shows("Access log", "Rows of killed workers are there for `roster audit` and the console at once.")
-def test_rows_of_killed_workers_are_there_at_once(console: Console, owner: Browser) -> None:
+def test_rows_of_killed_workers_are_there_at_once(own_console: Console) -> None:
+    console, owner = own_console, own_console.log_in()
     with console.engine.connect() as connection:
         folder = console.home / "access-log" / read_database_id(connection)
     killed = kill_worker(console.engine, folder, "killed", 3)
