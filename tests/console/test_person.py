@@ -70,6 +70,7 @@ VENDORS: dict[str, tuple[tuple[ScopeName, ...], tuple[PermissionFlag, ...], tupl
 
 
 def add_vendors(console: Console) -> None:
+    """Adds these vendors to a console, each with a grant of both districts."""
     with console.engine.begin() as connection:
         for name, (scopes, flags, fields) in VENDORS.items():
             email = f"{name}@person.example"
@@ -84,7 +85,7 @@ def add_vendors(console: Console) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def vendors(console: Console) -> None:
-    """Those vendors, on the console of the module."""
+    """They are on the console of the module."""
     add_vendors(console)
 
 
@@ -173,9 +174,7 @@ def test_who_has_no_guardian_has_none_withheld(console: Console) -> None:
     assert states == {PUPIL: Seeing.WITHHELD, "spr-teacher-1": Seeing.EMPTY}
 
 
-def test_a_student_who_left_has_no_classes_and_demographics_on_the_vendor_interface(
-    own_console: Console,
-) -> None:
+def test_a_student_who_left_has_no_classes_and_demographics_on_the_vendor_interface(own_console: Console) -> None:
     console = own_console
     with console.engine.begin() as connection:
         set_flags(connection, TESTER, "both@vendors.example", [*PermissionFlag])
