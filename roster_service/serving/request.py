@@ -141,4 +141,4 @@ def _describe_filter(plan: Plan) -> object:
     if plan.filter is None:
         return None
     view = plan.shape.view
-    return plan.filter, view.record.__module__, view.record.__qualname__, view.rights.shown
+    return plan.filter, view.record.__module__, view.record.__qualname__, _hash_rights(view.rights)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -26,7 +28,7 @@ from roster_service.feeds import scripts
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.client import RosterClient
-from tests.contract.conftest import SECRET_KEY, SETTINGS, Served, make_served, roster, served
+from tests.contract.conftest import SECRET_KEY, SETTINGS, Roster, Served, make_served, open_interfaces, roster, served
 from tests.postgres.loaded import EXPORTS, FEEDS
 
 __all__ = ["make_served", "roster", "served"]
@@ -129,11 +131,12 @@ def add_operator(engine: sa.Engine, email: str, role: OperatorRole, secret_key: 
         operators.use_link(connection, token, PASSWORD, secret_key)
 
 
-@pytest.fixture(scope="module")
-def make_console(
+@contextmanager
+def open_consoles(
     make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Console]]:
-    """Serves a console with these settings and an operator of each role, with a roster of its own."""
+    """What serves a console with these settings and an operator of each role, with a roster of its own, until the block
+    ends."""
     made: list[Flask] = []
 
     def make(**settings: Any) -> Console:
@@ -145,17 +148,39 @@ def make_console(
         made[-1].jinja_env.bytecode_cache = TEMPLATES
         return Console(made[-1], own.app, own.engine, own.client, home)
 
-    yield make
-    for app in made:
-        for extension in app.extensions.values():
-            if isinstance(extension, sa.Engine):
-                extension.dispose()
+    try:
+        yield make
+    finally:
+        for app in made:
+            for extension in app.extensions.values():
+                if isinstance(extension, sa.Engine):
+                    extension.dispose()
+
+
+@pytest.fixture(scope="module")
+def make_console(
+    make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Console]]:
+    """Serves consoles until the module ends."""
+    with open_consoles(make_served, tmp_path_factory) as make:
+        yield make
 
 
 @pytest.fixture(scope="module")
 def console(make_console: Callable[..., Console]) -> Console:
-    """A console of this module's own, whose tests may change the roster."""
+    """A console of this module's own. A test changes there what no other test of the module asks for."""
     return make_console()
+
+
+@pytest.fixture
+def own_console(
+    server_url: str, roster: Roster, served: Served, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Console]:
+    """A console of this test's own, which may change everything; it takes a quarter of a second."""
+    with open_interfaces(server_url, roster) as make_served:
+        make = functools.partial(make_served, documents=served.client.documents)
+        with open_consoles(make, tmp_path_factory) as make_console:
+            yield make_console()
 
 
 class InProcess:
@@ -204,3 +229,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An export of the loaded feed springfield, for tests to change."""
     return Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path_factory.mktemp("exports") / "springfield"))
+
+
+@pytest.fixture
+def own_export(tmp_path: Path) -> Path:
+    """The same of this test's own."""
+    return Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "springfield"))

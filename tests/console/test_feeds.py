@@ -279,13 +279,14 @@ def test_the_first_page_leads_to_the_page_of_a_feed(console: Console, browser: B
     assert read(browser, task[1])["feed"]["name"] == "new?one"
 
 
-def test_settings_are_set_and_only_what_differs_is_recorded(console: Console, browser: Browser) -> None:
+def test_settings_are_set_and_only_what_differs_is_recorded(own_console: Console) -> None:
+    browser = own_console.log_in(OperatorRole.EDITOR)
     form = {"path": "/exports/springfield", "marker": "done.txt", "hold_changes_percent": "0", "strict": "yes"}
     assert browser.send("/feeds/springfield/settings", **form).status_code == 303
     assert browser.send("/feeds/springfield/settings", **form).status_code == 303
     feed = read(browser, "/feeds/springfield")["feed"]
     assert {name: feed[name] for name in form} == {**form, "hold_changes_percent": 0, "strict": True}
-    with console.engine.connect() as connection:
+    with own_console.engine.connect() as connection:
         rows = sa.select(changes.c.after).where(changes.c.subject == "springfield", changes.c.verb == "feed set")
         assert [sorted(it) for it in connection.scalars(rows)] == [sorted(form)]
     refused = browser.send("/feeds/springfield/settings", path="relative")

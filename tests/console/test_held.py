@@ -103,8 +103,9 @@ def approving(console: Console, held: int) -> Iterator[int]:
     shutil.rmtree(folder)
 
 
-def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> None:
-    page = console.log_in(OperatorRole.EDITOR).get(f"/runs/{held}/held").text
+def test_the_evidence_comes_before_the_decision(own_console: Console, tmp_path: Path) -> None:
+    held = hold_run(own_console, tmp_path)
+    page = own_console.log_in(OperatorRole.EDITOR).get(f"/runs/{held}/held").text
     order = (
         "The sync held this run, because <bdi>4 of 17 enrollments would vanish, more than 10%</bdi>, and for ",
         "<li><bdi>1 of 14 ",
@@ -197,14 +198,14 @@ def test_a_file_that_lost_a_fifth_of_its_rows_is_named(gone: int, is_of_all: boo
     assert len(said) == (2 if is_of_all else 1)
 
 
-def test_the_pages_of_a_run_name_the_file_that_lost_rows(console: Console, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "springfield"))
+def test_the_pages_of_a_run_name_the_file_that_lost_rows(own_console: Console, own_export: Path) -> None:
+    console, browser, folder = own_console, own_console.log_in(), own_export
     options = Options(Settings(home=console.home, hold_least_records=3))
     load(console.engine, "springfield", folder, options=Options(Settings(home=console.home), allow_mass_delete=True))
     without_rows("enrollments", *(f"spr-enr-{number:02}" for number in range(1, 10)))(folder)
     run = load(console.engine, "springfield", folder, options=options).run
     for path in (f"/runs/{run}", f"/runs/{run}/held"):
-        page = console.log_in().get(path).text
+        page = browser.get(path).text
         assert re.search(r"enrollments.csv has 8 rows, and had 17 in run \d+: the export looks cut off", page)
         assert "users.csv has" not in page
     # The checks of data quality have looked at what the run would leave.

@@ -82,7 +82,8 @@ def test_disclosures_are_found(owner: Browser, query: str, expected: list[int], 
 
 
 @pytest.mark.shows("Access log", "Rows of killed workers are there for `roster audit` and the console at once.")
-def test_rows_of_killed_workers_are_there_at_once(console: Console, owner: Browser) -> None:
+def test_rows_of_killed_workers_are_there_at_once(own_console: Console) -> None:
+    console, owner = own_console, own_console.log_in()
     with console.engine.connect() as connection:
         folder = console.home / "access-log" / read_database_id(connection)
     killed = kill_worker(console.engine, folder, "killed", 3)
@@ -144,7 +145,8 @@ def test_settings_are_shown_without_secrets(owner: Browser) -> None:
     assert lights["Address"] == "look"
 
 
-def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: Console, owner: Browser) -> None:
+def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(own_console: Console) -> None:
+    console, owner = own_console, own_console.log_in()
     with console.engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, "refused@logs.example", "Refused")
         number = vendors.find_vendor(connection, "refused@logs.example").id

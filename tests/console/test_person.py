@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,8 @@ VENDORS: dict[str, tuple[tuple[ScopeName, ...], tuple[PermissionFlag, ...], tupl
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def vendors(console: Console) -> None:
+def add_vendors(console: Console) -> None:
+    """Adds these vendors to a console, each with a grant of both districts."""
     with console.engine.begin() as connection:
         for name, (scopes, flags, fields) in VENDORS.items():
             email = f"{name}@person.example"
@@ -81,6 +81,12 @@ def vendors(console: Console) -> None:
                 add_client(connection, TESTER, email, f"app {name}", [Scope("v1p2", scope) for scope in scopes])
             set_flags(connection, TESTER, email, flags)
             change_withheld(connection, TESTER, email, fields)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def vendors(console: Console) -> None:
+    """They are on the console of the module."""
+    add_vendors(console)
 
 
 def list_keys(body: Any) -> Iterator[str]:
@@ -124,7 +130,9 @@ def ask_students(console: Console, vendor: Vendor) -> list[Any]:
     return found
 
 
-def test_the_grid_says_what_the_interfaces_answer(console: Console) -> None:
+def test_the_grid_says_what_the_interfaces_answer(own_console: Console) -> None:
+    console = own_console
+    add_vendors(console)
     settings, states = Settings(secret_key=SECRET), set()
     with console.engine.connect() as connection:
         serving = make_serving_engine(make_role_urls(connection, None)[DatabaseRole.SERVING], settings)
@@ -166,10 +174,8 @@ def test_who_has_no_guardian_has_none_withheld(console: Console) -> None:
     assert states == {PUPIL: Seeing.WITHHELD, "spr-teacher-1": Seeing.EMPTY}
 
 
-def test_a_student_who_left_has_no_classes_and_demographics_on_the_vendor_interface(
-    make_console: Callable[..., Console],
-) -> None:
-    console = make_console()
+def test_a_student_who_left_has_no_classes_and_demographics_on_the_vendor_interface(own_console: Console) -> None:
+    console = own_console
     with console.engine.begin() as connection:
         set_flags(connection, TESTER, "both@vendors.example", [*PermissionFlag])
         connection.execute(sa.text("UPDATE oauth_clients SET enabled = false"))
@@ -200,9 +206,9 @@ def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Consol
                 assert (row.cells[-1].state is Seeing.SEES) == bool(answer.records), (sourced_id, row.cells[-1])
 
 
-def test_what_is_marked_as_deleted_is_seen_and_what_is_withheld_is_not(make_console: Callable[..., Console]) -> None:
+def test_what_is_marked_as_deleted_is_seen_and_what_is_withheld_is_not(own_console: Console) -> None:
     """A delta serves the whole record. A part whose only value is withheld is not seen, though the part is not."""
-    console = make_console()
+    console = own_console
     with console.engine.begin() as connection:
         marked = sa.text("UPDATE demographics SET status = 'tobedeleted' WHERE sourced_id = :id")
         connection.execute(marked, {"id": PUPIL})
@@ -264,9 +270,9 @@ def test_the_rules_of_a_vendor_are_named_where_they_narrow(console: Console, bro
     )
 
 
-def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(make_console: Callable[..., Console]) -> None:
+def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(own_console: Console) -> None:
     """Before an answer, after one, and without vendors, when no sentence leads to a table."""
-    console = make_console()
+    console = own_console
     browser = console.log_in()
     assert "No answer to a vendor had records of this person" in read(browser.get("/records/spr-student-3").text)
     assert console.client.call("v1p2", f"/demographics/{PUPIL}", vendor="springfield").status == 200
@@ -293,8 +299,8 @@ def test_the_page_says_who_sees_a_pupil_and_the_sentences_follow_the_log(make_co
     assert "in the table" not in page
 
 
-def test_a_person_who_left_is_known_by_the_log_alone(console: Console) -> None:
-    gone = "spr-student-4"
+def test_a_person_who_left_is_known_by_the_log_alone(own_console: Console) -> None:
+    console, gone = own_console, "spr-student-4"
     assert console.client.call("v1p2", f"/users/{gone}").status == 200
     console.vendors.extensions["roster_access_log"].flush()
     with console.engine.begin() as connection:
@@ -311,10 +317,11 @@ def test_a_person_who_left_is_known_by_the_log_alone(console: Console) -> None:
         assert ("Hide" in page) == (role is OperatorRole.OWNER)
 
 
-def test_the_page_says_why_a_person_is_missing(console: Console, browser: Browser, export: Path) -> None:
+def test_the_page_says_why_a_person_is_missing(own_console: Console, own_export: Path) -> None:
     """A row of the person is rejected, and a held run waits."""
+    console, browser = own_console, own_console.log_in()
     assert "No rejected row that is stored names this person" in read(browser.get(f"/records/{PUPIL}").text)
-    enrollments = export / "enrollments.csv"
+    enrollments = own_export / "enrollments.csv"
     text = enrollments.read_text()
     header, *rows = text.splitlines()
     place = header.split(",").index("classSourcedId")
@@ -322,7 +329,7 @@ def test_the_page_says_why_a_person_is_missing(console: Console, browser: Browse
     cells = row.split(",")
     cells[place] = "nowhere"
     enrollments.write_text(text.replace(row, ",".join(cells)))
-    load(console.engine, "springfield", export)
+    load(console.engine, "springfield", own_export)
     page = read(browser.get(f"/records/{PUPIL}").text)
     with console.engine.connect() as connection:
         run, file, line = connection.execute(

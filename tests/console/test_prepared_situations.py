@@ -208,10 +208,10 @@ SITUATIONS: Mapping[str, Situation] = {
 
 @pytest.fixture
 def feed_runs(
-    console: Console, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    own_console: Console, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> FeedRuns:
     """A feed with an export of its own, and no other feed that is loaded at night."""
-    name = request.node.callspec.id
+    console, name = own_console, request.node.callspec.id
     export = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "export"))
     for file in export.glob("*.csv"):
         own = file.read_bytes().replace(b"spr-", f"{name}-".encode()).replace(b"17-0042", f"17-{name}".encode())

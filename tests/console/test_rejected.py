@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,18 @@ BENT: Bend = both(
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def rejected(console: Console, export: Path, settings: Settings) -> int:
+def load_rejected(console: Console, export: Path) -> int:
     """The number of a run with the rejected rows."""
     BENT(export)
-    report = load(console.engine, "springfield", export, options=Options(settings))
+    report = load(console.engine, "springfield", export, options=Options(Settings(home=console.home)))
     assert (report.rejected, report.run is not None) == (4, True)
     return report.run or 0
+
+
+@pytest.fixture(scope="module")
+def rejected(console: Console, export: Path) -> int:
+    """Such a run, which stays the last one."""
+    return load_rejected(console, export)
 
 
 def read(browser: Browser, path: str) -> Any:
@@ -140,7 +145,7 @@ def test_a_row_that_refers_to_a_rejected_row_leads_to_its_root_cause(
     assert f'/console/runs/{rejected}/rejected?cause={cause}"' in browser.get(path.format(rejected)).text
 
 
-def test_runs_and_findings_lead_to_the_rejected_rows(browser: Browser, rejected: int, console: Console) -> None:
+def test_runs_and_findings_lead_to_the_rejected_rows(browser: Browser, rejected: int) -> None:
     link = f'href="/console/runs/{rejected}/rejected"'
     assert link in browser.get("").text
     assert link in browser.get(f"/runs/{rejected}").text
@@ -154,30 +159,34 @@ def test_a_search_that_finds_no_record_leads_to_the_rejected_rows(browser: Brows
     assert read(browser, "/roster?search=o%27brien")["rejecting"] == []
 
 
-@pytest.fixture
-def taught(console: Console, export: Path, rejected: int, settings: Settings) -> Iterator[int]:
-    """A run of an export that rejects the only enrollment of a teacher in a new class."""
+@pytest.fixture(scope="module")
+def taught(make_console: Callable[..., Console], tmp_path_factory: pytest.TempPathFactory) -> tuple[Browser, int]:
+    """A browser, and a run of an export that also rejects the only enrollment of a teacher in a new class."""
+    console = make_console()
+    export = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path_factory.mktemp("exports") / "springfield"))
     both(
+        BENT,
         with_row("classes", sourcedId="empty-class", title="Algebra I", courseSourcedId="spr-course-math3",
                  classType="scheduled", schoolSourcedId="spr-high", termSourcedIds="spr-2027-fall"),
         with_row("enrollments", sourcedId="bad-enr", classSourcedId="empty-class", schoolSourcedId="spr-high",
                  userSourcedId="spr-teacher-1", role=SCRIPT[:20]),
     )(export)  # fmt: skip
-    run = load(console.engine, "springfield", export, options=Options(settings)).run
+    run = load(console.engine, "springfield", export, options=Options(Settings(home=console.home))).run
     assert run is not None
-    yield run
-    both(without_rows("classes", "empty-class"), without_rows("enrollments", "bad-enr"))(export)
+    return console.log_in(), run
 
 
-def test_a_finding_leads_to_the_rejected_rows_that_name_its_record(browser: Browser, taught: int) -> None:
+def test_a_finding_leads_to_the_rejected_rows_that_name_its_record(taught: tuple[Browser, int]) -> None:
+    browser, run = taught
     found = read(browser, "/quality/classes-without-teacher?feed=springfield")
     counts = {row["sourcedId"]: row["rejected"] for row in found["rows"]["rows"]}
     assert counts["empty-class"] == 1
     page = browser.get("/quality/classes-without-teacher?feed=springfield").text
-    assert f"/console/runs/{taught}/rejected?type=classes&amp;record=empty-class" in page
+    assert f"/console/runs/{run}/rejected?type=classes&amp;record=empty-class" in page
 
 
-def test_a_class_without_people_says_so(browser: Browser, taught: int) -> None:
+def test_a_class_without_people_says_so(taught: tuple[Browser, int]) -> None:
+    browser, _ = taught
     (record,) = read(browser, "/records/empty-class")["records"]
     groups = {group["title"]: [one["sourcedId"] for one in group["shown"]] for group in record["references"]}
     assert (groups["Teachers"], groups["Students"], groups["Terms"]) == ([], [], ["spr-2027-fall"])
@@ -194,12 +203,12 @@ def test_a_class_lists_its_people_by_name_with_their_roles(browser: Browser, rej
         assert families == sorted(families)
 
 
-def test_a_held_run_explains_before_the_run_that_loaded(
-    console: Console, browser: Browser, export: Path, rejected: int, settings: Settings
-) -> None:
-    cell_of("enrollments", "spr-enr-10", "role", "x")(export)
-    tight = Options(Settings(home=settings.home, hold_least_records=1))
-    report = load(console.engine, "springfield", export, options=tight)
+def test_a_held_run_explains_before_the_run_that_loaded(own_console: Console, own_export: Path) -> None:
+    browser = own_console.log_in()
+    load_rejected(own_console, own_export)
+    cell_of("enrollments", "spr-enr-10", "role", "x")(own_export)
+    tight = Options(Settings(home=own_console.home, hold_least_records=1))
+    report = load(own_console.engine, "springfield", own_export, options=tight)
     assert report.outcome == HELD
     found = read_explanation(browser, "spr-student-5")
     assert (found["run"], found["outcome"], found["count"]) == (report.run, HELD, 1)
@@ -207,39 +216,32 @@ def test_a_held_run_explains_before_the_run_that_loaded(
     assert read_explanation(browser, LOST)["run"] == report.run
 
 
-def test_a_later_good_run_ends_the_explanation(
-    console: Console, browser: Browser, export: Path, rejected: int, settings: Settings
-) -> None:
-    both(
-        without_rows("enrollments", "lost-enr", "new-enr"),
-        without_rows("users", "new-1", "new-2"),
-        cell_of("enrollments", "spr-enr-10", "role", "student"),
-    )(export)
-    assert load(console.engine, "springfield", export, options=Options(settings)).rejected == 0
+def test_a_later_good_run_ends_the_explanation(own_console: Console, own_export: Path) -> None:
+    browser, rejected = own_console.log_in(), load_rejected(own_console, own_export)
+    both(without_rows("enrollments", "lost-enr", "new-enr"), without_rows("users", "new-1", "new-2"))(own_export)
+    options = Options(Settings(home=own_console.home))
+    assert load(own_console.engine, "springfield", own_export, options=options).rejected == 0
     assert read_explanation(browser, LOST) is None
     # The rows of the earlier run stay with it.
     assert list_ids(browser, rejected, f"type=users&record={LOST}") == ["lost-enr"]
 
 
-def test_rows_of_an_earlier_version_name_no_record(console: Console, browser: Browser, rejected: int) -> None:
-    with console.engine.begin() as connection:
+def test_rows_of_an_earlier_version_name_no_record(own_console: Console, own_export: Path) -> None:
+    browser, rejected = own_console.log_in(), load_rejected(own_console, own_export)
+    with own_console.engine.begin() as connection:
         connection.execute(sa.update(sync_rejections).where(sync_rejections.c.run_id == rejected).values(records=[]))
     assert len(list_ids(browser, rejected, "")) == 4
     assert list_ids(browser, rejected, "search=lost-enr") == ["lost-enr"]
 
 
-def test_the_first_page_does_not_call_rejected_rows_in_order(
-    browser: Browser, console: Console, settings: Settings, tmp_path: Path
-) -> None:
-    export = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "export"))
-    BENT(export)
-    load(console.engine, "springfield", export, options=Options(settings))
+def test_the_first_page_does_not_call_rejected_rows_in_order(own_console: Console, own_export: Path) -> None:
+    console, browser = own_console, own_console.log_in()
+    run = load_rejected(console, own_export)
     text = browser.get("").text
     assert "Nothing needs you" not in text
     assert "1 of them with rejected rows. 1 feed needs you: springfield, because 4 rows were rejected: users" in text
     with console.engine.begin() as connection:
-        last = sa.select(sync_runs.c.id, sync_runs.c.files).order_by(sync_runs.c.id.desc()).limit(1)
-        run, files = connection.execute(last).one()
+        files = connection.execute(sa.select(sync_runs.c.files).where(sync_runs.c.id == run)).scalar_one()
     assert '<p class="lead needs">' in browser.get(f"/runs/{run}").text
     # As of a large export.
     with console.engine.begin() as connection:

@@ -48,13 +48,17 @@ def read(browser: Browser, path: str) -> Any:
     return json.loads(browser.get(f"{address}.json?{query}").text)
 
 
-def test_the_list_has_the_latest_run_first_and_pages(console: Console, browser: Browser, changed: int) -> None:
+def test_the_list_has_the_latest_run_first(browser: Browser, changed: int) -> None:
     shown = read(browser, "/runs")
     assert [run["run"] for run in shown["runs"]["rows"]] == [4, 3, 2, 1]
     assert shown["totals"][str(changed)] == {"added": 1, "changed": 2, "tombstoned": 1, "revived": 0}
     listed = list(csv.DictReader(browser.get("/runs.csv").text.splitlines()))
     assert [row["run"] for row in listed] == ["4", "3", "2", "1"]
-    with console.engine.begin() as connection:
+
+
+def test_the_list_has_pages(own_console: Console) -> None:
+    browser = own_console.log_in()
+    with own_console.engine.begin() as connection:
         made = connection.scalar(sa.insert(feeds).values(name="many", format="oneroster").returning(feeds.c.id))
         for _ in range(51):
             connection.execute(
@@ -162,8 +166,9 @@ def test_added_records_are_paged_and_later_changes_hide_none(
     assert {"spr-enr-13", "spr-enr-14"} <= set(seen)
 
 
-def test_a_run_says_what_the_feed_waits_for(console: Console, browser: Browser) -> None:
+def test_a_run_says_what_the_feed_waits_for(own_console: Console) -> None:
     """A later run, a pause of the feed, or another run of it that is held."""
+    console, browser = own_console, own_console.log_in()
 
     def add(connection: sa.Connection, feed_id: int, outcome: str) -> int:
         row = {"feed_id": feed_id, "format": "x", "source": "x", "outcome": outcome, "counts": {}, "seconds": {}}
@@ -191,15 +196,13 @@ def test_a_run_says_what_the_feed_waits_for(console: Console, browser: Browser) 
     with console.engine.begin() as connection:
         connection.execute(sa.update(sync_runs).where(sync_runs.c.id == held).values(outcome="discarded"))
     assert read_lead(last).endswith("Nobody must act now. The feed is disabled: the nightly sync leaves it out.")
-    with console.engine.begin() as connection:
-        connection.execute(sa.delete(sync_runs).where(sync_runs.c.feed_id == feed_id))
-        connection.execute(sa.delete(feeds).where(feeds.c.id == feed_id))
 
 
-def test_a_refused_export_says_why(console: Console, browser: Browser, export: Path, settings: Settings) -> None:
-    header("orgs", "name", HOSTILE[:30])(export)
+def test_a_refused_export_says_why(own_console: Console, own_export: Path) -> None:
+    browser = own_console.log_in()
+    header("orgs", "name", HOSTILE[:30])(own_export)
     with pytest.raises(RefusedExportError):
-        load(console.engine, "springfield", export, options=Options(settings))
+        load(own_console.engine, "springfield", own_export, options=Options(Settings(home=own_console.home)))
     [run] = read(browser, "/runs?outcome=refused")["runs"]["rows"]
     page = browser.get(f"/runs/{run['run']}").text
     assert "Reasons of the refusal" in page
@@ -215,20 +218,18 @@ def test_a_refused_export_says_why(console: Console, browser: Browser, export: P
 
 
 @pytest.fixture
-def under_way(console: Console) -> Iterator[tuple[int, sa.Engine]]:
+def under_way(own_console: Console) -> Iterator[int]:
     """A run that is in its third step."""
-    with console.engine.connect() as connection, hold_lock(connection, "springfield"):
+    with own_console.engine.connect() as connection, hold_lock(connection, "springfield"):
         with connection.begin():
             feed_id = connection.scalar(sa.select(feeds.c.id).where(feeds.c.name == "springfield"))
             number = begin_run(connection, int(feed_id or 0), "oneroster", "/exports")
             name_session(connection, "springfield", "check")
-        yield number, console.engine
+        yield number
 
 
-def test_a_run_that_is_under_way_shows_its_step_and_asks_again(
-    browser: Browser, under_way: tuple[int, sa.Engine]
-) -> None:
-    number, _ = under_way
+def test_a_run_that_is_under_way_shows_its_step_and_asks_again(own_console: Console, under_way: int) -> None:
+    browser, number = own_console.log_in(), under_way
     shown = read(browser, f"/runs/{number}")
     assert [(step["name"], step["state"]) for step in shown["steps"]][:4] == [
         ("digest", "done"),
@@ -240,8 +241,8 @@ def test_a_run_that_is_under_way_shows_its_step_and_asks_again(
     assert [run["run"] for run in read(browser, "/runs?outcome=running")["runs"]["rows"]] == [number]
 
 
-def test_an_interrupted_run_says_so(console: Console, browser: Browser, under_way: tuple[int, sa.Engine]) -> None:
-    number, _ = under_way
+def test_an_interrupted_run_says_so(own_console: Console, under_way: int) -> None:
+    console, browser, number = own_console, own_console.log_in(), under_way
     with console.engine.begin() as connection:
         feed_id = connection.scalar(sa.select(feeds.c.id).where(feeds.c.name == "shelbyville"))
         dead = begin_run(connection, int(feed_id or 0), "oneroster", "/exports")

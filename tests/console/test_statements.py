@@ -118,9 +118,9 @@ def test_disclosures_are_those_of_a_person_who_is_known(
     assert "/disclosures?person=spr-student-1" in browser.get("/records/spr-student-1").text
 
 
-def test_a_removed_feed_says_what_vendors_still_get_and_how_to_end_it(
-    console: Console, browser: Browser, in_process: None
-) -> None:
+def test_a_removed_feed_says_what_vendors_still_get_and_how_to_end_it(own_console: Console, in_process: None) -> None:
+    console, browser = own_console, own_console.log_in()
+
     def ask() -> list[str]:
         answer = console.client.call("v1p2", "/users", vendor="springfield")
         # The grants of a district end with its records, and the tokens with the grants.

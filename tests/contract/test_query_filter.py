@@ -51,7 +51,6 @@ def bent(make_served: Callable[..., Served]) -> Served:
         pytest.param("/academicSessions/spr-2027-fall", "parent", id="parent"),
         pytest.param("/academicSessions/spr-2027", "children", id="children"),
         pytest.param("/courses/spr-course-math3", "schoolYear", id="school year"),
-        pytest.param("/classes/spr-class-math3-a", "terms", id="terms"),
     ],
 )
 def test_no_reference_leads_to_a_session_of_another_feed(bent: Served, version: str, path: str, field: str) -> None:

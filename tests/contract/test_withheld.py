@@ -226,8 +226,10 @@ WITHHELD = [[word for word in WORDS if number in PLACES[word]] for number in ran
     "No path shows a planted value of a withheld field; each word withholds its own fields and no others.",
 )
 @pytest.mark.parametrize("words", WITHHELD + examples([], [], [[word] for word in WORDS]), ids=len)
-def test_a_word_withholds_its_own_fields_and_no_others(made: Planted, whole: dict[str, Any], words: list[str]) -> None:
-    shown = read_whole(made, made.withhold(words))
+def test_a_word_withholds_its_own_fields_and_no_others(
+    planted: Planted, whole: dict[str, Any], words: list[str]
+) -> None:
+    shown = read_whole(planted, planted.withhold(words))
     of_students = {place for word in words for place in HIDDEN_OF_STUDENTS.get(word, (f"demographics.{word}",))}
     expected = {
         **{f"{version} users": list_hidden("users", words) for version in VERSIONS},

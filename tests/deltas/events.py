@@ -94,6 +94,16 @@ def show(person: str) -> Take:
     return take
 
 
+def bring_back(hidden: str, erased: str) -> Take:
+    """Neither of two people is excluded any more, and the next sync brings both back."""
+
+    def take(world: World, name: str) -> None:
+        world.end_exclusion(ExclusionKind.ERASED, erased)
+        show(hidden)(world, name)
+
+    return take
+
+
 def end_tokens(world: World, name: str) -> None:
     """The operator disables the vendor, and enables it again."""
     with world.engine.begin() as connection:
@@ -189,7 +199,7 @@ EVENTS: dict[str, Event] = {
     "people are erased or hidden": Event(
         (exclude(ExclusionKind.HIDDEN, "a-p3"), exclude(ExclusionKind.ERASED, "a-p4")),
         *(Copy.WHOLE, Running.ENDS_THERE),
-        after=show("a-p3"),
+        after=bring_back("a-p3", "a-p4"),
     ),
     "a hidden person is shown": Event(
         (show("a-p3"),), Copy.DELTA, Running.GOES_ON, before=exclude(ExclusionKind.HIDDEN, "a-p3")
