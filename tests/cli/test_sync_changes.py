@@ -71,7 +71,8 @@ CHANGES: dict[str, tuple[Bend, dict[tuple[str, str], tuple[str, dict[str, Any]]]
         cell_of("classes", "spr-class-math3-a", "termSourcedIds", "spr-2027-fall"),
         {
             ("classes", "spr-class-math3-a"): (
-                "changed", {"termSourcedIds": {"before": ["spr-2027-fall", "spr-2027-spring"], "after": ["spr-2027-fall"]}},
+                "changed",
+                {"termSourcedIds": {"before": ["spr-2027-fall", "spr-2027-spring"], "after": ["spr-2027-fall"]}},
             )
         },
     ),

@@ -33,7 +33,8 @@ def find_long_texts(*marks: str) -> list[str]:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if isinstance(one, str | bytes):
+        # By its type: some lazy objects of libraries do not bear to be asked for their class.
+        if issubclass(type(one), str | bytes):
             text = one if isinstance(one, str) else one.decode("latin-1")
             found += [text[:80]] if len(text) > LONGEST_KEPT and any(mark in text for mark in marks) else []
         else:
