@@ -70,9 +70,10 @@ class Pull:
 
 def make_pull_cte() -> sa.CTE:
     """Returns the CTE of the pull that a request belongs to: one row, or none. Without a revision in the request, it is
-    the one that the caller began last; one of the present view is meant before any other. A pull that has ended goes on
-    while its orderings are stored; afterwards its pages are refused, because those of the present revision would lack
-    records without a word."""
+    the one that the caller began last; one of the same content rights is meant before any other, because tokens of
+    several scopes may pull beside each other. Not one of the present view: what is seen now may have been seen before
+    the last pull began, too. A pull that has ended goes on while its orderings are stored; afterwards its pages are
+    refused, because those of the present revision would lack records without a word."""
     seen = visible_feeds.alias()
     is_of_view = sa.func.coalesce(pulls.c.view == _name_view(seen), sa.false()).label("is_of_view")
     seconds_left = sa.func.extract("epoch", pulls.c.ends_at - sa.func.now()).label("seconds_left")
@@ -82,7 +83,8 @@ def make_pull_cte() -> sa.CTE:
         .select_from(pulls.outerjoin(seen, _is_whole(seen)))
         .where(_is_own(), sa.or_(REVISION.is_(None), pulls.c.revision == REVISION))
     )
-    return found.order_by(is_of_view.desc(), pulls.c.begun_at.desc()).limit(1).cte("pull")
+    of_rights = sa.func.right(pulls.c.view, sa.func.length(_CONTENT_RIGHTS)) == _CONTENT_RIGHTS
+    return found.order_by(of_rights.desc(), pulls.c.begun_at.desc()).limit(1).cte("pull")
 
 
 def list_pull_columns(pull: sa.CTE) -> tuple[Any, ...]:

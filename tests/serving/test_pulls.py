@@ -242,6 +242,9 @@ def test_any_sequence_of_pulls_and_syncs(make_consumers: Callable[[], Consumers]
         suppress_health_check=list(HealthCheck),
     )
     @given(st.lists(STEPS, min_size=10, max_size=40))
+    # What the vendor sees is again what it was at a pull before the last one.
+    @example([("begin", 4, 1, False), ("sync", "another-school"), ("begin", 4, 1, False), ("sync", "as-it-is"),
+              ("purge",), ("go on", 0)])  # fmt: skip
     # The list of students shows one of them as left.
     @example([("sync", "another-role"), ("begin", QUESTIONS.index({"path": "/students"}), 5, False)])
     @example([("sync", "another-role"), ("purge",), ("begin", QUESTIONS.index({"path": "/students"}), 3, False)])
