@@ -12,7 +12,7 @@ org, and a delta says nothing of the rest.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -63,8 +63,8 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     """
     staged = retention.staged
     _refuse_export_of_another_feed(connection, retention)
-    notices = list(_delete_copies(connection, staged))
-    doubled = {name for name, file in staged.items() if file.file.unique and _has_duplicates(connection, file)}
+    doubled = [file for file in staged.values() if file.file.unique and _has_duplicates(connection, file)]
+    notices = list(_delete_copies(connection, doubled))
     _refuse_doubled(connection, form, retention, doubled)
     retention = follow_needs(connection, form, retention)
     failures, dropped = Failures(connection), DroppedReferences()
@@ -99,10 +99,10 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     return CheckResult(findings, rejected, retention, (*notices, *dropped.list_notices()))
 
 
-def _delete_copies(connection: sa.Connection, staged: Staged) -> Iterator[Notice]:
-    """Deletes rows that repeat another row exactly."""
-    for file in staged.values():
-        if file.file.unique and HASH in file.table.c and _has_duplicates(connection, file):
+def _delete_copies(connection: sa.Connection, doubled: Iterable[StagedFile]) -> Iterator[Notice]:
+    """Deletes rows that repeat another row exactly. `doubled`: the files where an id occurs twice."""
+    for file in doubled:
+        if HASH in file.table.c:
             first = file.alias()
             is_copy = (first["sourcedId"] == file["sourcedId"], first.line_hash == file.line_hash)
             repeated = sa.delete(typing.cast(sa.Table, file.table)).where(
@@ -112,20 +112,21 @@ def _delete_copies(connection: sa.Connection, staged: Staged) -> Iterator[Notice
                 yield Tolerated(file.file.file_name, DUPLICATE_ROW, count=count)
 
 
-def _refuse_doubled(connection: sa.Connection, form: Format, retention: Retention, doubled: Collection[str]) -> None:
+def _refuse_doubled(
+    connection: sa.Connection, form: Format, retention: Retention, doubled: Iterable[StagedFile]
+) -> None:
     """Raises RefusedExportError if an id of an org or session, or in a delta, occurs twice in its file."""
-    files = {name: retention.staged[name] for name in doubled if _is_whole(retention, name)}
-    failures = Failures(connection)
-    for file in files.values():
-        failures.run(file, [_check_doubled(file)])
-    refuse_if(failures.read_findings(files, form, retention.feed_name))
+    failures, failing = Failures(connection), dict[str, StagedFile]()
+    for file in doubled:
+        is_whole = file.file.name in retention.deltas or _find_described(file) in (orgs, academic_sessions)
+        if is_whole and failures.run(file, [_check_doubled(file)]):
+            failing[file.file.name] = file
+    refuse_if(failures.read_findings(failing, form, retention.feed_name))
 
 
-def _is_whole(retention: Retention, name: str) -> bool:
-    """Whether a file stands or falls as a whole."""
-    file = retention.staged[name].file
-    described = file.table if file.subject is None else file.subject.table
-    return name in retention.deltas or described in (orgs, academic_sessions)
+def _find_described(file: StagedFile) -> sa.Table | None:
+    """The table of the records that the rows of a file describe."""
+    return file.file.table if file.file.subject is None else file.file.subject.table
 
 
 @dataclass(frozen=True)
@@ -136,15 +137,15 @@ class _Owner:
     name: str
 
 
-def _run_row_checks(staged: Staged, doubled: Collection[str], failures: Failures) -> list[str]:
+def _run_row_checks(staged: Staged, doubled: Collection[StagedFile], failures: Failures) -> list[str]:
     """Runs the checks of whole rows: that they have as many cells as the header, and an id that no other has.
-    `doubled`: the names of the files where an id occurs twice. Returns the names of the files with failing rows."""
+    `doubled`: the files where an id occurs twice. Returns the names of the files with failing rows."""
     failures.begin_round()
 
     def list_checks(file: StagedFile) -> Iterator[Check]:
         if file.has_faults:
             yield _check_fault(file)
-        if file.file.name in doubled:
+        if file in doubled:
             yield _check_doubled(file)
 
     return [name for name, file in staged.items() if failures.run(file, list_checks(file))]
@@ -160,20 +161,15 @@ def _list_cell_targets(targets: Targets, name: sa.ColumnElement[str], cell: Cell
     refers = cell.refers
     if refers is None or refers.file not in targets:
         return []
-    return list(_list_found(name, refers, targets[refers.file]))
-
-
-def _list_found(name: sa.ColumnElement[str], refers: CellReference, target: Target) -> Iterator[sa.ColumnElement[bool]]:
-    """The conditions that a name has a target: a live row of the export, or a stored record that stays active."""
-    return list_found(name, refers, target.staged, target.retained)
+    target = targets[refers.file]
+    return list(list_found(name, refers, target.staged, target.retained))
 
 
 def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retention) -> None:
     """Raises RefusedExportError if every org of a bulk file belongs to another feed: then no row could be loaded, and
     to reject each of them takes many times as long."""
     for file in retention.staged.values():
-        described = file.file.table if file.file.subject is None else file.file.subject.table
-        if described is not orgs or file.file.name in retention.deltas:
+        if _find_described(file) is not orgs or file.file.name in retention.deltas:
             continue
         count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
         for check in _list_owner_checks(file, _Owner(retention.feed_id, retention.feed_name)):
@@ -295,7 +291,7 @@ def _check_reference(
     reason: sa.ColumnElement[str] = sa.literal(f"names a row of {refers.file_name}, which is absent", CText)
     cause: sa.ColumnElement[Any] = sa.cast(sa.null(), sa.Integer)
     if target is not None:
-        conditions += [~found for found in _list_found(name, refers, target)]
+        conditions += [~found for found in list_found(name, refers, target.staged, target.retained)]
         reason = _explain_reference(name, refers, target.staged)
         if target.rejected is not None:
             causes = failures.select_causes(target.rejected)
