@@ -255,7 +255,7 @@ CLEVER = Format(
         remark_rows("sections", rows.TEACHERS[0], NO_TEACHER, lacks(*rows.TEACHERS)),
         remark_rows("sections", "Term_name", NO_TERM, lacks_part_of_term(*rows.TERM)),
         remark_rows("sections", "Term_name", NO_CLASS_TERM, lacks(*rows.TERM)),
-        *(remark_rows("students", header, NO_CONTACT, people.lacks(header)) for header in people.CONTACT),
+        *(remark_rows("students", header, NO_CONTACT, people.lacks_of_contact(header)) for header in people.CONTACT),
         remark_rows("students", "Contact_name", MADE_NAME, people.has_one_name),
         remark_rows("students", "Race", UNKNOWN_RACE, people.has_unknown_race),
         *(remark for each in PEOPLE for remark in each.list_remarks()),

@@ -87,7 +87,7 @@ ROLES: Mapping[str, str] = {
 CONTACT = ("Contact_sis_id", "Contact_name")
 
 
-def lacks(header: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
+def lacks_of_contact(header: str) -> Callable[[StagedFile], sa.ColumnElement[bool]]:
     """The condition that a row of a student names a contact without this cell."""
     filled = (*CONTACT, "Contact_phone", "Contact_email")
     return lambda students: sa.and_(
@@ -138,33 +138,25 @@ def _join_agents(contacts: sa.Subquery, owner: str, agent: str) -> sa.Subquery:
 def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of users.csv: students, teachers, staff, and the contacts of students."""
     contacts = _list_contacts(staged, feed)
-    selects = [
-        _select_people(people, staged[people.name], contacts, feed) for people in PEOPLE if people.name in staged
-    ]
-    selects.append(_select_contacts(contacts))
-    return unite(sa.select(*statement.subquery().c) for statement in selects)
+    people = (_select_people(each, staged[each.name], contacts, feed) for each in PEOPLE if each.name in staged)
+    # A part of a UNION cannot have an order of its own.
+    return unite((*people, sa.select(*_select_contacts(contacts).subquery().c)))
 
 
 def _select_people(people: PeopleFile, file: StagedFile, contacts: sa.Subquery, feed: str) -> sa.Select[Any]:
     agents = _join_agents(contacts, "student", "contact") if people.kind == "student" else None
-    nothing = sa.null().label("nothing")
-    own = {name: file[header] for name, header in people.stored.items()}
+    own = people.list_cells(file, feed)
     cells = {
-        "sourcedId": make_id(feed, people.kind, file["sourcedId"]),
+        "sourcedId": own["sourcedId"],
         "enabledUser": to_literal("true"),
-        "username": own["username"],
-        "givenName": own["given_name"],
-        "familyName": own["family_name"],
-        "middleName": own.get("middle_name", nothing),
-        "identifier": own.get("identifier", nothing),
-        "email": own["email"],
-        "phone": nothing,
-        "agentSourcedIds": nothing if agents is None else agents.c.agents,
-        "grades": file["Grade"] if "Grade" in file.file.headers else nothing,
+        **own,
+        "phone": sa.null(),
+        "agentSourcedIds": sa.null() if agents is None else agents.c.agents,
+        "grades": file["Grade"] if "Grade" in file.file.headers else sa.null(),
         "primaryOrgSourcedId": make_id(feed, "school", file["School_id"]),
         METADATA: file.metadata,
     }
-    return people.choose_rows(file, feed, cells, agents)
+    return people.choose_rows(file, feed, cells, agents=agents)
 
 
 def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
@@ -241,5 +233,4 @@ def select_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
         **{header: sa.case((race.in_(words), to_literal("true"))) for header, words in RACES.items()},
         "hispanicOrLatinoEthnicity": sa.case(*hispanic),
     }
-    chosen = PEOPLE[0].choose_rows(students, feed, {**cells, "known": sa.or_(*known)}).subquery()
-    return sa.select(*(chosen.c[header] for header in cells)).where(chosen.c.known)
+    return PEOPLE[0].choose_rows(students, feed, cells, filled=sa.or_(*known))

@@ -260,20 +260,8 @@ def _list_users(staged: Staged, feed: str) -> sa.Select[Any]:
     for people in PEOPLE:
         if people.name in staged:
             file = staged[people.name]
-            own = {name: file[header] for name, header in people.stored.items()}
-            cells = {
-                "sourcedId": make_id(feed, people.kind, file[KEY]),
-                "username": own["username"],
-                "givenName": own["given_name"],
-                "familyName": own["family_name"],
-                "middleName": own["middle_name"],
-                "identifier": own["identifier"],
-                "email": own["email"],
-                "phone": sa.null(),
-                "sms": sa.null(),
-            }
-            chosen = people.choose_rows(file, feed, cells).subquery()
-            selects.append(sa.select(*chosen.c))
+            cells = {**people.list_cells(file, feed), "phone": sa.null(), "sms": sa.null()}
+            selects.append(people.choose_rows(file, feed, cells))
     if USER in staged:
         guardians, empty = staged[USER], sa.literal(None, CText)
         names = (empty, guardians["First Name"], guardians["Last Name"], empty, empty)
@@ -322,8 +310,7 @@ def _list_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
         "birthDate": students["Birthdate"],
     }
     filled = sa.or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
-    chosen = PEOPLE[0].choose_rows(students, feed, {**cells, "filled": filled}).subquery()
-    return sa.select(*(chosen.c[header] for header in cells)).where(chosen.c.filled)
+    return PEOPLE[0].choose_rows(students, feed, cells, filled=filled)
 
 
 def _list_relationships(staged: Staged, feed: str) -> sa.Select[Any]:

@@ -23,6 +23,16 @@ from sync_scripts.formats.conversion import label_cells, make_id
 from sync_scripts.formats.model import Remark, Rule, Staged, StagedFile
 from sync_scripts.formats.tolerated import DIFFERENT_ROWS
 
+# The headers in OneRoster of the columns of users that a file of people may have.
+_HEADERS = {
+    "username": "username",
+    "given_name": "givenName",
+    "family_name": "familyName",
+    "middle_name": "middleName",
+    "identifier": "identifier",
+    "email": "email",
+}
+
 
 def rank_rows(
     stored: sa.FromClause, school_id: sa.ColumnElement[str], same: Mapping[str, sa.ColumnElement[str]]
@@ -49,23 +59,34 @@ class PeopleFile:
     birthday: str | None = None
     others: tuple[str, ...] = ()
 
+    def list_cells(self, file: StagedFile, feed: str) -> dict[str, sa.ColumnElement[Any]]:
+        """The cells of a row that a user has, by their headers in OneRoster; NULL for those that the file lacks."""
+        own = {_HEADERS[name]: file[header] for name, header in self.stored.items()}
+        identifier = make_id(feed, self.kind, file["sourcedId"])
+        return {"sourcedId": identifier, **dict.fromkeys(_HEADERS.values(), sa.null()), **own}
+
     def choose_rows(
         self,
         file: StagedFile,
         feed: str,
         cells: Mapping[str, sa.ColumnElement[Any]],
+        *,
         agents: sa.Subquery | None = None,
+        filled: sa.ColumnElement[bool] | None = None,
     ) -> sa.Select[Any]:
-        """One row for each id: `cells`, by their headers in OneRoster. `agents`: joined to the rows by `owner`."""
+        """One row for each id: `cells`, by their headers in OneRoster. `agents`: joined to the rows by `owner`;
+        `filled`: a condition of the row that is chosen; None: none."""
         users, identifier = tables.users.alias(), make_id(feed, self.kind, file["sourcedId"])
         rows = file.table.outerjoin(users, users.c.sourced_id == identifier)
         if agents is not None:
             rows = rows.outerjoin(agents, agents.c.owner == identifier)
         same = {name: file[header] for name, header in self.stored.items()}
         read = (file[cell.header] for cell in file.file.cells if cell.kind not in (UNREAD, SECRET))
-        chosen = sa.select(*label_cells(cells)).select_from(rows).ext(distinct_on(file["sourcedId"]))
+        is_filled = (sa.true() if filled is None else filled).label("is_filled")
+        chosen = sa.select(*label_cells(cells), is_filled).select_from(rows).ext(distinct_on(file["sourcedId"]))
         ranks = rank_rows(users, make_id(feed, "school", file[self.school]), same)
-        return chosen.order_by(file["sourcedId"], *ranks, *read, sa.cast(file.metadata, CText))
+        first = chosen.order_by(file["sourcedId"], *ranks, *read, sa.cast(file.metadata, CText)).subquery()
+        return sa.select(*(first.c[header] for header in cells)).where(first.c.is_filled)
 
     def list_remarks(self) -> Iterator[Remark]:
         """Remarks on rows that contradict another one of the same person."""
