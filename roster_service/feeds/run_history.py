@@ -212,9 +212,14 @@ def explain_shrunk(files: Sequence[ReadFile], good: Sequence[FinishedRun]) -> It
 
 def find_run_under_way(connection: sa.Connection, *about: sa.ColumnElement[bool]) -> int | None:
     """Returns the number of the run that is under way and for which the conditions hold, if there is one."""
+    return next(list_runs_under_way(connection, *about), None)
+
+
+def list_runs_under_way(connection: sa.Connection, *about: sa.ColumnElement[bool]) -> Iterator[int]:
+    """Yields the numbers of the runs that are under way and for which the conditions hold."""
     running = sa.select(sync_runs.c.id).where(sync_runs.c.outcome == RUNNING, *about)
     dead = find_interrupted(connection)
-    return next((run for run in connection.scalars(running) if run not in dead), None)
+    yield from (run for run in connection.scalars(running) if run not in dead)
 
 
 def _make_finished(row: sa.Row[Any]) -> FinishedRun:

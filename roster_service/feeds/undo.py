@@ -20,7 +20,7 @@ from roster_service.change_log.changes import Verb
 from roster_service.db.tables import disclosures, feeds, sync_runs, vendors, visible_feeds
 from roster_service.errors import CommandError
 from roster_service.feeds.held_runs import APPROVED
-from roster_service.feeds.run_history import find_run_under_way
+from roster_service.feeds.run_history import find_run_under_way, list_runs_under_way
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
 
@@ -145,11 +145,15 @@ def forget_copies(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> 
 
 
 def drop_unknown_copies(connection: sa.Connection, home: Path) -> None:
-    """Deletes the copies that belong to no run: of those that were killed, and whose time is over."""
-    known = set(connection.scalars(sa.select(sync_runs.c.kept_export).where(_IS_KEPT)))
+    """Deletes the copies that belong to no run: of those that were killed, and whose time is over. A folder has the
+    number of its run."""
     folder = home.resolve() / FOLDER
-    for kept in folder.iterdir() if folder.is_dir() else ():
-        if not any(Path(path).parent == kept for path in known):
+    # In this order, a run that begins or ends meanwhile keeps its copy.
+    found = list(folder.iterdir()) if folder.is_dir() else []
+    going = {str(run) for run in list_runs_under_way(connection)} if found else set[str]()
+    known = set(connection.scalars(sa.select(sync_runs.c.kept_export).where(_IS_KEPT)))
+    for kept in found:
+        if kept.name not in going and not any(Path(path).parent == kept for path in known):
             shutil.rmtree(kept, ignore_errors=True)
 
 

@@ -12,13 +12,16 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.app import create_console
+from roster_service.db.tables import feeds
 from roster_service.feeds import export_previews
 from roster_service.feeds.export_previews import FOLDER as PREVIEWS
 from roster_service.feeds.export_previews import KEPT_SECONDS, ExportPreview, load_preview
 from roster_service.feeds.held_runs import keep_export
+from roster_service.feeds.sync_lock import FEED_CLASS
 from roster_service.feeds.undo import FOLDER as COPIES
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.run_record import begin_run
 from sync_scripts.retention import delete_expired
 from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY
@@ -71,6 +74,30 @@ def test_the_nightly_sync_and_a_console_delete_old_exports_in_their_data_folders
     clean(engine, settings)
     assert [path.name for path in (tmp_path / PREVIEWS).iterdir()] == ["new"]
     assert list((tmp_path / COPIES).iterdir()) == [known]
+
+
+@pytest.mark.parametrize("clean", [delete_expired, start_console])
+def test_the_copy_of_a_run_that_is_under_way_stays(
+    engine: sa.Engine, tmp_path: Path, clean: Callable[[sa.Engine, Settings], object]
+) -> None:
+    """Its row names the copy only when it is done. That of a run that was killed goes."""
+    settings = Settings(home=tmp_path, secret_key=SECRET_KEY)
+    load(engine, "feed", EXPORTS / SPRINGFIELD, options=Options(settings))
+    with engine.begin() as connection:
+        feed = connection.execute(sa.select(feeds.c.id)).scalar_one()
+        run = begin_run(connection, feed, "oneroster", "x.zip", TESTER)
+    copy = tmp_path / COPIES / str(run)
+    copy.mkdir(parents=True)
+    with engine.connect() as other:
+        # The lock that the process of a run has.
+        with other.begin():
+            taken = sa.select(sa.func.pg_try_advisory_lock(FEED_CLASS, sa.func.hashtext("feed")))
+            assert other.scalar(taken)
+        clean(engine, settings)
+        assert copy.exists()
+        other.invalidate()
+    clean(engine, settings)
+    assert not copy.exists()
 
 
 def test_a_preview_that_is_being_loaded_is_not_old(
