@@ -17,7 +17,7 @@ from roster_service.db.folding import fold_column
 from roster_service.db.tables import CText
 from roster_service.feeds.checked_roster import CheckedRoster
 from roster_service.feeds.run_history import TYPES
-from roster_service.roster.references import REFERENCES, Reference, is_list, list_items, list_references_to, refers_to
+from roster_service.roster.references import REFERENCES, Reference, is_list, list_items, list_references_to
 from roster_service.roster.visibility import has_row
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
@@ -210,13 +210,14 @@ def _find_outside_session(roster: CheckedRoster) -> sa.Select[Any]:
     """Enrollments of which no day is between the first day of their class's terms and the last one. (Many systems give
     each enrollment the dates of the whole year, also in a class of half a year: that is no finding.)"""
     classes, session = roster.own(tables.classes), roster.live(tables.academic_sessions)
+    term = list_items(classes.c.term_ids)
     spans = (
         sa.select(
             classes.c.sourced_id.label("class_id"),
             sa.func.min(session.c.start_date).label("first"),
             sa.func.max(session.c.end_date).label("last"),
         )
-        .join(session, refers_to(classes.c.term_ids, session.c.sourced_id))
+        .select_from(classes.join(term, sa.true()).join(session, session.c.sourced_id == term.c.item))
         .group_by(classes.c.sourced_id)
         .subquery("spans")
     )

@@ -63,7 +63,8 @@ def refers_to(column: sa.ColumnElement[Any], sourced_id: str | sa.ColumnElement[
     """The condition that a column names a record: that it has its id, or a list with it."""
     if not is_list(column):
         return column == sourced_id
-    # With an operator that an index on lists has.
+    # With the operator of an index on lists: it finds the rows that name a record. Who has the list finds the records
+    # by their ids.
     return column.contains(sa.cast(postgresql.array([sourced_id]), CTexts))
 
 

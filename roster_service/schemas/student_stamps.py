@@ -17,7 +17,7 @@ from oneroster_filter.typing import Span, TypedClause
 
 from roster_service.db import tables
 from roster_service.db.tables import Stamp
-from roster_service.roster.references import REFERENCES, refers_to
+from roster_service.roster.references import REFERENCES, list_items, refers_to
 from roster_service.roster.visibility import ContentRights, Viewer, make_stamp, row_is_visible
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
@@ -38,7 +38,7 @@ Included = frozenset[PermissionFlag]
 
 _users = tables.users.c
 _class = tables.classes.alias("stamped_class")
-_taught = tables.classes.alias("stamped_class_in_terms")
+_class_term = list_items(_class.c.term_ids)
 _course = tables.courses.alias("stamped_course")
 _term = tables.academic_sessions.alias("stamped_term")
 _teaching = tables.enrollments.alias("stamped_teaching")
@@ -95,9 +95,8 @@ def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
     departure of a teacher."""
     terms = (
         sa.select(sa.func.max(_term.c.date_last_modified))
-        .select_from(_taught.join(_term, refers_to(_taught.c.term_ids, _term.c.sourced_id)))
-        .where(_taught.c.sourced_id == student_enrollment.c.class_id)
-        .correlate(student_enrollment)
+        .select_from(_class_term.join(_term, _term.c.sourced_id == _class_term.c.item))
+        .correlate(_class)
         .scalar_subquery()
     )
     teachers = (
