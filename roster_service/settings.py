@@ -194,21 +194,20 @@ class Settings:
         None,
         read_text,
         "hot standby that rosters are read from, with the user and password of ROSTER_DATABASE_URL; several as "
-        "`host=one,two`; for more readers than one server bears; none: rosters are read from that database, too",
+        "`host=one,two`; for more readers than one server bears",
         hide_passwords,
     )
     role_password: str | None = declare_setting(
         None,
         read_text,
-        "secret from which the passwords of the database roles that requests are served as follow, of each role "
-        "another one; where ROSTER_DATABASE_URL has no password; none: that password",
+        "secret from which the passwords of the database roles follow; where ROSTER_DATABASE_URL has no password; "
+        "none: that password",
         hide_secret,
     )
     home: Path = declare_setting(
         Path("var"),
         Path,
-        "data folder: the embedded server's files, the secret key, rows on their way to the access log; a full path if "
-        "commands run in other folders",
+        "data folder; a full path if commands run in other folders",
     )
     host: str = declare_setting(
         "127.0.0.1", read_text, "address to listen on; another one if the proxy is on another machine"
@@ -217,8 +216,8 @@ class Settings:
     time_zone: tzinfo | None = declare_setting(
         None,
         read_zone,
-        "time zone of the district, for the times that operators read, the nights, the days of pauses, and the hours "
-        "of deliveries, as `America/Chicago`; none: that of the machine, by which its timer starts the nightly sync",
+        "time zone of the district, for times, nights, pauses and hours of deliveries, as `America/Chicago`; none: "
+        "that of the machine, by which its timer starts the nightly sync",
     )
     workers: int = declare_setting(
         os.cpu_count() or 1, read_count(1, 512), "worker processes; fewer if the database shares the cores"
@@ -226,14 +225,13 @@ class Settings:
     public_url: str | None = declare_setting(
         None,
         read_base_url,
-        "address that clients use, for `href`, `Link` and the question whether secrets travel over https; behind a "
-        "proxy; none: the address of each request",
+        "address that clients use, for `href`, `Link` and the rule that secrets need https; behind a proxy; none: the "
+        "address of each request",
     )
     contact: str | None = declare_setting(
         None,
         read_contact,
-        "e-mail address or URL that guides and OpenAPI documents name for questions of vendors; before the first "
-        "vendor",
+        "e-mail address or URL for questions of vendors, in guides and OpenAPI documents; before the first vendor",
     )
     secret_key: str | None = declare_setting(
         None,
@@ -245,20 +243,17 @@ class Settings:
     token_seconds: int = declare_setting(
         3600,
         read_count(60, 86400),
-        "validity of a rostering access token, in seconds; less if a rule of yours says so: it ends with its rights "
-        "anyway",
+        "validity of a rostering access token, in seconds; it ends with its rights anyway",
     )
     oauth1: bool = declare_setting(
         False,
         read_switch,
-        "`true`: OneRoster 1.1 also takes requests that are signed with OAuth 1.0a, of clients that were added with "
-        "`--oauth1`; for consumers that know nothing newer",
+        "`true`: OneRoster 1.1 also takes signed requests (OAuth 1.0a) of clients that were added with `--oauth1`",
     )
     trusted_proxies: int = declare_setting(
         0,
         read_count(0, 10),
-        "proxies in front, whose `X-Forwarded-For`, `-Proto` and `-Host` say where a request comes from and goes to; "
-        "as many as there are",
+        "number of proxies in front, whose `X-Forwarded-For`, `-Proto` and `-Host` count",
     )
     max_limit: int = declare_setting(
         10_000, read_count(1, 100_000), "largest page size; less if pages take too much memory"
@@ -266,8 +261,8 @@ class Settings:
     v1p2_errors: ErrorProfile = declare_setting(
         ErrorProfile.SPECIFICATION,
         read_word(ErrorProfile),
-        "form of errors and warnings in OneRoster 1.2; `specification`: `statusInfoSet`; `official`: the members of "
-        "the standard's schema, and a header for warnings; `both`; if a consumer asks for the standard's",
+        "form of errors and warnings in OneRoster 1.2: `specification` (`statusInfoSet`), `official` (the standard's "
+        "schema, and a header for warnings) or `both`",
     )
     retention_days: int = declare_setting(
         7,
@@ -278,7 +273,7 @@ class Settings:
         30,
         read_count(0, 3650),
         "days that what a run changed and rejected is kept, with the values, and exports for an undo; 0: no changes "
-        "and exports, and rejected rows for a day; less to keep fewer values of pupils",
+        "and exports, and rejected rows for a day",
     )
     log_days: int = declare_setting(
         400,
@@ -295,7 +290,7 @@ class Settings:
         True,
         read_switch,
         "an answer with records that neither the data folder nor the database can record is 503; `false`: it leaves, "
-        "and its row waits in memory; if vendors must not wait for your disk",
+        "and its row waits in memory",
     )
     ordering_megabytes: int = declare_setting(
         1024,
@@ -316,8 +311,7 @@ class Settings:
     delivery_loss_percent: int = declare_setting(
         10,
         read_count(0, 100),
-        "a file after which a receiver would lose more percent of people, classes, enrollments or schools waits; more "
-        "if right ones wait often",
+        "a file after which a receiver would lose more percent of people, classes, enrollments or schools waits",
     )
     delivery_private_hosts: str | None = declare_setting(
         None, read_text, "servers of receivers that may have a private address, separated by commas; none: no one may"
@@ -325,8 +319,7 @@ class Settings:
     rejected_percent: int = declare_setting(
         1,
         read_count(0, 100),
-        "a sync that rejects more percent of the rows of a file than this is announced, and a task on the first page; "
-        "more if your SIS always has some",
+        "a sync that rejects more percent of the rows of a file than this is announced, and a task on the first page",
     )
     export_age_minutes: int = declare_setting(
         5,
@@ -360,8 +353,8 @@ class Settings:
     console: str | None = declare_setting(
         None,
         read_console,
-        "where operators find the console, a process of its own: `off`; `127.0.0.1:8001`: there; none: with the "
-        "embedded database at `127.0.0.1` and the port after `ROSTER_PORT`, else `off`",
+        "address of the console, as `127.0.0.1:8001`, or `off`; none: with the embedded database at `127.0.0.1` and "
+        "the port after `ROSTER_PORT`, else `off`",
     )
     console_idle_minutes: int = declare_setting(
         60,
@@ -371,9 +364,9 @@ class Settings:
     oidc_url: str | None = declare_setting(
         None,
         read_directory,
-        "directory with which operators may log in to the console (OpenID Connect), and the id that it has given it: "
+        "directory for logins to the console (OpenID Connect), with the id that it has given the console: "
         "`https://CLIENT_ID@login.microsoftonline.com/TENANT/v2.0` or `https://CLIENT_ID@accounts.google.com`, with "
-        "`:`, `/` and `@` in the id as `%3A`, `%2F` and `%40`; none: with passwords alone",
+        "`:`, `/` and `@` in the id as `%3A`, `%2F` and `%40`; none: passwords alone",
     )
     oidc_secret: str | None = declare_setting(
         None, read_text, "secret that the directory has given the console", hide_secret
@@ -381,8 +374,8 @@ class Settings:
     oidc_trust_email: bool = declare_setting(
         False,
         read_switch,
-        "take e-mail addresses of which the directory does not say whether they are verified (`email_verified`). Only "
-        "if its members cannot choose their own address: otherwise one who enters that of an owner becomes the owner",
+        "`true`: take addresses that the directory does not call verified (`email_verified`), only if its members "
+        "cannot choose their own: else one who enters that of an owner becomes the owner",
     )
     prepared_statements: bool = declare_setting(
         True,
@@ -397,21 +390,19 @@ class Settings:
     log_level: LogLevel = declare_setting(
         LogLevel.INFO,
         read_word(LogLevel),
-        "least level of the log: `debug` (with the parameters of each request), `info` (a line for each request), "
-        "`warning` (slow requests), `error`",
+        "least level of the log: `debug` (with the parameters of each request), `info` (each request), `warning` (slow "
+        "ones), `error`",
     )
     metrics_token: str | None = declare_setting(
         None,
         read_secret,
-        "bearer token for `/metrics`, of at least 32 characters; if you watch the service by Prometheus; none: there "
-        "is no such path",
+        "bearer token for `/metrics`, of at least 32 characters; none: there is no such path",
         hide_secret,
     )
     request_seconds: int = declare_setting(
         30,
         read_count(1, 3600),
-        "seconds that a request may wait for the database: for connections, queries and second tries together; then it "
-        "is answered 503; less if your proxy gives up sooner",
+        "seconds that a request may wait for the database; then it is answered 503; less if your proxy gives up sooner",
     )
 
     @classmethod

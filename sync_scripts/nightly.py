@@ -174,11 +174,11 @@ def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
 )
 @WAIT
 def main(jobs: int | None, wait: bool) -> None:
-    """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS and the
-    rows of logs and runs whose days are over, make the orderings that clients will request first, count the findings of
-    data quality, and send the files of deliveries without an hour.
+    """Load the export of every enabled feed, and do all else of a night.
 
-    The exit code is the worst of all.
+    Removes the tombstones that are older than ROSTER_RETENTION_DAYS and the rows of logs and runs whose days are over,
+    makes the orderings that clients will request first, counts the findings of data quality, and sends the files of
+    deliveries without an hour. The exit code is the worst of all.
     """
     with exit_codes.exit_on_error(as_json=not sys.stdout.isatty()):
         settings = Settings.read(os.environ)

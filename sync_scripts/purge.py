@@ -185,8 +185,11 @@ def _is_named(doomed: sa.Table, reference: Reference) -> sa.ColumnElement[bool]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @WAIT
 def main(as_json: bool, wait: bool) -> None:
-    """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, and the rows of logs and
-    runs whose days are over (`roster settings` shows the days). Make rows of days of the access log."""
+    """Remove tombstones, logs and runs whose days are over.
+
+    Records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, and the rows of logs and runs whose days
+    are over (`roster settings` shows the days). Makes rows of days of the access log.
+    """
     with exit_on_error(as_json=as_json):
         settings = Settings.read(os.environ)
         with open_roster_engine(settings) as engine:

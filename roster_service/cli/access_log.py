@@ -47,8 +47,11 @@ print_csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV
 @print_csv_option
 @terminal.as_json
 def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool, as_json: bool) -> None:
-    """Show requests, records and bytes by vendor, day, endpoint and class of status; or the refused requests, why they
-    were refused and what to do, and the filters that found nothing."""
+    """Show requests, records and bytes by vendor and day; or the refused requests, with what to do.
+
+    Requests are counted by endpoint and class of status. The refused ones have the filters that found nothing beside
+    them.
+    """
     with terminal.open_connection() as connection:
         chosen = _find_vendor_id(connection, email), None if since is None else since.date()
         found: Sequence[Any]
@@ -83,10 +86,10 @@ def audit(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Show the access log: each response with records, its time, vendor, path, scope, districts, number of records, and
-    the parts of people that were in it.
+    """Show the access log, by response, and before yesterday by day.
 
-    A row is here about a second after its response. Rows from before yesterday are of a day (`by`): so many responses
+    Each response with records has its time, vendor, path, scope, districts, number of records, and the parts of people
+    that were in it. A row is here about a second after its response. Rows of a day (`by`): so many responses
     (`answers`) have the rest of the row in common, and at least one had the person. Their individual instants and
     request ids are gone.
     """
@@ -183,7 +186,7 @@ def changes(
     csv_file: TextIO | None,
     as_json: bool,
 ) -> None:
-    """Show the change log: when, who, what, on what, the values before and after, and the reason."""
+    """Show the change log: when, who, what, on what, before and after, and why."""
     with terminal.open_connection() as connection:
         found = list_changes(connection, vendor=vendor, feed=feed, operator=operator, since=since)
     if csv_file is not None:

@@ -177,8 +177,10 @@ def _client_row(item: Client) -> dict[str, str]:
 def client_rotate_secret(
     client_id: str, grace_hours: int, expires_at: datetime | None, stops: bool, as_json: bool
 ) -> None:
-    """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0: then a link that
-    nobody has used ends too. Names the deliveries that go on."""
+    """Replace the secret of CLIENT_ID. The old one stays valid for a grace period.
+
+    If that is 0, a link that nobody has used ends too. Names the deliveries that go on.
+    """
     with terminal.open_change() as (connection, actor):
         secret_key = terminal.require_key(connection) if clients.may_sign(connection, client_id) else None
         grace = timedelta(hours=grace_hours)
@@ -197,7 +199,10 @@ def client_rotate_secret(
 @click.argument("client_id")
 @terminal.change_options
 def client_end_old_secret(client_id: str, as_json: bool) -> None:
-    """End the secret of CLIENT_ID that a newer one has replaced, before its grace is over, with all its tokens."""
+    """End the secret of CLIENT_ID that a newer one has replaced, before its grace is over.
+
+    All its tokens end too.
+    """
     with terminal.open_change() as (connection, actor):
         clients.end_old_secret(connection, actor, client_id)
     terminal.show(
@@ -210,8 +215,10 @@ def client_end_old_secret(client_id: str, as_json: bool) -> None:
 @stop_option
 @terminal.change_options
 def client_disable(client_id: str, stops: bool, as_json: bool) -> None:
-    """Disable CLIENT_ID at once, with its tokens, files and unused link. Names its deliveries, which fail from now
-    on."""
+    """Disable CLIENT_ID at once, with its tokens, files and unused link.
+
+    Names its deliveries, which fail from now on.
+    """
     with terminal.open_change() as (connection, actor):
         clients.disable_client(connection, actor, client_id)
         files = end_files(connection, actor, client_id, stops=stops)
@@ -258,8 +265,10 @@ def client_set_scopes(
 @stop_option
 @terminal.confirmed_change_options
 def client_remove(client_id: str, stops: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove CLIENT_ID at once, with its tokens and files. Names its deliveries, which fail from now on. The access log
-    keeps its rows."""
+    """Remove CLIENT_ID at once, with its tokens and files.
+
+    Names its deliveries, which fail from now on. The access log keeps its rows.
+    """
     terminal.confirm(f"This removes {client_id}.", client_id, is_confirmed=yes or dry_run)
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         removed = clients.find_listed_client(connection, client_id)

@@ -102,7 +102,10 @@ def _key_row(item: ListedKey) -> dict[str, str]:
 @click.option("--lost", is_flag=True, help="The former ROSTER_SECRET_KEY is lost; the present one seals the new key.")
 @terminal.change_options
 def keys_rotate(at_once: bool, lost: bool, as_json: bool) -> None:
-    """Make a new key, which signs from now on. The one before it verifies until the last of its tokens has ended."""
+    """Make a new key, which signs from now on.
+
+    The one before it verifies until the last of its tokens has ended.
+    """
     settings = terminal.read_settings()
     lasting = timedelta(0) if at_once else find_longest_token_life(settings)
     with terminal.open_change() as (connection, actor):

@@ -31,7 +31,10 @@ def db() -> None:
 @db.command("upgrade")
 @terminal.as_json
 def db_upgrade(as_json: bool) -> None:
-    """Upgrade the database to the tables of this version. Makes the embedded database if it does not exist yet."""
+    """Upgrade the database to the tables of this version.
+
+    Makes the embedded database if it does not exist yet.
+    """
     with open_database(terminal.read_settings(), terminal.announce_cluster) as url:
         engine = make_engine(url)
         require_reachable(engine)
@@ -52,7 +55,7 @@ Do again what was done after the backup was made:
 @db.command("restored")
 @terminal.change_options
 def db_restored(as_json: bool) -> None:
-    """Register that the database was restored from a backup, so that clients read the whole roster again."""
+    """Register that the database was restored from a backup, so that clients read the roster anew."""
     with terminal.open_change() as (connection, actor):
         state = advance_restored_state(connection, actor)
     restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}
@@ -70,7 +73,10 @@ def _open_snapshot() -> Iterator[sa.Connection]:
 @db.command("check")
 @terminal.as_json
 def db_check(as_json: bool) -> None:
-    """Make visibility labels and what rules open anew, and compare. A wrong one ends with exit code 1."""
+    """Make visibility labels and what rules open anew, and compare.
+
+    A wrong one ends with exit code 1.
+    """
     with _open_snapshot() as connection:
         wrong, groups = find_wrong_labels(connection), find_wrong_groups(connection)
     if wrong:

@@ -54,8 +54,10 @@ client_option = click.option(
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @terminal.change_options
 def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, as_json: bool) -> None:
-    """Write the zip that the vendor EMAIL would get now into a file that only its owner can read. The change log
-    records it."""
+    """Write the zip that the vendor EMAIL would get now into a file.
+
+    Only its owner can read the file. The change log records it.
+    """
     settings = terminal.read_settings()
     with open_roster_engine(settings) as engine:
         package, made = preview_package(engine, terminal.find_actor(), email, preset, client_id, settings)
@@ -102,8 +104,10 @@ def read_given(given: Mapping[str, Any], *, asks: bool) -> dict[str, Any]:
 @click.argument("email")
 @place_options(adds=True)
 def delivery_add(name: str, email: str, as_json: bool, **given: Any) -> None:
-    """Add the delivery NAME of files to the vendor EMAIL, by SFTP. It makes the first file, which waits for `roster
-    delivery approve`."""
+    """Add the delivery NAME of files to the vendor EMAIL, by SFTP.
+
+    It makes the first file, which waits for `roster delivery approve`.
+    """
     row = {"client_id": None, **read_given(given, asks=True)}
     with terminal.open_change() as (connection, actor):
         terminal.require_key(connection)
@@ -117,8 +121,10 @@ def delivery_add(name: str, email: str, as_json: bool, **given: Any) -> None:
 @click.option("--password", is_flag=True, help="Ask for another password.")
 @place_options(adds=False)
 def delivery_set(name: str, password: bool, as_json: bool, **given: Any) -> None:
-    """Change the delivery NAME. With another preset, client, server, user or folder, its next file waits as the first
-    one does."""
+    """Change the delivery NAME.
+
+    With another preset, client, server, user or folder, its next file waits as the first one does.
+    """
     row = read_given(given, asks=password)
     with terminal.open_change() as (connection, actor):
         terminal.require_key(connection)
@@ -138,7 +144,10 @@ def delivery_stop(name: str, as_json: bool) -> None:
 @click.argument("name")
 @terminal.change_options
 def delivery_start(name: str, as_json: bool) -> None:
-    """Let the stopped delivery NAME go on; its next file is sent when it is due."""
+    """Let the stopped delivery NAME go on.
+
+    Its next file is sent when it is due.
+    """
     _stop(name, as_json, stopped=False)
 
 
@@ -191,8 +200,11 @@ def delivery_show(name: str, as_json: bool) -> None:
 @click.argument("digest")
 @terminal.change_options
 def delivery_approve(name: str, digest: str, as_json: bool) -> None:
-    """Send the file of the delivery NAME that waits, whatever the receiver loses by it. DIGEST is its SHA-256, as
-    `roster delivery show` has it; if the roster has changed since, there is another file, which waits again."""
+    """Send the file of the delivery NAME that waits, whatever the receiver loses by it.
+
+    DIGEST is its SHA-256, as `roster delivery show` has it. If the roster has changed since, there is another file,
+    which waits again.
+    """
     with terminal.open_change() as (connection, actor):
         accounts.approve_file(connection, actor, name, digest)
     _send(name, as_json)
@@ -202,7 +214,10 @@ def delivery_approve(name: str, digest: str, as_json: bool) -> None:
 @click.argument("name")
 @terminal.as_json
 def delivery_send(name: str, as_json: bool) -> None:
-    """Make the file of the delivery NAME now and send it, unless it must wait for `roster delivery approve`."""
+    """Make the file of the delivery NAME now and send it, unless it must wait.
+
+    It waits for `roster delivery approve`.
+    """
     _send(name, as_json)
 
 
@@ -211,7 +226,10 @@ def delivery_send(name: str, as_json: bool) -> None:
 @terminal.yes_option
 @terminal.change_options
 def delivery_remove(name: str, yes: bool, as_json: bool) -> None:
-    """Remove the delivery NAME. What was sent cannot be called back; the access log stays."""
+    """Remove the delivery NAME.
+
+    What was sent cannot be called back; the access log stays.
+    """
     terminal.confirm("No more files are sent.", name, is_confirmed=yes)
     with terminal.open_change() as (connection, actor):
         accounts.remove_delivery(connection, actor, name)

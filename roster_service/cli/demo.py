@@ -75,7 +75,10 @@ def demo() -> None:
 @demo.command("remove")
 @change_options
 def demo_remove(as_json: bool) -> None:
-    """Delete the demo at once: its feed with all records, and its vendor with the client and the API key."""
+    """Delete the demo at once: its feed with all records, and its vendor.
+
+    The vendor's client and API key end with it.
+    """
     path = read_settings().home / CREDENTIALS_FILE
     if not path.exists():
         raise CommandError(f"there is no demo: {path} does not exist")

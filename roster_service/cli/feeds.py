@@ -52,7 +52,10 @@ def feed() -> None:
 @click.option("--path", type=click.Path(path_type=Path), help="Where its export lies each night: a folder or a zip.")
 @terminal.change_options
 def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
-    """Add the export source NAME. This takes a removed feed back, with the records that are not purged yet."""
+    """Add the export source NAME, or take a removed feed back.
+
+    A removed feed comes back with the records that are not purged yet.
+    """
     with terminal.open_change() as (connection, actor):
         feeds.add_feed(connection, actor, name, format_, path)
         shown = _find(connection, name)
@@ -92,7 +95,10 @@ def feed_set(
     words: str | None,
     as_json: bool,
 ) -> None:
-    """Change settings of the feed NAME. Settings without an option stay as they are."""
+    """Change settings of the feed NAME.
+
+    Settings without an option stay as they are.
+    """
     wanted = {
         "path": None if path is None else str(path.resolve()),
         "hold_tombstones_percent": hold_tombstones,
@@ -121,8 +127,11 @@ def feed_set(
 @click.argument("new")
 @terminal.change_options
 def feed_rename(name: str, new: str, as_json: bool) -> None:
-    """Give the feed NAME the name NEW. Its records and runs stay with it; change --feed where a script names it. A feed
-    whose name is part of the ids of its records cannot be renamed."""
+    """Give the feed NAME the name NEW.
+
+    Its records and runs stay with it; change --feed where a script names it. A feed whose name is part of the ids of
+    its records cannot be renamed.
+    """
     with terminal.open_change() as (connection, actor):
         feeds.rename_feed(connection, actor, name, new)
         shown = _find(connection, new)
@@ -144,8 +153,7 @@ def _read_words(path: Path) -> str:
 @feed.command("list")
 @terminal.as_json
 def feed_list(as_json: bool) -> None:
-    """List the feeds: their settings, the latest run of each and its outcome, the last good run, a held one, and what
-    is to be said of each."""
+    """List the feeds: their settings, latest and last good runs, and what is to be said of each."""
     with terminal.open_connection() as connection:
         found = feeds.list_feeds(connection, terminal.read_settings().time_zone)
     conditions = {item.name: list_conditions(item, terminal.read_settings()) for item in found}
@@ -203,8 +211,11 @@ class FeedCheck:
 @click.argument("name")
 @terminal.as_json
 def feed_check(name: str, as_json: bool) -> None:
-    """Check the mapping of words and the export of the feed NAME, and change nothing: the tolerated deviations, mapped
-    words among them, and the causes of rejected rows, such as words that no mapping explains."""
+    """Check the mapping of words and the export of the feed NAME, and change nothing.
+
+    Shows the tolerated deviations, mapped words among them, and the causes of rejected rows, such as words that no
+    mapping explains.
+    """
     with terminal.open_connection() as connection:
         found = find_feed(connection, name)
         if found.path is None:
@@ -237,7 +248,10 @@ DAY = click.DateTime(["%Y-%m-%d"])
 )
 @terminal.as_json
 def feed_pause(name: str, first: datetime | None, last: datetime, reason: str, as_json: bool) -> None:
-    """Load nothing of the feed NAME from one day to another. Vendors go on reading the roster as it is."""
+    """Load nothing of the feed NAME from one day to another.
+
+    Vendors go on reading the roster as it is.
+    """
     today = find_today(terminal.read_settings().time_zone)
     pause = Pause(today if first is None else first.date(), last.date(), reason)
     with terminal.open_change() as (connection, actor):
@@ -265,9 +279,12 @@ _ENDS = {"purged": "deleted", "tombstoned": "marked as deleted"}
 @click.option("--now", is_flag=True, help="Delete its records at once.")
 @terminal.confirmed_change_options
 def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove the feed NAME, with its held runs, after you have typed its name. Its records are marked as deleted:
-    vendors get them as `tobedeleted` until the purge deletes them after ROSTER_RETENTION_DAYS; until then, `roster feed
-    add` and a load bring them back. Vendors' grants of its districts end with the records."""
+    """Remove the feed NAME, with its held runs, after you have typed its name.
+
+    Its records are marked as deleted: vendors get them as `tobedeleted` until the purge deletes them after
+    ROSTER_RETENTION_DAYS; until then, `roster feed add` and a load bring them back. Vendors' grants of its districts
+    end with the records.
+    """
     effect = "deletes all records of" if now else "marks all records of"
     terminal.confirm(f"This {effect} {name} {'for good' if now else 'as deleted'}.", name, is_confirmed=yes or dry_run)
     with terminal.open_connection() as connection:

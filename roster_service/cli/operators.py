@@ -95,7 +95,10 @@ def _to_row(item: OperatorAccount) -> dict[str, str]:
 @click.argument("role", type=ROLES)
 @terminal.change_options
 def operator_set_role(email: str, role: str, as_json: bool) -> None:
-    """Give the operator EMAIL the role ROLE. The last owner stays one."""
+    """Give the operator EMAIL the role ROLE.
+
+    The last owner stays one.
+    """
     with terminal.open_change() as (connection, actor):
         changed = operators.set_role(connection, actor, email, OperatorRole(role))
     terminal.show(changed, as_json, lambda it: f"the role of {it.email} is {it.role}")
@@ -105,7 +108,10 @@ def operator_set_role(email: str, role: str, as_json: bool) -> None:
 @click.argument("email")
 @terminal.change_options
 def operator_disable(email: str, as_json: bool) -> None:
-    """Disable the operator EMAIL, and end an open link. The last owner cannot be disabled."""
+    """Disable the operator EMAIL, and end an open link.
+
+    The last owner cannot be disabled.
+    """
     with terminal.open_change() as (connection, actor):
         changed = operators.set_operator_enabled(connection, actor, email, enabled=False)
     terminal.show(changed, as_json, lambda it: f"{it.email} is disabled")
@@ -125,7 +131,10 @@ def operator_enable(email: str, as_json: bool) -> None:
 @click.argument("email")
 @terminal.change_options
 def operator_remove(email: str, as_json: bool) -> None:
-    """Remove the operator EMAIL; `roster changes` keeps what the operator did. The last owner cannot be removed."""
+    """Remove the operator EMAIL.
+
+    `roster changes` keeps what the operator did. The last owner cannot be removed.
+    """
     with terminal.open_change() as (connection, actor):
         operators.remove_operator(connection, actor, email)
     terminal.show({"email": email}, as_json, lambda _: f"removed the operator {email}")
@@ -135,7 +144,10 @@ def operator_remove(email: str, as_json: bool) -> None:
 @click.argument("email")
 @terminal.change_options
 def operator_reset(email: str, as_json: bool) -> None:
-    """End the password of the operator EMAIL, and print a new link, which ends the one before it."""
+    """End the password of the operator EMAIL, and print a new link.
+
+    The new link ends the one before it.
+    """
     settings = terminal.read_settings()
     with terminal.open_change() as (connection, actor):
         token = operators.reset_password(connection, actor, email, terminal.require_key(connection))

@@ -36,8 +36,11 @@ def district_list(as_json: bool) -> None:
 @click.argument("name", metavar="DISTRICT")
 @terminal.confirmed_change_options
 def district_remove(name: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove DISTRICT, whose contract ended: all grants of it end at once, then its feeds are removed with all their
-    records, rejected rows, changes and held exports. A feed that brings other districts too is refused."""
+    """Remove DISTRICT, whose contract ended, with all its grants and feeds.
+
+    All grants of it end at once, then its feeds are removed with all their records, rejected rows, changes and held
+    exports. A feed that brings other districts too is refused.
+    """
     terminal.confirm(f"This deletes all records of {name} for good.", name, is_confirmed=yes or dry_run)
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         ended = districts.end_district(connection, actor, name)

@@ -41,9 +41,12 @@ def person() -> None:
 @even_unknown
 @terminal.confirmed_change_options
 def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Erase the person SOURCEDID for good, as a court orders: from the roster, the texts and orderings made of it, the
-    history of runs, and held exports, which are discarded. Later exports do not bring the person back, unless `roster
-    person lift` lets them. The files of the SIS, and backups, stay as they are."""
+    """Erase the person SOURCEDID for good, as a court orders.
+
+    The person goes from the roster, the texts and orderings made of it, the history of runs, and held exports, which
+    are discarded. Later exports do not bring the person back, unless `roster person lift` lets them. The files of the
+    SIS, and backups, stay as they are.
+    """
     _ask(
         "this deletes what the roster has of the person for good, and keeps the person out of later exports.",
         sourced_id,
@@ -61,8 +64,10 @@ def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, 
 def person_hide(
     sourced_id: str, vendor: str | None, even_unknown: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Take the person SOURCEDID out of the roster until `roster person show`, for a family that opts out of directory
-    data; with --from, out of what one vendor sees."""
+    """Take the person SOURCEDID out of the roster; with --from, out of what one vendor sees.
+
+    A family that opts out of directory data asks for it. `roster person show` ends it.
+    """
     if vendor is not None and even_unknown:
         raise click.UsageError("--from keeps a person whom the service knows; --even-unknown does not go with it")
     if vendor is not None:
@@ -118,8 +123,10 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, even_unknown: bool, dry_ru
 @click.argument("named", metavar="SOURCEDID|REFERENCE")
 @terminal.confirmed_change_options
 def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Lift an erasure: it brings none of the deleted data back, and lets the next load of the feed bring the person
-    anew, if the export still has the person."""
+    """Lift an erasure, so that the next load of the feed may bring the person anew.
+
+    It brings none of the deleted data back.
+    """
     effect = "What was deleted stays deleted; this lets the next load of the feed bring the person anew."
     terminal.confirm(effect, named, is_confirmed=yes or dry_run)
     _end(ExclusionKind.ERASED, named, dry_run=dry_run, as_json=as_json)
@@ -130,8 +137,10 @@ def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
 @click.option("--from", "vendor", metavar="EMAIL", help="No longer keep the person SOURCEDID from this vendor.")
 @terminal.confirmed_change_options
 def person_show(named: str, vendor: str | None, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Show a hidden person again: the next load of the feed brings the person back. With --from, one vendor sees
-    the person."""
+    """Show a hidden person again; with --from, to one vendor.
+
+    The next load of the feed brings a hidden person back.
+    """
     if vendor is not None:
         terminal.confirm(f"This lets {vendor} see the person.", named, is_confirmed=yes or dry_run)
         _keep(named, vendor, shown=True, dry_run=dry_run, as_json=as_json)
@@ -167,8 +176,10 @@ def _keep(sourced_id: str, vendor: str, *, shown: bool, dry_run: bool, as_json: 
 @person.command("list")
 @terminal.as_json
 def person_list(as_json: bool) -> None:
-    """List the erased and the hidden people, and those kept from a vendor: erased ones by a keyed hash alone, each with
-    whether it was made with the present secret key."""
+    """List the erased and the hidden people, and those kept from a vendor.
+
+    Erased ones by a keyed hash alone, each with whether it was made with the present secret key.
+    """
     with terminal.open_connection() as connection:
         excluded, kept_people = list_exclusions(connection), list_kept(connection)
         hasher = IdHasher(terminal.require_key(connection) if excluded or kept_people else "")
@@ -202,8 +213,10 @@ def _to_json(item: Exclusion) -> dict[str, Any]:
 @click.option("--until", type=DAY, help="The last day of the period, in UTC; none: today.")
 @terminal.as_json
 def person_answer(sourced_id: str, since: datetime | None, until: datetime | None, as_json: bool) -> None:
-    """Answer a parent in plain words: what companies were sent about the person SOURCEDID, what they may get now, and
-    what the access log cannot say. The console has the same as a page to print."""
+    """Answer a parent in plain words: what vendors were sent of the person SOURCEDID, and may get.
+
+    It also says what the access log cannot say. The console has the same as a page to print.
+    """
     settings = terminal.read_settings()
     with terminal.open_connection() as connection:
         missing = move_rows_of_ended_workers(connection.engine, settings.access_log_folder)

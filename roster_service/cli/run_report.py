@@ -169,8 +169,10 @@ def _to_part(count: Mapping[str, int] | None) -> str:
 )
 @as_json
 def sync_preview(path: Path, feed: str, format_: str | None, csv_path: Path | None, as_json: bool) -> None:
-    """Show the run that would load the export at PATH, and change nothing: the records of each type, notices, the
-    causes of rejected rows, and what would vanish by school and class."""
+    """Show the run that would load the export at PATH, and change nothing.
+
+    It has the records of each type, notices, the causes of rejected rows, and what would vanish by school and class.
+    """
     with open_connection() as connection:
         changes = [] if csv_path is None else ["--changes", str(csv_path)]
         report = preview_run(connection, _choose_format(connection, feed, format_), feed, path, *changes)
@@ -233,8 +235,10 @@ SHOWN = 10
 @csv_option
 @as_json
 def sync_changes(run: int, kind: str | None, csv_file: TextIO | None, as_json: bool) -> None:
-    """Show the records that RUN added, changed, revived, and marked as deleted, each with the values of its changed
-    fields before and after."""
+    """Show the records that RUN changed, each with its changed fields before and after.
+
+    Records that it added, changed, revived, and marked as deleted.
+    """
     with open_connection() as connection:
         history = find_changes(connection, run)
         if history is not None and history.missing:

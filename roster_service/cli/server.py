@@ -59,8 +59,10 @@ WANTS_PROXY = (
 @click.option("--operator-name", "name", help="The name of the first operator. By default the e-mail.")
 @as_json
 def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -> None:
-    """Serve until Ctrl-C. Without ROSTER_DATABASE_URL, use the embedded PostgreSQL, migrate it, and ask for the first
-    operator of the console."""
+    """Serve until Ctrl-C.
+
+    Without ROSTER_DATABASE_URL, use the embedded PostgreSQL, migrate it, and ask for the first operator of the console.
+    """
     settings = read_settings()
     is_embedded = settings.database_url is None
     # With a database of its own, `roster console` is started by itself, maybe on another machine.
@@ -364,8 +366,10 @@ APPLICATION = "roster_service.server.entry:open_console()"
 
 @click.command("console")
 def console() -> None:
-    """Serve the console, at the address of ROSTER_CONSOLE, until Ctrl-C. With the embedded database, `roster run` does
-    so."""
+    """Serve the console, at the address of ROSTER_CONSOLE, until Ctrl-C.
+
+    With the embedded database, `roster run` does so.
+    """
     settings = read_settings()
     own = make_own_settings(settings)
     require_free_port(own)

@@ -32,7 +32,7 @@ def sync() -> None:
 @click.option("--jobs", type=int, help="How many feeds to load at the same time, in place of ROSTER_SYNC_JOBS.")
 @click.option("--wait", is_flag=True, help="Wait for other runs of the feeds.")
 def sync_run(jobs: int | None, wait: bool) -> None:
-    """Load the export of every enabled feed, purge, and warm up, as the timer does each night."""
+    """Load the export of every enabled feed, purge, and warm up, as the timer does."""
     given = [*(() if jobs is None else ("--jobs", str(jobs))), *(("--wait",) if wait else ())]
     # In place of this process, so that its output, its signals and its exit code are those of the script.
     os.execv(sys.executable, [sys.executable, "-m", "sync_scripts.nightly", *given])  # noqa: S606  (our own script)
@@ -50,8 +50,10 @@ def sync_run(jobs: int | None, wait: bool) -> None:
 @click.option("--others-gone", is_flag=True, help="All other such people are not in the export.")
 @terminal.change_options
 def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: bool) -> None:
-    """Apply the held RUN with the export that was held. If it would now delete or change more records than it showed,
-    it is held again, as a new run."""
+    """Apply the held RUN with the export that was held.
+
+    If it would now delete or change more records than it showed, it is held again, as a new run.
+    """
     if named or others_gone:
         with terminal.open_change() as (connection, actor):
             find_held(connection, run)
@@ -92,8 +94,11 @@ def sync_discard(run: int, as_json: bool) -> None:
 @click.argument("run", type=int)
 @terminal.change_options
 def sync_undo(run: int, as_json: bool) -> None:
-    """Take the RUN back, the last one that changed its feed: load the export before it, with new stamps. Erased people
-    stay out, and the undone export is held if it comes again."""
+    """Take the RUN back, the last one that changed its feed.
+
+    It loads the export before it, with new stamps. Erased people stay out, and the undone export is held if it comes
+    again.
+    """
     with terminal.open_connection() as connection:
         done = undo_run(connection, terminal.find_actor(), run, as_json=as_json)
     click.echo(done.stdout, nl=False)
@@ -129,8 +134,7 @@ def sync_list(feed: str | None, as_json: bool) -> None:
 @click.argument("run", type=int)
 @terminal.as_json
 def sync_show(run: int, as_json: bool) -> None:
-    """Show RUN: its outcome, the records of each type, the seconds of its steps, notices, and the causes of rejected
-    rows."""
+    """Show RUN: outcome, records of each type, steps, notices, causes of rejected rows."""
     with terminal.open_connection() as connection:
         found = find_run(connection, run)
         samples = [_hide_values(row) for row in rejected_rows.read_rejected_rows(connection, run, SAMPLES)]
@@ -143,8 +147,11 @@ def sync_show(run: int, as_json: bool) -> None:
 @terminal.csv_option
 @terminal.as_json
 def sync_rejected(run: int, csv_file: TextIO | None, as_json: bool) -> None:
-    """Show the rejected rows of RUN with their values: where each is, why it was rejected, and whether by itself or
-    because it refers to a rejected row. Each says whom and what it is about; CSV has the ids of these records."""
+    """Show the rejected rows of RUN with their values.
+
+    Each row has its place, the reason, whether it fails by itself or because it refers to a rejected row, and whom and
+    what it is about. CSV has the ids of these records.
+    """
     with terminal.open_connection() as connection:
         rejected = find_run(connection, run).rejected
         stored = rejected_rows.count_rejected_rows(connection, run)

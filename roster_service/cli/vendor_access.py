@@ -74,7 +74,7 @@ def describe_login(login: VendorLogin) -> str:
 @password_option
 @change_options
 def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None:
-    """Replace the password of the vendor EMAIL. Its older tokens stop working."""
+    """Replace the password of the vendor EMAIL, and end its tokens."""
     given = read_password(password_stdin)
     with open_change() as (connection, actor):
         made = vendors.change_password(connection, actor, email, given)
@@ -93,7 +93,10 @@ def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None
 @expires_option
 @change_options
 def vendor_rotate_key(email: str, grace: timedelta, expires_at: datetime | None, as_json: bool) -> None:
-    """Give the vendor EMAIL a new API key, shown this once. The old one stops working."""
+    """Give the vendor EMAIL a new API key, shown this once.
+
+    The old one stops working, at once or after the grace.
+    """
     with open_change() as (connection, actor):
         made = vendors.replace_key(connection, actor, email, grace, expires_at=expires_at)
     show(made, as_json, lambda _: _describe_key(made, grace))
@@ -108,7 +111,7 @@ def _describe_key(made: IssuedKey, grace: timedelta) -> str:
 @click.argument("email")
 @as_json
 def vendor_show(email: str, as_json: bool) -> None:
-    """Show the vendor EMAIL: grants, flags, withheld fields, limits, and its API keys with their last use."""
+    """Show the vendor EMAIL: grants, flags, withheld fields, limits, API keys with last use."""
     with open_connection() as connection:
         found = vendors.find_vendor(connection, email)
         received = list_received(connection)[found.email]

@@ -47,8 +47,11 @@ def access(
     csv_file: TextIO | None,
     as_json: bool,
 ) -> None:
-    """Show who sees what: for each vendor its schools, the grant that opens each, and which parts of people it gets and
-    does not get. JSON and CSV have its scopes, keys and flags too."""
+    """Show who sees what: for each vendor its schools, the grants, and which parts of people.
+
+    It has the grant that opens each school, and the parts that the vendor gets and does not get. JSON and CSV have its
+    scopes, keys and flags too.
+    """
     known = None
     with terminal.open_connection() as connection:
         if person is not None:
@@ -114,8 +117,10 @@ def _to_row(item: Access) -> dict[str, str]:
 )
 @terminal.change_options
 def record_show(sourced_id: str, email: str, version: str | None, as_json: bool) -> None:
-    """Show the record SOURCEDID as the clients of a vendor get it, or why they do not; a student also as /v1/students
-    has it, with all parts that the flags of the vendor allow. The change log records it."""
+    """Show the record SOURCEDID as a vendor gets it, or why it does not.
+
+    A student also as /v1/students has it, with all parts that the flags of the vendor allow. The change log records it.
+    """
     settings = terminal.read_settings()
     with terminal.open_change() as (connection, actor):
         terminal.require_key(connection)
@@ -149,8 +154,10 @@ def _describe(view: VendorView) -> str:
 @click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @terminal.change_options
 def export(email: str, version: str, collection: str, client_id: str | None, out: Path, as_json: bool) -> None:
-    """Write the active records of COLLECTION, such as `users`, as a vendor gets them into a file that only its owner
-    can read: one line a record, the JSON of the interface. The change log records it."""
+    """Write the active records of COLLECTION, such as `users`, as a vendor gets them.
+
+    Only its owner can read the file. It has one line a record, the JSON of the interface. The change log records it.
+    """
     settings = terminal.read_settings()
     with open_roster_engine(settings) as engine, open_private(out) as written:
         lines = io.TextIOWrapper(written, encoding="utf-8", newline="")

@@ -43,7 +43,7 @@ def vendor() -> None:
 @vendor_access.expires_option
 @terminal.change_options
 def vendor_add(email: str, name: str, password_stdin: bool, expires_at: datetime | None, as_json: bool) -> None:
-    """Add the vendor EMAIL, who sees nothing until districts are granted. Its API key is shown this once."""
+    """Add the vendor EMAIL, who sees nothing until districts are granted. Shows its API key once."""
     password = vendor_access.read_password(password_stdin)
     with terminal.open_change() as (connection, actor):
         login = vendors.add_vendor(connection, actor, email, name, password, expires_at=expires_at)
@@ -179,9 +179,9 @@ def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
 @flag_option
 @terminal.change_options
 def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_json: bool) -> None:
-    """Revoke a district with its schools, or flags, of the vendor EMAIL. Its older tokens stop working.
+    """Revoke a district with its schools, or flags, of the vendor EMAIL.
 
-    Says to whom to write if files were sent: they cannot be called back.
+    Its older tokens stop working. Says to whom to write if files were sent: they cannot be called back.
     """
     _require_something(district, flags)
     with terminal.open_change() as (connection, actor):
@@ -205,7 +205,7 @@ def _describe_grants(item: Vendor, may: str = "may now") -> str:
 @click.argument("email")
 @terminal.change_options
 def vendor_disable(email: str, as_json: bool) -> None:
-    """Disable the vendor EMAIL at once, with all its clients, tokens, files and unused links."""
+    """Disable the vendor EMAIL at once, with its clients, tokens, files and unused links."""
     with terminal.open_change() as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=False)
         ways = describe_switched_ways(connection, changed)
@@ -227,8 +227,10 @@ def vendor_enable(email: str, as_json: bool) -> None:
 @click.argument("email")
 @terminal.confirmed_change_options
 def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove the vendor EMAIL at once, with its grants, clients, keys, tokens and deliveries. The access log and the
-    usage counters keep its rows."""
+    """Remove the vendor EMAIL at once, with all that it has.
+
+    Its grants, clients, keys, tokens and deliveries end. The access log and the usage counters keep its rows.
+    """
     terminal.confirm(
         f"This removes the vendor {email}, its clients, its keys and its deliveries.",
         email,
@@ -299,8 +301,10 @@ def vendor_set_withheld(
 def vendor_set_withheld_default(
     fields: tuple[str, ...], is_none: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Replace the list of fields that are withheld from the vendors without a list of their own, and end their
-    tokens."""
+    """Replace the list of fields that are withheld from vendors without a list of their own.
+
+    It ends their tokens.
+    """
     if bool(fields) == is_none:
         raise click.UsageError("name the FIELDs, or --none")
     terminal.confirm(

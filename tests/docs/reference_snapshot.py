@@ -11,7 +11,7 @@ import click
 
 from roster_service.cli import main as roster
 from roster_service.settings import PREFIX, Settings
-from sync_scripts.formats.tolerated import DEVIATIONS
+from sync_scripts.formats.tolerated import DEVIATIONS, Deviation
 from sync_scripts.reading.registry import FAMILIES
 from tests.docs.pages import ROOT
 
@@ -29,9 +29,9 @@ Generated from the code by `python -m tests.docs.reference_snapshot`.
 
 Environment variables, or lines `NAME=VALUE` of the file `roster.env` in the data folder, which the service, the
 console, the commands and the sync read at their start; `make run` makes it, with mode 0600. The environment wins.
-The service refuses an unknown `ROSTER_` name. The name with `_FILE` gives any setting from a file, as containers and
-systemd keep secrets (`ROSTER_SECRET_KEY_FILE=/run/secrets/roster_key`); a setting with both is refused. `roster
-settings` shows what counts, and from where.
+An unknown `ROSTER_` name is refused. The name with `_FILE` gives a setting from a file
+(`ROSTER_SECRET_KEY_FILE=/run/secrets/roster_key`); a setting with both is refused. `roster settings` shows what
+counts, and from where.
 
 | variable | default | meaning |
 |---|---|---|
@@ -39,24 +39,22 @@ settings` shows what counts, and from where.
 COMMANDS = """
 ## Commands
 
-Every `roster` command takes `--json`, explains itself and its options with `--help`, and exits with 0 (done), 1
-(refused, with the reason) or 2 (wrong usage). Those that change something take `--reason TEXT` for the change log.
-`--district` and `--school` take a sourcedId, an identifier, or a name that no other has. The loaders and the nightly
-sync have [exit codes of their own](sync.md#exit-codes). Commands work on the data folder `var` of the current folder,
-unless `ROSTER_HOME` or `ROSTER_DATABASE_URL` says otherwise. Only `roster run` and `roster db upgrade` make a database;
-the other commands refuse if there is none.
+Every `roster` command takes `--json`, says more with `--help`, and exits with 0 (done), 1 (refused, with the reason)
+or 2 (wrong usage). Those that change something take `--reason TEXT` for the change log. `--district` and `--school`
+take a sourcedId, an identifier, or a name that no other has. The loaders and the nightly sync have
+[exit codes of their own](sync.md#exit-codes). Commands work on the data folder `var` of the current folder, unless
+`ROSTER_HOME` or `ROSTER_DATABASE_URL` says otherwise. Only `roster run` and `roster db upgrade` make a database.
 
-| command | does |
-|---|---|
 """
 TOLERATED = """
 ## Tolerated deviations
 
-What the sync reads although the standard, or the format of the export, says otherwise, and whether a strict feed
-accepts it, too ([strict and lenient](sync.md#tolerated-deviations)).
-
-| deviation | in the export | is read as | remedy | strict |
-|---|---|---|---|---|
+What the sync reads although the standard, or the format of the export, says otherwise. A strict feed accepts those of
+the second table too ([strict and lenient](sync.md#tolerated-deviations)).
+"""
+DEVIATION_TABLE = """
+| deviation | in the export | is read as | remedy |
+|---|---|---|---|
 """
 
 
@@ -66,13 +64,17 @@ def make_reference() -> str:
         f"| `{PREFIX}{row.name.upper()}` | {show_default(row)} | {row.metadata['help']} |\n"
         for row in dataclasses.fields(Settings)
     ]
-    commands = [f"| `{usage}` | {does} |\n" for usage, does in list_rows()]
-    deviations = [
-        f"| {row.taken} | {' | '.join(map(show_cell, row.example))} | {row.remedy} "
-        f"| {'yes' if row.allowed else 'no'} |\n"
-        for row in DEVIATIONS
+    commands = [f"- `{usage}`: {does}\n" for usage, does in list_rows()]
+    tables = [
+        "".join([DEVIATION_TABLE, *(show_deviation(row) for row in DEVIATIONS if row.allowed is allowed)])
+        for allowed in (False, True)
     ]
-    return HEAD + "".join(settings) + COMMANDS + "".join(commands) + TOLERATED + "".join(deviations)
+    return HEAD + "".join(settings) + COMMANDS + "".join(commands) + TOLERATED + "".join(tables)
+
+
+def show_deviation(row: Deviation) -> str:
+    """The row of a deviation in its table."""
+    return f"| {row.taken} | {' | '.join(map(show_cell, row.example))} | {row.remedy} |\n"
 
 
 def show_cell(text: str) -> str:
@@ -117,7 +119,7 @@ def make_usage(name: str, command: click.Command) -> str:
             has_value = not (given.is_flag or given.count)
             names = "/".join([given.opts[0], *given.secondary_opts[:1]])
             shown = shown.strip("[]")
-            shown = f"{names} {VALUES.get(shown, shown)}" if has_value else names
+            shown = f"{names}={VALUES.get(shown, shown)}" if has_value else names
             shown += " …" if given.multiple else ""
             shown = shown if given.required else f"[{shown}]"
         words.append(shown.replace("|", "/"))
