@@ -31,9 +31,9 @@ HEAD = """# Claims of security, and their tests
 
 Generated from the tests by `python -m tests.docs.security_snapshot`.
 
-For each threat of [Security](../SECURITY.md#threats), what the tests show against it, and no more. A test claims it
-itself, by `@pytest.mark.shows`. `make test-long` and `make faults` run all of them, as CI does; `make test` leaves the
-long ones out, and `make check-long` makes more repetitions.
+For each threat of [Security](../SECURITY.md#threats), what the tests show against it, and no more. `make test-long`
+and `make faults` run all of them, as CI does; `make test` leaves the long ones out, and `make check-long` makes more
+repetitions.
 """
 MARK = "pytest.mark.shows"
 
@@ -87,8 +87,8 @@ def make_page() -> str:
     """The text of the page."""
     parts = [HEAD]
     for section, claims in collect_claims().items():
-        parts.append(f"\n## {section}\n\n| claim | tests |\n|---|---|\n")
-        parts += [f"| {claim} | {', '.join(f'`{test}`' for test in tests)} |\n" for claim, tests in claims.items()]
+        parts.append(f"\n## {section}\n\n")
+        parts += [f"- {claim} {', '.join(f'`{test}`' for test in tests)}\n" for claim, tests in claims.items()]
     return "".join(parts)
 
 
