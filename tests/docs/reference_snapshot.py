@@ -31,10 +31,8 @@ Environment variables, or lines `NAME=VALUE` of the file `roster.env` in the dat
 console, the commands and the sync read at their start; `make run` makes it, with mode 0600. The environment wins.
 An unknown `ROSTER_` name is refused. The name with `_FILE` gives a setting from a file
 (`ROSTER_SECRET_KEY_FILE=/run/secrets/roster_key`); a setting with both is refused. `roster settings` shows what
-counts, and from where.
+counts, and from where. Here, each has its default, if there is one:
 
-| variable | default | meaning |
-|---|---|---|
 """
 COMMANDS = """
 ## Commands
@@ -60,10 +58,7 @@ DEVIATION_TABLE = """
 
 def make_reference() -> str:
     """The text of the page."""
-    settings = [
-        f"| `{PREFIX}{row.name.upper()}` | {show_default(row)} | {row.metadata['help']} |\n"
-        for row in dataclasses.fields(Settings)
-    ]
+    settings = [f"- `{show_setting(row)}`: {row.metadata['help']}\n" for row in dataclasses.fields(Settings)]
     commands = [f"- `{usage}`: {does}\n" for usage, does in list_rows()]
     tables = [
         "".join([DEVIATION_TABLE, *(show_deviation(row) for row in DEVIATIONS if row.allowed is allowed)])
@@ -83,11 +78,13 @@ def show_cell(text: str) -> str:
     return shown if " " in text.strip() or shown == "nothing" else f"`{shown}`"
 
 
-def show_default(row: dataclasses.Field[object]) -> str:
-    """The default of a setting."""
-    if row.name == "workers":
-        return "one per core"
-    return "" if row.default is None else f"`{row.default}`"
+def show_setting(row: dataclasses.Field[object]) -> str:
+    """The variable of a setting with its default, as a line of the file has it."""
+    name = f"{PREFIX}{row.name.upper()}"
+    # The default follows from the machine.
+    if row.default is None or row.name == "workers":
+        return name
+    return f"{name}={str(row.default).lower() if isinstance(row.default, bool) else row.default}"
 
 
 def list_rows() -> Iterator[tuple[str, str]]:
