@@ -130,7 +130,7 @@ def read_actor(text: str | None) -> Actor:
 def make_command(family: Family) -> click.Command:
     """The command that loads exports of a family."""
     words = (
-        f"Load the {family.title} at PATH, a folder or a zip.\n\n"
+        f"Load the {family.title}, at PATH, a folder or a zip.\n\n"
         "Records of the feed that a bulk export no longer has are marked `tobedeleted`. A row that fails a check is "
         "rejected, and its record stays as it was; an export that cannot be read is refused as a whole. "
         "A feed that does not exist yet is added."

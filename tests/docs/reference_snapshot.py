@@ -16,7 +16,8 @@ from sync_scripts.reading.registry import FAMILIES
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "reference.md"
-SCRIPTS = (*(f"load_{family}" for family in FAMILIES), "nightly", "purge")
+LOADERS = [f"load_{family}" for family in FAMILIES]
+SCRIPTS = (*LOADERS, "nightly", "purge")
 # Every command has them.
 COMMON = ("as_json", "help", None)
 # click's words for kinds of values, and those of the page.
@@ -92,7 +93,13 @@ def list_rows() -> Iterator[tuple[str, str]]:
     yield from list_commands(roster, "roster")
     for name in SCRIPTS:
         command = importlib.import_module(f"sync_scripts.{name}").main
-        yield make_usage(f"python -m sync_scripts.{name}", command), make_purpose(command)
+        usage, purpose = make_usage(f"python -m sync_scripts.{name}", command), make_purpose(command)
+        # Loaders are one command, made for each format.
+        if name == LOADERS[0]:
+            others = " and ".join(f"`{other}`" for other in LOADERS[1:])
+            yield usage, f"{purpose} {others} do so with exports of their formats."
+        elif name not in LOADERS:
+            yield usage, purpose
 
 
 def list_commands(group: click.Group, name: str) -> Iterator[tuple[str, str]]:
