@@ -278,8 +278,7 @@ class Settings:
     log_days: int = declare_setting(
         400,
         read_count(1, 36_500),
-        "days that the access log, the usage counters and runs are kept; runs that show the state of their feed stay; "
-        "as your law says",
+        "days that the access log, the usage counters and runs are kept; as your law says",
     )
     change_log_days: int = declare_setting(
         2_555,
@@ -311,7 +310,7 @@ class Settings:
     delivery_loss_percent: int = declare_setting(
         10,
         read_count(0, 100),
-        "a file after which a receiver would lose more percent of people, classes, enrollments or schools waits",
+        "a file for a vendor waits if its receiver would lose more percent of a type",
     )
     delivery_private_hosts: str | None = declare_setting(
         None, read_text, "servers of receivers that may have a private address, separated by commas; none: no one may"
@@ -319,7 +318,7 @@ class Settings:
     rejected_percent: int = declare_setting(
         1,
         read_count(0, 100),
-        "a sync that rejects more percent of the rows of a file than this is announced, and a task on the first page",
+        "a sync that rejects more percent of the rows of a file than this is announced",
     )
     export_age_minutes: int = declare_setting(
         5,
@@ -329,7 +328,7 @@ class Settings:
     stale_days: int = declare_setting(
         3,
         read_count(1, 365),
-        "days after which an export that is always the same is reported as stale; more if your SIS exports once a week",
+        "days after which an export that is always the same is stale; more if your SIS exports once a week",
     )
     sync_jobs: int = declare_setting(
         1, read_count(1, 64), "how many feeds a nightly sync loads at the same time; more if it takes too long"
@@ -359,7 +358,7 @@ class Settings:
     console_idle_minutes: int = declare_setting(
         60,
         read_count(1, 1440),
-        "minutes without a request after which an operator must log in to the console again; less on shared computers",
+        "minutes without a request after which a session of the console ends; less on shared computers",
     )
     oidc_url: str | None = declare_setting(
         None,

@@ -28,8 +28,8 @@ Generated from the code by `python -m tests.docs.reference_snapshot`.
 
 ## Settings
 
-Environment variables, or lines `NAME=VALUE` of the file `roster.env` in the data folder, which the service, the
-console, the commands and the sync read at their start; `make run` makes it, with mode 0600. The environment wins.
+Environment variables, or lines of the file `roster.env` in the data folder, which the service, the console, the
+commands and the sync read at their start; `make run` makes it, with mode 0600. The environment wins.
 An unknown `ROSTER_` name is refused. The name with `_FILE` gives a setting from a file
 (`ROSTER_SECRET_KEY_FILE=/run/secrets/roster_key`); a setting with both is refused. `roster settings` shows what
 counts, and from where. Here, each has its default, if there is one:
@@ -48,8 +48,8 @@ take a sourcedId, an identifier, or a name that no other has. The loaders and th
 TOLERATED = """
 ## Tolerated deviations
 
-What the sync reads although the standard, or the format of the export, says otherwise. A strict feed accepts those of
-the second table too ([strict and lenient](sync.md#tolerated-deviations)).
+What the sync reads although the format of the export says otherwise. A strict feed accepts the second table too
+([strict and lenient](sync.md#tolerated-deviations)).
 """
 DEVIATION_TABLE = """
 | deviation | in the export | is read as | remedy |
