@@ -220,7 +220,9 @@ class Settings:
         "that of the machine, by which its timer starts the nightly sync",
     )
     workers: int = declare_setting(
-        os.cpu_count() or 1, read_count(1, 512), "worker processes; none: one per core; fewer if the database shares the cores"
+        os.cpu_count() or 1,
+        read_count(1, 512),
+        "worker processes; none: one per core; fewer if the database shares the cores",
     )
     public_url: str | None = declare_setting(
         None,
