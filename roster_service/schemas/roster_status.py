@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from roster_service.schemas.kinds import StrictSchema, describe
 
-# State -> its meaning for a consumer, as the guide and the OpenAPI documents have it.
+# State -> its meaning for a consumer, as the OpenAPI documents have it; the guide says it in fewer words.
 FEED_STATES = {
     "done": "the last run was loaded",
     "unchanged": "the export was the one that is loaded already",
