@@ -212,7 +212,7 @@ class Settings:
     host: str = declare_setting(
         "127.0.0.1", read_text, "address to listen on; another one if the proxy is on another machine"
     )
-    port: int = declare_setting(8000, read_count(1, 65535), "port to listen on; another one if it is taken")
+    port: int = declare_setting(8000, read_count(1, 65535), "port to listen on")
     time_zone: tzinfo | None = declare_setting(
         None,
         read_zone,
@@ -285,7 +285,7 @@ class Settings:
     change_log_days: int = declare_setting(
         2_555,
         read_count(1, 36_500),
-        "days that the change log is kept, at least as many as the access log; as your law says",
+        "days that the change log is kept, at least as many as the access log",
     )
     access_log_required: bool = declare_setting(
         True,

@@ -46,7 +46,10 @@ def credential() -> None:
 @click.option("--ending", "ending_days", type=click.IntRange(0, 36_500), metavar="DAYS", help="That end so soon.")
 @terminal.as_json
 def credential_list(email: str | None, unused_days: int | None, ending_days: int | None, as_json: bool) -> None:
-    """List the credentials that have not ended. Several options: those for which all hold."""
+    """List the credentials that have not ended.
+
+    Several options: those for which all hold.
+    """
     now = datetime.now(UTC)
     with terminal.open_connection() as connection:
         found = [
@@ -86,7 +89,10 @@ def keys() -> None:
 @keys.command("list")
 @terminal.as_json
 def keys_list(as_json: bool) -> None:
-    """List the keys: the one that signs, those that still verify, and those that are retired."""
+    """List the signing keys, with their states.
+
+    One signs, others still verify, and others are retired.
+    """
     with terminal.open_connection() as connection:
         found = list_signing_keys(connection)
     terminal.show_table(found, as_json, map(_key_row, found), "there are no keys yet")

@@ -92,9 +92,10 @@ def db_check(as_json: bool) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @terminal.as_json
 def db_export_accounts(file: Path, as_json: bool) -> None:
-    """Write vendors, clients, keys, operators, feeds, the access log and the change log to FILE, as SQL.
+    """Write accounts, feeds and logs to FILE, as SQL.
 
-    FILE has mode 0600, because it holds hashes of secrets.
+    Vendors, clients, keys, operators, feeds, the access log and the change log. FILE has mode 0600, because it holds
+    hashes of secrets.
     """
     with _open_snapshot() as connection:
         if file.exists():

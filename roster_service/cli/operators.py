@@ -44,7 +44,7 @@ def operator() -> None:
 @click.option("--role", type=ROLES, required=True, help="What the operator may change; an owner also operators.")
 @terminal.change_options
 def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
-    """Add the operator EMAIL, and print the link with which the operator sets a password."""
+    """Add the operator EMAIL, and print the link that sets a password."""
     settings = terminal.read_settings()
     with terminal.open_change() as (connection, actor):
         token = operators.add_operator(

@@ -25,7 +25,10 @@ def school() -> None:
 @district.command("list")
 @terminal.as_json
 def district_list(as_json: bool) -> None:
-    """List the districts: names, identifiers, ids, and the number of their active records."""
+    """List the districts, with the number of their active records.
+
+    Commands take a name, an identifier or an id of them.
+    """
     with terminal.open_connection() as connection:
         found = districts.list_districts(connection)
     rows = [_to_row(item, "schools", "classes", "users", "enrollments") for item in found]
@@ -66,7 +69,10 @@ def _describe_end(ended: EndedDistrict, records: int, *, dry_run: bool) -> str:
 @click.option("--district", "name", help="Only its schools: a district's sourcedId, identifier or unique name.")
 @terminal.as_json
 def school_list(name: str | None, as_json: bool) -> None:
-    """List the schools: names, identifiers, ids, and the number of their active records."""
+    """List the schools, with the number of their active records.
+
+    Commands take a name, an identifier or an id of them.
+    """
     with terminal.open_connection() as connection:
         district_id = None if name is None else districts.find_org(connection, name, districts.DISTRICT, None)
         found = districts.list_schools(connection, district_id)
