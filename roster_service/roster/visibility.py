@@ -103,7 +103,7 @@ def has_label(row: sa.FromClause, condition: sa.ColumnElement[bool]) -> sa.Colum
     return row.c.label_id == sa.any_(sa.func.array(labels, type_=ARRAY(sa.Integer)))
 
 
-def of_each_row(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+def per_row(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     """Returns the same condition in a form that PostgreSQL evaluates for each row that the other conditions leave.
 
     PostgreSQL plans a bare EXISTS as a join, and may begin with all visible rows to find those of one class. It cannot
@@ -195,7 +195,7 @@ def read_admission() -> sa.ColumnElement[str]:
     return sa.func.nullif(sa.func.current_setting("roster.visibility_key", True), "", type_=CText)
 
 
-def name_visible_set(seen: Any) -> sa.ColumnElement[str]:
+def find_visible_set(seen: Any) -> sa.ColumnElement[str]:
     """Returns an expression for which records the admitted caller sees of a feed: its visible orgs, whether it sees
     guardians, and its floor, where that hides departures. `seen`: the columns of a row of `visible_feeds`."""
     hides = _find_floor(seen) >= seen.first_departure
@@ -271,7 +271,7 @@ def is_kept(person_id: sa.ColumnElement[str], viewer: Viewer) -> sa.ColumnElemen
     return has_row(kept, kept.c.vendor_id == _VENDORS[viewer], kept.c.user_id == person_id, kept.c.until.is_(None))
 
 
-def departure_is_addressed(departure: sa.FromClause) -> sa.ColumnElement[bool]:
+def departure_is_visible(departure: sa.FromClause) -> sa.ColumnElement[bool]:
     """Returns the condition that a departure is for the vendor alone; or for all, and its person was not kept from the
     vendor at the time."""
     kept = tables.kept_people.alias()
@@ -288,12 +288,12 @@ def departure_is_addressed(departure: sa.FromClause) -> sa.ColumnElement[bool]:
 def role_is_visible(role: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of user_roles is visible."""
     # A user has few roles. For a join, PostgreSQL would hash the visible orgs anew for each user of a page.
-    granted = of_each_row(org_id_is_granted(role.c.org_id, rights.viewer))
+    granted = per_row(org_id_is_granted(role.c.org_id, rights.viewer))
     if rights.viewer in _WITH_GROUPS:
         held = is_in_group(
             tables.users, role.c.user_id, rights, lambda m: (m.org_id == role.c.org_id) & (m.role == role.c.role)
         )
-        granted = (granted | of_each_row(held)) & ~of_each_row(is_kept(role.c.user_id, rights.viewer))
+        granted = (granted | per_row(held)) & ~per_row(is_kept(role.c.user_id, rights.viewer))
     return granted if rights.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 
@@ -346,7 +346,7 @@ def join_groups(
         return by_label
     if row is tables.departures:
         by_group = group_is_visible(row.c.group_id, rights) & _shows_role(row.c.role, rights) & condition(row.c)
-        return (by_label | by_group) & departure_is_addressed(row)
+        return (by_label | by_group) & departure_is_visible(row)
     table = tables.metadata.tables[str(row.element if isinstance(row, sa.Alias) else row)]
     opened = by_label | is_in_group(table, row.c.sourced_id, rights, condition)
     return opened & ~is_kept(row.c[PERSONS[table].name], rights.viewer) if table in PERSONS else opened

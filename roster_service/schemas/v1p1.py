@@ -10,7 +10,7 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from roster_service.db import tables
 from roster_service.roster import vocabulary
 from roster_service.roster.person_parts import PersonPart
-from roster_service.roster.visibility import ContentRights, has_row, of_each_row, role_is_visible
+from roster_service.roster.visibility import ContentRights, has_row, per_row, role_is_visible
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, records
 from roster_service.schemas.version_words import Wording
@@ -50,7 +50,7 @@ def _shows_role(role: str, rights: ContentRights) -> sa.ColumnElement[bool]:
         other, other.c.user_id == tables.users.c.sourced_id, other.c.role != role, role_is_visible(other, rights)
     )
     # Few users have several roles, and for the others the first condition decides.
-    return of_each_row(~has_other | (select_single_role(rights) == role))
+    return per_row(~has_other | (select_single_role(rights) == role))
 
 
 WORDING = Wording(vocabulary.NARROW_SESSION_TYPE.narrow, _shows_role)
@@ -104,7 +104,7 @@ def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
         (_role.user_id == tables.users.c.sourced_id)
         & role_is_visible(tables.user_roles, rights)
         # Few users have several roles, and the only one is the single one: PostgreSQL then looks no further.
-        & of_each_row(~has_other | (has_same_word & ~has_earlier_twin))
+        & per_row(~has_other | (has_same_word & ~has_earlier_twin))
     )
 
 

@@ -46,7 +46,7 @@ class Succession:
         """Returns whether a worker is of a generation that is being replaced. `workers`: the number of a generation."""
         return self._find_newest() - number >= workers
 
-    def is_succeeded(self, number: int, workers: int) -> bool:
+    def has_ready_successors(self, number: int, workers: int) -> bool:
         """Returns whether as many newer workers as a generation has answer requests."""
         newer = range(number + 1, self._find_newest() + 1)[-SLOTS:]
         return sum(self._memory[self._place(number)] == READY for number in newer) >= workers
@@ -144,5 +144,8 @@ class Worker(BaseWorker):  # type: ignore[misc]  # gunicorn has no types
         server.set_ending()
         self._ended_at = self._ended_at or now
         if succession.has_successors(self.age, self.cfg.workers):
-            return not succession.is_succeeded(self.age, self.cfg.workers) and now - self._ended_at < HANDOVER_SECONDS
+            return (
+                not succession.has_ready_successors(self.age, self.cfg.workers)
+                and now - self._ended_at < HANDOVER_SECONDS
+            )
         return now - self._ended_at < ALONE_SECONDS

@@ -37,15 +37,15 @@ _VALUES: Mapping[str, sa.ColumnElement[Any]] = {
 
 @dataclass(frozen=True)
 class DepartureFilter:
-    """A filter as a condition on the rows of `select_departures`. `takes_each`: whether it holds of the latest
+    """A filter as a condition on the rows of `select_departures`. `is_monotone`: whether it holds of the latest
     departure of a record exactly if it holds of any, so that each can be asked before they are grouped: then no policy
     looks at the older ones."""
 
     condition: sa.ColumnElement[bool]
-    takes_each: bool
+    is_monotone: bool
 
 
-EVERY_DEPARTURE = DepartureFilter(sa.true(), takes_each=True)
+EVERY_DEPARTURE = DepartureFilter(sa.true(), is_monotone=True)
 _LOWER_BOUNDS = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
 
 
@@ -135,8 +135,8 @@ def join_departures(
     records = sa.select(*named, table.c.feed_id).where(*conditions, on_records)
     if on_departures is None:
         return records
-    condition, takes_each = on_departures.condition, on_departures.takes_each
-    before, after = (condition, sa.true()) if takes_each else (sa.true(), condition)
+    condition, is_monotone = on_departures.condition, on_departures.is_monotone
+    before, after = (condition, sa.true()) if is_monotone else (sa.true(), condition)
     departed = select_departures(shape, before).subquery("departed")
     found = [_VALUES.get(str(shape.sort)), _VALUES["sourcedId"]][-len(keys) :]
     shown = [

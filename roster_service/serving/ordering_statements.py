@@ -17,7 +17,7 @@ from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 from sqlalchemy.types import BigInteger, Boolean, Integer
 
 from roster_service.db.tables import WHOLE, CText, CTexts, ordering_chunks, orderings, visible_feeds
-from roster_service.roster.visibility import VENDOR, name_visible_set
+from roster_service.roster.visibility import VENDOR, find_visible_set
 from roster_service.serving import filter_shapes, statements
 from roster_service.serving.departures import join_departures
 from roster_service.serving.filter_shapes import FilterConditions, FilterShape
@@ -41,7 +41,7 @@ def select_parts() -> sa.Select[int, str, int]:
     """Returns the SELECT of (feed, visible set, present revision) for each ordering of which the caller's collection
     consists: one for each feed that it sees if `by_feed` is bound as true, else one for WHOLE."""
     seen = visible_feeds.alias()
-    return sa.select(seen.c.feed_id, name_visible_set(seen.c).label("visible_set"), seen.c.revision).where(
+    return sa.select(seen.c.feed_id, find_visible_set(seen.c).label("visible_set"), seen.c.revision).where(
         seen.c.vendor_id == VENDOR, (seen.c.feed_id != WHOLE) == BY_FEED
     )
 

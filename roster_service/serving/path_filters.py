@@ -19,7 +19,7 @@ from roster_service.roster.visibility import (
     ContentRights,
     Opened,
     has_row,
-    of_each_row,
+    per_row,
     record_is_open,
     role_is_visible,
     row_is_visible,
@@ -120,7 +120,7 @@ def _is_school(org_id: sa.ColumnElement[str], rights: ContentRights) -> sa.Colum
     Without this condition, a path below a hidden school would return the records that it shares with visible schools.
     """
     school = tables.orgs.alias()
-    return of_each_row(
+    return per_row(
         has_row(
             school,
             school.c.sourced_id == org_id,
@@ -132,7 +132,7 @@ def _is_school(org_id: sa.ColumnElement[str], rights: ContentRights) -> sa.Colum
 
 def _is_term(session_id: sa.ColumnElement[str], rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
     session = tables.academic_sessions.alias()
-    return of_each_row(
+    return per_row(
         has_row(
             session,
             session.c.sourced_id == session_id,
@@ -176,7 +176,7 @@ def _is_taught_at_school(taught: sa.FromClause, rights: ContentRights) -> sa.Col
     return (
         (taught.c.school_id == SCHOOL)
         & (taught.c.status == "active")
-        & of_each_row(row_is_visible(tables.classes, taught, rights))
+        & per_row(row_is_visible(tables.classes, taught, rights))
     )
 
 
@@ -213,7 +213,7 @@ def classes_of_user(parameter: str, role: str | None) -> PathFilter:
 
 def _is_active_enrollment(enrolled: sa.FromClause, role: str | None, rights: ContentRights) -> sa.ColumnElement[bool]:
     """Whether an enrollment is active and visible, and has the role (any role, where `role` is None)."""
-    condition = (enrolled.c.status == "active") & of_each_row(row_is_visible(tables.enrollments, enrolled, rights))
+    condition = (enrolled.c.status == "active") & per_row(row_is_visible(tables.enrollments, enrolled, rights))
     return condition if role is None else condition & (enrolled.c.role == role)
 
 
@@ -223,7 +223,7 @@ def users_of_school(role: str) -> PathFilter:
     def select_users(rights: ContentRights, wording: Wording) -> sa.ColumnElement[bool]:
         held = tables.user_roles.alias()
         at_school = sa.select(held.c.user_id).where(
-            held.c.org_id == SCHOOL, held.c.role == role, of_each_row(role_is_visible(held, rights))
+            held.c.org_id == SCHOOL, held.c.role == role, per_row(role_is_visible(held, rights))
         )
         return _is_school(SCHOOL, rights) & _users.sourced_id.in_(at_school) & wording.shows_role(role, rights)
 
@@ -246,7 +246,7 @@ def users_of_class(role: str) -> PathFilter:
 def _class_is_of_school(rights: ContentRights) -> sa.ColumnElement[bool]:
     taught = tables.classes.alias()
     of_school = has_row(taught, taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
-    return _is_school(SCHOOL, rights) & of_each_row(of_school)
+    return _is_school(SCHOOL, rights) & per_row(of_school)
 
 
 def users_of_class_of_school(role: str) -> PathFilter:

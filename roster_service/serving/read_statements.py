@@ -25,7 +25,7 @@ from roster_service.db.tables import WHOLE, CText, CTexts, Stamp, orderings, vis
 from roster_service.roster import json_text
 from roster_service.roster.visibility import (
     VENDOR,
-    name_visible_set,
+    find_visible_set,
     read_admission,
     read_client_instant,
     read_refusal,
@@ -51,7 +51,7 @@ def _select_state() -> sa.Select[*tuple[Any, ...]]:
     one = sa.select(read_admission().label("admission")).subquery("one")
     seen = visible_feeds.alias()
     is_whole = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == WHOLE)
-    visible_set = sa.func.coalesce(sa.case((one.c.admission.is_not(None), name_visible_set(seen.c))), read_refusal())
+    visible_set = sa.func.coalesce(sa.case((one.c.admission.is_not(None), find_visible_set(seen.c))), read_refusal())
     # GREATEST passes over NULL, as for a vendor that was admitted without a client.
     as_of = sa.func.greatest(seen.c.as_of, read_client_instant("as_of"), type_=Stamp).label("as_of")
     since = sa.func.greatest(seen.c.deletions_since, read_client_instant("floor"), type_=Stamp).label("deletions_since")

@@ -17,7 +17,7 @@ from oneroster_filter.typing import TypedClause, TypedExpr
 
 from roster_service.db.frozen_sql import freeze
 from roster_service.roster import json_text
-from roster_service.roster.visibility import ContentRights, find_visible_rows, of_each_row, row_is_visible
+from roster_service.roster.visibility import ContentRights, find_visible_rows, per_row, row_is_visible
 from roster_service.schemas.kinds import Source
 from roster_service.schemas.records import Record
 from roster_service.serving.path_filters import PathFilter, bind_path_id
@@ -64,7 +64,7 @@ class Driver(Enum):
     """The condition with which PostgreSQL begins to look for the records of a collection.
 
     The conditions are the same for all drivers. Only their form differs, and the form decides the plan of PostgreSQL:
-    it never begins with a condition that it evaluates for each row (`of_each_row`).
+    it never begins with a condition that it evaluates for each row (`per_row`).
     """
 
     # The visible orgs: neither the path nor the filter is selective.
@@ -144,9 +144,9 @@ def _make_collection_condition(
         case Driver.VISIBILITY:
             condition = sa.and_(find_visible_rows(record.table, rights), selected)
         case Driver.PATH:
-            condition = sa.and_(selected, of_each_row(visible))
+            condition = sa.and_(selected, per_row(visible))
         case Driver.FILTER:
-            condition = of_each_row(sa.and_(visible, selected))
+            condition = per_row(sa.and_(visible, selected))
     return freeze(condition, record.table)
 
 
@@ -165,7 +165,7 @@ def compile_clause(view: ResourceView, clause: TypedClause) -> sa.ColumnElement[
     # security.
     condition = sqlalchemy_where(clause, functools.partial(find_source, view), contains=sa.func.contains_folded)
     preselected = view.fields[clause.path[0]].preselect(clause, view.rights)
-    return condition if preselected is None else preselected & of_each_row(condition)
+    return condition if preselected is None else preselected & per_row(condition)
 
 
 def make_sort_keys(shape: QueryShape) -> list[sa.ColumnElement[Any]]:

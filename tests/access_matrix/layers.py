@@ -87,7 +87,7 @@ def open_query_filter(patch: pytest.MonkeyPatch) -> None:
         "role_is_visible": lambda _role, _rights: sa.true(),
         "label_is_open": has_label,
         "is_kept": lambda _person_id, _viewer: sa.false(),
-        "departure_is_addressed": lambda _departure: sa.true(),
+        "departure_is_visible": lambda _departure: sa.true(),
         "find_visible_rows": lambda _table, _rights: sa.true(),
         "departure_is_shown": lambda _departure: sa.true(),
         "select_whole_districts": lambda: every_org,

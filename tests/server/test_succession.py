@@ -82,5 +82,5 @@ def test_a_worker_knows_its_successors(born: list[int], ready: list[int], seen: 
         succession.add(number)
     for number in ready:
         succession.set_ready(number)
-    found = {it: (succession.has_successors(it, 2), succession.is_succeeded(it, 2)) for it in seen}
+    found = {it: (succession.has_successors(it, 2), succession.has_ready_successors(it, 2)) for it in seen}
     assert found == seen

@@ -358,7 +358,7 @@ def test_the_text_of_a_record_is_made_once(record: type[Record]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "takes_each"),
+    ("text", "is_monotone"),
     [
         (None, True),
         ("dateLastModified>'2026-11-21'", True),
@@ -370,7 +370,7 @@ def test_the_text_of_a_record_is_made_once(record: type[Record]) -> None:
         ("dateLastModified>'2026-11-21' AND dateLastModified<='2026-11-22'", False),
     ],
 )
-def test_a_filter_asks_each_departure_only_if_the_latest_one_decides_alike(text: str | None, takes_each: bool) -> None:
+def test_a_filter_asks_each_departure_only_if_the_latest_one_decides_alike(text: str | None, is_monotone: bool) -> None:
     found = compile_departure_filter(make_plan(params(filter=text), v1p2.User, ALL, everything, {}))
     assert found is not None
-    assert found.takes_each is takes_each
+    assert found.is_monotone is is_monotone
