@@ -83,7 +83,9 @@ def _find_returning(
     if not needs or left is None or not connection.scalar(sa.select(sa.exists().where(*ended))):
         return
     there = (_is_there(stored.c[column.name], refers, target, retention) for column, refers, target in needs)
-    found = sa.select(stored.c.sourced_id).where(*ended, left, *there)
+    # Of the rows of another format that describe one record, some may be rejected and others not: these bring it back.
+    unsaid = (~_is_live(stored.c.sourced_id, file) for file in retention.list_files(table))
+    found = sa.select(stored.c.sourced_id).where(*ended, left, *unsaid, *there)
     if not connection.scalar(sa.select(sa.exists(found))):
         return
     returning[table] = create_temporary(connection, f"returning_{table.name}", [sa.Column("sourced_id", CText)])

@@ -18,7 +18,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from sync_scripts.reading.registry import SDS
 from tests.postgres.loaded import load_first
-from tests.sync.export_changes import Bend, both, cell_of, rows_of, without_file, without_rows
+from tests.sync.export_changes import Bend, both, cell_of, rows_of, with_row, without_file, without_rows
 
 from .test_deltas import alone, only
 
@@ -185,6 +185,19 @@ def test_what_an_export_is_converted_to_returns_with_its_needs(
     assert first["demographics"] - bring(leaves)["demographics"] == {"u1"}
     assert bring(cell_of("demographics", "u1", "birthDate", "no day")) == first
     assert "u1" in bring(without_file("demographics.csv"))["demographics"]
+
+
+def test_what_a_good_and_a_bad_row_describe_returns_once(engine: sa.Engine, copy_export: Callable[[str], Path]) -> None:
+    sds = copy_export("northhaven-sds")
+    whole = {path.name: path.read_bytes() for path in sds.iterdir()}
+    load_first(engine, "feed", sds, family=SDS)
+    both(*(without_rows_of(file, "u1") for file in ("users", "roles", "demographics", "relationships")))(sds)
+    assert load(engine, "feed", sds, family=SDS, options=ANYTHING).counts["enrollments"].tombstoned == 1
+    for name, text in whole.items():
+        (sds / name).write_bytes(text)
+    with_row("enrollments", classSourcedId="c1", userSourcedId="u1", role="")(sds)
+    report = load(engine, "feed", sds, family=SDS, options=ANYTHING)
+    assert report.counts["enrollments"] == Counts(revived=1, unchanged=3, rejected=1)
 
 
 def test_a_user_whom_a_delta_deletes_is_purged_with_what_hangs_on_the_user(
