@@ -312,6 +312,8 @@ def remark_rows(
     return Remark(file, header, deviation, lambda staged: sa.select(staged.line).where(holds(staged)))
 
 
+# In front of the name of a file: its rejected rows, among the files that rows are converted from.
+REJECTED = "rejected "
 ConvertedRows = Callable[[Staged, str], sa.Select[Any]]
 RetainedRows = Callable[[Staged, str], Iterable[sa.Select[Any]]]
 
@@ -320,7 +322,8 @@ RetainedRows = Callable[[Staged, str], Iterable[sa.Select[Any]]]
 class ConvertedFile:
     """A OneRoster file that the sync makes from the staged `files` of another format, as the texts of OneRoster CSV.
 
-    `rows` takes these files and the name of the feed, and selects the rows; columns that it leaves out are empty.
+    `rows` takes these files, with the rejected rows of each under `REJECTED` and its name, and the name of the feed,
+    and selects the rows; columns that it leaves out are empty.
     `retained` takes the rejected rows of those files that have some, and the name of the feed. It selects, under the
     headers of `file`, the stored records that the rejected rows may have described. `completed_by`: the file of the
     export without which the rows describe few of the records, so that the others stay as they are."""

@@ -21,7 +21,7 @@ from roster_service.roster import vocabulary
 from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.cells import TEXT, to_list
 from sync_scripts.formats.conversion import label_cells, make_id, to_literal, unite
-from sync_scripts.formats.model import RetainedRows, Staged, StagedFile
+from sync_scripts.formats.model import REJECTED, RetainedRows, Staged, StagedFile
 
 SEXES = vocabulary.SEXES
 RACES = (
@@ -130,9 +130,32 @@ def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
     )
 
 
+def _list_stored_pairs(staged: Staged) -> sa.Subquery:
+    """(one, other) of the stored people who are related, both ways, of those whom the export has."""
+    agents = tables.user_agents.alias()
+    pairs = sa.union(
+        sa.select(agents.c.user_id.label("one"), agents.c.agent_id.label("other")),
+        sa.select(agents.c.agent_id, agents.c.user_id),
+    ).subquery()
+    # A person whose row is rejected stays.
+    files = [staged[name] for name in ("sds_users", f"{REJECTED}sds_users") if name in staged]
+    people = sa.union_all(*(sa.select(file.alias()["sourcedId"]) for file in files))
+    return sa.select(*pairs.c).where(pairs.c.one.in_(people), pairs.c.other.in_(people)).subquery()
+
+
+def _list_pairs(staged: Staged) -> sa.Subquery:
+    """(one, other) of the people who are related, both ways. Where the export leaves the relationships out, those that
+    are stored stay."""
+    if "sds_relationships" not in staged:
+        return _list_stored_pairs(staged)
+    file = staged["sds_relationships"]
+    child, relation = file["userSourcedId"], file["relationshipUserSourcedId"]
+    return sa.union(sa.select(child.label("one"), relation.label("other")), sa.select(relation, child)).subquery()
+
+
 def _list_relations(staged: Staged) -> sa.Subquery:
-    """(child, relation, role in lower case) of the relationships. Where the export leaves their file out, those that
-    are stored stay, of the people whom it has."""
+    """(child, relation, role in lower case) of the relationships, stored ones as `_list_pairs`: a stored role of a
+    guardian is that of the children at its org."""
     if "sds_relationships" in staged:
         file = staged["sds_relationships"]
         columns = {
@@ -141,11 +164,12 @@ def _list_relations(staged: Staged) -> sa.Subquery:
             "role": sa.func.lower(file["relationshipRole"], type_=CText),
         }
         return sa.select(*label_cells(columns)).subquery()
-    agents, roles, people = tables.user_agents.alias(), tables.user_roles.alias(), staged["sds_users"].alias()
-    is_guardian = sa.and_(roles.c.user_id == agents.c.agent_id, roles.c.role.in_(vocabulary.GUARDIAN_ROLES))
-    columns = {"child": agents.c.user_id, "relation": agents.c.agent_id, "role": roles.c.role}
-    stored = sa.select(*label_cells(columns)).join_from(agents, roles, is_guardian)
-    return stored.where(agents.c.agent_id.in_(sa.select(people["sourcedId"]))).distinct().subquery()
+    pairs, held, own = _list_stored_pairs(staged), tables.user_roles.alias(), tables.user_roles.alias()
+    is_guardian = sa.and_(held.c.user_id == pairs.c.other, held.c.role.in_(vocabulary.GUARDIAN_ROLES))
+    is_there = sa.and_(own.c.user_id == pairs.c.one, own.c.org_id == held.c.org_id)
+    columns = {"child": pairs.c.one, "relation": pairs.c.other, "role": held.c.role}
+    rows = pairs.join(held, is_guardian).join(own, is_there)
+    return sa.select(*label_cells(columns)).select_from(rows).distinct().subquery()
 
 
 def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
@@ -155,11 +179,7 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     listed = sa.func.string_agg(roles["grade"].distinct(), ",", type_=CText).label("grades")
     grades = sa.select(roles["userSourcedId"].label("user"), listed).group_by(roles["userSourcedId"]).subquery()
     both = users.table.outerjoin(grades, grades.c.user == users["sourcedId"])
-    relations = _list_relations(staged)
-    child, relation = relations.c.child, relations.c.relation
-    pairs = sa.union_all(
-        sa.select(child.label("one"), relation.label("other")), sa.select(relation, child).where(child != relation)
-    ).subquery()
+    pairs = _list_pairs(staged)
     others = sa.func.string_agg(pairs.c.other.distinct(), ",", type_=CText).label("agents")
     related = sa.select(pairs.c.one, others).group_by(pairs.c.one).subquery()
     both = both.outerjoin(related, related.c.one == users["sourcedId"])

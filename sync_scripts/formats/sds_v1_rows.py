@@ -24,7 +24,7 @@ from sync_scripts.formats.conversion import (
     to_literal,
     unite,
 )
-from sync_scripts.formats.model import Staged, StagedFile
+from sync_scripts.formats.model import REJECTED, Staged, StagedFile
 from sync_scripts.formats.sds import SDS
 from sync_scripts.formats.several_rows import PeopleFile
 
@@ -215,8 +215,13 @@ def describe_as_v2_1(staged: Staged, feed: str) -> Staged:
 
 
 def describe_export(staged: Staged, feed: str) -> Staged:
-    """The same of an export. Where it leaves the file of guardians out, those that are stored stay."""
-    described = describe_as_v2_1(staged, feed)
+    """The same of an export, with its rejected rows. Where it leaves the file of guardians out, those that are stored
+    stay."""
+    rejected = {name.removeprefix(REJECTED): file for name, file in staged.items() if name.startswith(REJECTED)}
+    described = {
+        **describe_as_v2_1(staged, feed),
+        **{REJECTED + name: file for name, file in describe_as_v2_1(rejected, feed).items()},
+    }
     if USER in staged:
         return described
     users, known = tables.users.alias(), described["sds_users"]

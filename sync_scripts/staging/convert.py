@@ -25,7 +25,17 @@ from sqlalchemy.dialects.postgresql import JSONB
 from roster_service.db.tables import CText, academic_sessions, classes, courses, orgs
 from sync_scripts.formats.cells import UNREAD, is_blank
 from sync_scripts.formats.conversion import make_id
-from sync_scripts.formats.model import HASH, LINE, METADATA, ConvertedFile, CsvFile, Format, Staged, StagedFile
+from sync_scripts.formats.model import (
+    HASH,
+    LINE,
+    METADATA,
+    REJECTED,
+    ConvertedFile,
+    CsvFile,
+    Format,
+    Staged,
+    StagedFile,
+)
 from sync_scripts.formats.tolerated import (
     KEPT_COURSE,
     MADE_IDS,
@@ -75,7 +85,8 @@ def convert(connection: sa.Connection, form: Format, source: Retention) -> Conve
 
 def _convert_file(connection: sa.Connection, converted: ConvertedFile, source: Retention) -> StagedFile:
     file = converted.file
-    rows = converted.rows(source.staged, source.feed_name).subquery()
+    staged = {**source.staged, **{REJECTED + name: rejected for name, rejected in source.rejected.items()}}
+    rows = converted.rows(staged, source.feed_name).subquery()
     columns: list[sa.Column[Any]] = [
         sa.Column(LINE, sa.BigInteger),
         *(sa.Column(header, CText) for header in file.headers),

@@ -9,7 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from sync_scripts.engine.load import load
+from sync_scripts.engine.load import Options, load
+from sync_scripts.formats.tolerated import NO_TARGET
 from sync_scripts.reading.registry import SDS
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot, state
@@ -131,12 +132,61 @@ def test_without_courses_those_of_earlier_exports_stay(engine: sa.Engine, sds: P
     assert load(engine, FEED, sds, family=SDS).counts["courses"].added == 1
 
 
-def test_without_relationships_those_of_earlier_exports_stay(engine: sa.Engine, sds: Path) -> None:
-    load_first(engine, FEED, sds, family=SDS)
+def without_rows_of(user: str, *files: str) -> Bend:
+    """Removes the rows that name a user."""
+    return both(
+        *(
+            rows_of(file, lambda rows: rows.__setitem__(slice(None), [row for row in rows if user not in row]))
+            for file in files
+        )
+    )
+
+
+# An export with relationships, and what the next one says beside leaving them out.
+RELATED: dict[str, tuple[Bend, Bend]] = {
+    "nothing else": (both(), both()),
+    "of two children at two schools, otherwise related": (
+        with_row("relationships", userSourcedId="u2", relationshipUserSourcedId="u5", relationshipRole="relative"),
+        both(),
+    ),
+    "of a child without a role": (without_rows_of("u1", "roles", "enrollments"), both()),
+    "of a guardian whose row is rejected": (both(), cell("users", 6, "username", "")),
+    "of a child whose row is rejected": (both(), cell("users", 2, "username", "")),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), RELATED.values(), ids=RELATED)
+def test_without_relationships_those_of_earlier_exports_stay(
+    engine: sa.Engine, sds: Path, first: Bend, second: Bend
+) -> None:
+    first(sds)
+    load(engine, FEED, sds, family=SDS)
     before = state(engine)
-    without_file("relationships.csv")(sds)
+    both(without_file("relationships.csv"), second)(sds)
     assert load(engine, FEED, sds, family=SDS).outcome == "unchanged"
     assert state(engine) == before
+
+
+@pytest.mark.parametrize("user", ["u1", "u5"])
+def test_without_relationships_the_end_of_one_is_no_deviation(engine: sa.Engine, sds: Path, user: str) -> None:
+    """A strict run would refuse it."""
+    load_first(engine, FEED, sds, family=SDS)
+    both(without_file("relationships.csv"), without_rows_of(user, "users", "roles", "enrollments", "demographics"))(sds)
+    report = load(engine, FEED, sds, family=SDS, options=Options(allow_mass_delete=True))
+    assert (report.counts["users"].tombstoned, report.findings.total) == (1, 0)
+    assert not [notice for notice in report.notices if NO_TARGET.taken in notice]
+    assert not snapshot(engine, tables.user_agents).keys() - {(user, 1)}
+
+
+def test_without_relationships_a_guardian_comes_back_as_one(engine: sa.Engine, sds: Path) -> None:
+    load_first(engine, FEED, sds, family=SDS)
+    parts = [snapshot(engine, table) for table in (tables.user_roles, tables.user_agents)]
+    whole = (sds / "users.csv").read_bytes()
+    both(without_file("relationships.csv"), without_rows_of("u5", "users"))(sds)
+    load(engine, FEED, sds, family=SDS, options=Options(allow_mass_delete=True))
+    (sds / "users.csv").write_bytes(whole)
+    assert load(engine, FEED, sds, family=SDS).counts["users"].revived == 1
+    assert [snapshot(engine, table) for table in (tables.user_roles, tables.user_agents)] == parts
 
 
 def test_users_alone(engine: sa.Engine, sds: Path) -> None:
