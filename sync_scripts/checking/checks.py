@@ -87,13 +87,13 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     if failing := _run_row_checks(staged, doubled, failures):
         retention = reject(failing)
     owner = _Owner(retention.feed_id, retention.feed_name)
-    failing = _run_first(connection, form, retention.list_targets(), owner, failures, dropped, follow)
+    failing = _run_first(connection, form, retention.list_targets(form), owner, failures, dropped, follow)
     while failing:
         returned = retention.returning
         retention = reject(failing)
         moved = {*retention.orphans, *returned}
         lost = {*failing, *(name for name, file in staged.items() if file.file.table in moved)}
-        failing = _run_again(connection, form, retention.list_targets(), failing, lost, failures, dropped)
+        failing = _run_again(connection, form, retention.list_targets(form), failing, lost, failures, dropped)
     quarantines = {name: retention.rejected[name] for name in staged if name in retention.rejected}
     findings = failures.read_findings(quarantines, form, retention.feed_name)
     return CheckResult(findings, rejected, retention, (*notices, *dropped.list_notices()))
@@ -156,8 +156,13 @@ def _check_fault(file: StagedFile) -> Check:
     return Check(file.file.key, select_rows(file, "sourcedId", fault, fault.is_not(None)))
 
 
+def _list_staged(targets: Targets) -> Staged:
+    return {name: target.staged for name, target in targets.items() if target.staged is not None}
+
+
 def _list_cell_targets(targets: Targets, name: sa.ColumnElement[str], cell: Cell) -> list[sa.ColumnElement[bool]]:
-    """The conditions of which one holds if a name in a cell has a target; none for a reference to an absent file."""
+    """The conditions of which one holds if a name in a cell has a target; none for a reference to an absent file of
+    which nothing is stored."""
     refers = cell.refers
     if refers is None or refers.file not in targets:
         return []
@@ -191,7 +196,7 @@ def _run_first(
 ) -> list[str]:
     """Runs all checks, but those of cells only if a cell may be bad. Returns the names of the files with failing
     rows."""
-    staged = {name: target.staged for name, target in targets.items()}
+    staged = _list_staged(targets)
     failures.begin_round()
     dropped.drop(connection, staged, partial(_list_cell_targets, targets), None)
     failing = {
@@ -225,7 +230,7 @@ def _run_again(
     """Runs the checks that may fail because rows of the files `failed` are rejected, and records of the files `lost`
     are gone: a row that refers to one is rejected too, unless the record that it names is retained. Returns the names
     of the files with failing rows."""
-    staged = {name: target.staged for name, target in targets.items()}
+    staged = _list_staged(targets)
     failures.begin_round()
     dropped.drop(connection, staged, partial(_list_cell_targets, targets), lost)
     return [
@@ -273,7 +278,11 @@ def _list_reference_checks(
         refers = cell.refers
         if refers is not None and (refers.file in lost or lost is targets):
             if not cell.is_dropped:
-                yield _check_reference(file, cell, refers, targets.get(refers.file), failures)
+                target = targets.get(refers.file)
+                # No record is made of a row alone that must name one of an absent file: a seat has the school of its
+                # section.
+                is_alone = target is not None and target.staged is None and cell.required
+                yield _check_reference(file, cell, refers, None if is_alone else target, failures)
             if refers.tree and refers.file in targets:
                 yield _check_tree(file, cell.header, targets[file.file.name].join_rows())
 
@@ -292,6 +301,7 @@ def _check_reference(
     cause: sa.ColumnElement[Any] = sa.cast(sa.null(), sa.Integer)
     if target is not None:
         conditions += [~found for found in list_found(name, refers, target.staged, target.retained)]
+    if target is not None and target.staged is not None:
         reason = _explain_reference(name, refers, target.staged)
         if target.rejected is not None:
             causes = failures.select_causes(target.rejected)
@@ -347,7 +357,7 @@ def _list_rule_checks(file: StagedFile, form: Format, targets: Targets, looked_a
         if rule.file != file.file.name or not all(name in targets for name in names):
             continue
         if any(name in looked_at for name in names):
-            staged = {name: target.staged for name, target in targets.items()}
+            staged = _list_staged(targets)
             retained = {name: rows for name in names if (rows := targets[name].retained) is not None}
             breaks = rule.breaks(staged, retained)
             yield Check(rule.header, select_rows(file, rule.header, rule.reason, file.live, breaks))

@@ -22,7 +22,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from sync_scripts.formats.model import CsvFile, FileSubject, Staged, StagedFile
+from sync_scripts.formats.model import CsvFile, FileSubject, Format, Staged, StagedFile
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
@@ -120,8 +120,11 @@ class Retention:
         """The condition that a part in `stored` is retained; None: no part is.
 
         In bulk, that is a part whose row is rejected. Where a user has parts without ids, and one of the user's rows is
-        rejected, all the user's parts are retained, because the rejected row may be any part without an id.
+        rejected, all the user's parts are retained, because the rejected row may be any part without an id. Of an
+        absent file, all parts are.
         """
+        if file.name not in self.staged:
+            return self.is_own_part(file, stored)
         key, owner = (
             _find_stored_column(file.find_cell("sourcedId").column, stored),
             _find_stored_column(file.owner.column, stored),
@@ -161,39 +164,54 @@ class Retention:
 
     def _find_described(self, file: CsvFile, subject: FileSubject) -> StagedFile | None:
         """The rejected rows of a file that the sync converts, where the record that the row describes is stored and
-        active. None: no such row."""
-        rejected = self.rejected.get(file.name)
-        if rejected is None or subject.identify is None:
+        active; of an absent file, the ids of its records. None: no such row."""
+        rejected, stored = self.rejected.get(file.name), subject.table.alias()
+        if subject.identify is None:
             return None
-        stored = subject.table.alias()
-        described = stored.c.sourced_id == subject.identify(self.feed_name, rejected["sourcedId"])
-        rows = sa.select(*rejected.columns).where(described, is_active(stored, self.feed_id))
-        return StagedFile(file, rows.subquery(), ())
+        rows: sa.Select[Any]
+        if rejected is not None:
+            described = stored.c.sourced_id == subject.identify(self.feed_name, rejected["sourcedId"])
+            rows = sa.select(*rejected.columns).where(described)
+        elif file.name not in self.staged and not subject.makes_ids:
+            rows = sa.select(stored.c.sourced_id.label(file.key))
+        else:
+            return None
+        return StagedFile(file, rows.where(is_active(stored, self.feed_id)).subquery(), ())
 
     def include_retained(self, file: StagedFile) -> StagedFile:
         """The live rows of a file together with the rows of `find_retained`, in the columns of the latter."""
         return Target(file, self.find_retained(file.file), None).join_rows()
 
-    def list_targets(self) -> Targets:
-        """The rows that references to the staged files may name."""
+    def list_targets(self, form: Format) -> Targets:
+        """The rows that references to the files of a format may name. An absent file says nothing, so what it said last
+        may be named."""
+        absent = (file for file in form.all_files if file.name not in self.staged)
         return {
-            name: Target(file, self.find_retained(file.file), self.rejected.get(name))
-            for name, file in self.staged.items()
+            **{
+                file.name: Target(None, rows, None) for file in absent if (rows := self.find_retained(file)) is not None
+            },
+            **{
+                name: Target(file, self.find_retained(file.file), self.rejected.get(name))
+                for name, file in self.staged.items()
+            },
         }
 
 
 @dataclass(frozen=True)
 class Target:
-    """The rows of a file that a reference may name: its staged rows; the stored ones that are active after the run
-    without a staged row, and the rejected ones, None for none of them."""
+    """The rows of a file that a reference may name: its staged rows, None for an absent file; the stored ones that are
+    active after the run without a staged row, and the rejected ones, None for none of them."""
 
-    staged: StagedFile
+    staged: StagedFile | None
     retained: StagedFile | None
     rejected: StagedFile | None
 
     def join_rows(self) -> StagedFile:
-        """The live staged rows together with the retained ones, in the columns of the latter."""
+        """The live staged rows together with the retained ones, in the columns of the latter. Raises TypeError for an
+        absent file."""
         file, retained = self.staged, self.retained
+        if file is None:
+            raise TypeError("the file is absent")
         if retained is None:
             return file
         headers = [column.name for column in retained.table.c]

@@ -451,11 +451,10 @@ class _Load:
 
     def _is_profile_of_another(self, row: Row) -> bool:
         profile = row["userProfileSourcedId"]
-        if not profile or "userProfiles" not in self.rows:
+        if not profile:
             return False
-        owners = {
-            it["userSourcedId"] for it in self.rows["userProfiles"] if it["sourcedId"] == profile and _is_live(it)
-        }
+        rows = self.rows.get("userProfiles", ())
+        owners = {it["userSourcedId"] for it in rows if it["sourcedId"] == profile and _is_live(it)}
         owners |= {part.user for part in self._retained_parts("userProfiles") if part.key == profile}
         return bool(owners - {row["userSourcedId"]})
 
@@ -481,9 +480,7 @@ class _Load:
                 if row["sourcedId"] == identifier:
                     return row if _is_live(row) else None
         if name in PARTS:
-            # Of a file that is absent beside files in bulk, nothing may be named.
-            retained = self._retained_parts(name) if name in self.rows else []
-            return next((Row() for part in retained if part.key == identifier), None)
+            return next((Row() for part in self._retained_parts(name) if part.key == identifier), None)
         record = self._retained(name).get(identifier)
         return None if record is None else record.content
 

@@ -357,6 +357,22 @@ def test_a_profile_is_taken_back_like_a_role(engine: sa.Engine, shelbyville: Pat
     assert parts_of(engine, STUDENT)[1] == STUDENT_PROFILES
 
 
+def test_without_their_file_the_profiles_of_roles_stay(engine: sa.Engine, shelbyville: Path) -> None:
+    """The profile of another user is not one, and what is nowhere is dropped."""
+    load_first(engine, "feed", shelbyville)
+    before = state(engine)
+    absent("userProfiles")(shelbyville)
+    assert load(engine, "feed", shelbyville).outcome == "unchanged"
+    assert state(engine) == before
+    both(
+        cell_of("roles", "shv-role-09", "userProfileSourcedId", "shv-profile-1"),
+        cell_of("roles", "shv-role-10", "userProfileSourcedId", "nowhere"),
+    )(shelbyville)
+    report = load(engine, "feed", shelbyville)
+    assert (report.outcome, report.rejected, state(engine)) == ("unchanged", 1, before)
+    assert "column userProfileSourcedId: is the profile of another user" in describe(report.findings)
+
+
 def test_a_user_that_was_only_away_comes_back_with_its_roles(engine: sa.Engine, shelbyville: Path) -> None:
     load_first(engine, "feed", shelbyville)
     before = parts_of(engine, TEACHER)

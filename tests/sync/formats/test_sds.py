@@ -132,6 +132,29 @@ def test_without_courses_those_of_earlier_exports_stay(engine: sa.Engine, sds: P
     assert load(engine, FEED, sds, family=SDS).counts["courses"].added == 1
 
 
+@pytest.mark.parametrize("file", ["academicSessions", "courses"])
+def test_what_a_file_said_last_is_named_without_it(engine: sa.Engine, sds: Path, file: str) -> None:
+    """If each class names something of it, too."""
+    both(
+        *(
+            cell("classes", 3, header, name)
+            for header, name in (("sessionSourcedIds", "fall"), ("courseSourcedId", "alg"))
+        )
+    )(sds)
+    load(engine, FEED, sds, family=SDS)
+    before = state(engine)
+    both(without_file(f"{file}.csv"), cell("classes", 2, "title", "Renamed"))(sds)
+    report = load(engine, FEED, sds, family=SDS)
+    assert (report.counts["classes"].changed, report.findings.total) == (1, 0)
+    assert not [notice for notice in report.notices if NO_TARGET.taken in notice]
+    after = state(engine)
+    assert after.pop(tables.classes)["c1"]["title"] == "Renamed"
+    before.pop(tables.classes)
+    assert after == before
+    with_row("classes", sourcedId="c3", orgSourcedId="nh-1", title="Art", courseSourcedId="art")(sds)
+    assert load(engine, FEED, sds, family=SDS).rejected == 1
+
+
 def without_rows_of(user: str, *files: str) -> Bend:
     """Removes the rows that name a user."""
     return both(
