@@ -227,7 +227,7 @@ def _check(run: Run, staged: StagedExport, follow: Follow) -> CheckResult:
         deltas=run.contents.deltas,
         rejected=staged.converted.rejected,
         absent=staged.absent,
-        made=run.contents.list_made(run.form) | staged.converted.partial,
+        made=run.contents.list_made(run.form),
     )
     refuse_delta_without_ids(run.connection, retention)
     result = check_files(run.connection, run.form, retention, follow)

@@ -81,6 +81,12 @@ def choose_least(cells: Mapping[str, sa.ColumnElement[Any]]) -> sa.Select[Any]:
     return chosen.order_by(rows.c.sourcedId, *rows.c)
 
 
+def is_of_feed(stored: sa.FromClause, feed_name: str) -> sa.ColumnElement[bool]:
+    """The condition that a row of `stored`, a roster table or an alias of it, is of a feed."""
+    feeds = tables.feeds
+    return stored.c.feed_id == sa.select(feeds.c.id).where(feeds.c.name == feed_name).scalar_subquery()
+
+
 def unite(selects: Iterable[sa.Select[*tuple[Any, ...]]]) -> sa.Select[Any]:
     """All rows of some SELECTs, under the labels of the first."""
     return sa.select(*sa.union_all(*selects).subquery().c)

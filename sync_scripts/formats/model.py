@@ -325,14 +325,14 @@ class ConvertedFile:
     `rows` takes these files, with the rejected rows of each under `REJECTED` and its name, and the name of the feed,
     and selects the rows; columns that it leaves out are empty.
     `retained` takes the rejected rows of those files that have some, and the name of the feed. It selects, under the
-    headers of `file`, the stored records that the rejected rows may have described. `completed_by`: the file of the
-    export without which the rows describe few of the records, so that the others stay as they are."""
+    headers of `file`, the stored records that the rejected rows may have described. `left` takes what `rows` takes, and
+    selects the stored records that stay because the export lacks the file that describes them."""
 
     file: CsvFile
     files: tuple[str, ...]
     rows: ConvertedRows
     retained: RetainedRows
-    completed_by: str | None = None
+    left: RetainedRows = lambda _staged, _feed: ()
 
 
 @dataclass(frozen=True)

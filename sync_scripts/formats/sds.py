@@ -191,13 +191,10 @@ FILES = (
 )
 
 
-def convert_to(
-    name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str, completed_by: str | None = None
-) -> ConvertedFile:
-    """The OneRoster file `name`, made of these files of the export. `completed_by`: as in `ConvertedFile`."""
+def convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
+    """The OneRoster file `name`, made of these files of the export."""
     file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds")
-    more = None if completed_by is None else _PREFIX + completed_by
-    return ConvertedFile(file, tuple(_PREFIX + file for file in files), select_rows, retain, more)
+    return ConvertedFile(file, tuple(_PREFIX + file for file in files), select_rows, retain)
 
 
 SDS = Format(
@@ -209,7 +206,7 @@ SDS = Format(
         convert_to(
             "academicSessions", rows.select_sessions, rows.retain_ids("sds_academicSessions"), "academicSessions"
         ),
-        convert_to("courses", rows.select_courses, rows.retain_courses, "classes", completed_by="courses"),
+        replace(convert_to("courses", rows.select_courses, rows.retain_courses, "classes"), left=rows.leave_courses),
         convert_to("classes", rows.select_classes, rows.retain_ids("sds_classes"), "classes"),
         convert_to("users", rows.select_users, rows.retain_users, "users", "roles"),
         convert_to("roles", rows.select_roles, rows.retain_roles, "users", "roles", "orgs"),

@@ -20,7 +20,7 @@ from roster_service.db.tables import CText
 from roster_service.roster import vocabulary
 from roster_service.roster.vocabulary import Vocabulary
 from sync_scripts.formats.cells import TEXT, to_list
-from sync_scripts.formats.conversion import label_cells, make_id, to_literal, unite
+from sync_scripts.formats.conversion import is_of_feed, label_cells, make_id, to_literal, unite
 from sync_scripts.formats.model import REJECTED, RetainedRows, Staged, StagedFile
 
 SEXES = vocabulary.SEXES
@@ -306,6 +306,14 @@ def retain_courses(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     stored = tables.classes
     for classes in _list_cells(rejected, "sds_classes", "sourcedId"):
         yield sa.select(stored.c.course_id.label("sourcedId")).where(stored.c.sourced_id.in_(classes))
+
+
+def leave_courses(staged: Staged, feed: str) -> Iterator[sa.Select[Any]]:
+    """The stored courses of an export without their file, but for those that the sync has made for a class."""
+    if "sds_courses" not in staged:
+        stored = tables.courses
+        is_made = sa.func.starts_with(stored.c.sourced_id, make_id(feed, "class-course").concat(":"))
+        yield sa.select(stored.c.sourced_id.label("sourcedId")).where(is_of_feed(stored, feed), ~is_made)
 
 
 def retain_users(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:

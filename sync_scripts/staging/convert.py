@@ -56,12 +56,10 @@ MADE_OF_SECTIONS = frozenset({courses, academic_sessions})
 
 @dataclass(frozen=True)
 class Conversion:
-    """The converted files, by name, and by the same names the ids of retained records, as rejected rows. `partial`: the
-    names of those that do not describe all of their records."""
+    """The converted files, by name, and by the same names the ids of retained records, as rejected rows."""
 
     files: Staged
     rejected: Mapping[str, StagedFile]
-    partial: frozenset[str] = frozenset()
 
 
 def convert(connection: sa.Connection, form: Format, source: Retention) -> Conversion:
@@ -69,24 +67,24 @@ def convert(connection: sa.Connection, form: Format, source: Retention) -> Conve
     retention of the export's own files, without their rejected rows."""
     possible = [converted for converted in form.converted if all(name in source.staged for name in converted.files)]
     files = {converted.file.name: _convert_file(connection, converted, source) for converted in possible}
-    partial = frozenset(
-        converted.file.name for converted in possible if converted.completed_by not in (None, *source.staged)
-    )
-    if not source.rejected:
-        return Conversion(files, {}, partial)
-    rejected = {
-        converted.file.name: _quarantine_retained(connection, converted, files, source) for converted in possible
-    }
+    kept = {converted.file.name: list(_list_kept(converted, source)) for converted in possible}
+    if not any(kept.values()):
+        return Conversion(files, {})
+    rejected = {name: _quarantine_retained(connection, files[name], ids) for name, ids in kept.items()}
     retention = replace(source, staged=files, rejected=rejected)
     for file in files.values():
         _delete_retained_rows(connection, file, retention)
-    return Conversion(files, rejected, partial)
+    return Conversion(files, rejected)
+
+
+def _list_rows(source: Retention) -> Staged:
+    """What `ConvertedFile.rows` takes."""
+    return {**source.staged, **{REJECTED + name: rejected for name, rejected in source.rejected.items()}}
 
 
 def _convert_file(connection: sa.Connection, converted: ConvertedFile, source: Retention) -> StagedFile:
     file = converted.file
-    staged = {**source.staged, **{REJECTED + name: rejected for name, rejected in source.rejected.items()}}
-    rows = converted.rows(staged, source.feed_name).subquery()
+    rows = converted.rows(_list_rows(source), source.feed_name).subquery()
     columns: list[sa.Column[Any]] = [
         sa.Column(LINE, sa.BigInteger),
         *(sa.Column(header, CText) for header in file.headers),
@@ -103,14 +101,19 @@ def _convert_file(connection: sa.Connection, converted: ConvertedFile, source: R
     return StagedFile(file, table, ())
 
 
-def _quarantine_retained(
-    connection: sa.Connection, converted: ConvertedFile, files: Staged, source: Retention
-) -> StagedFile:
-    """The ids of the records that the rejected rows of the export may have described, as a quarantine of the converted
-    file. These ids come from no line of that file, so their line is NULL."""
-    quarantine = make_quarantine(connection, files[converted.file.name])
+def _list_kept(converted: ConvertedFile, source: Retention) -> Iterator[sa.Select[Any]]:
+    """The ids of the records that the rejected rows of the export may have described, and of those of a file that it
+    lacks."""
+    yield from converted.retained(source.rejected, source.feed_name)
+    yield from converted.left(_list_rows(source), source.feed_name)
+
+
+def _quarantine_retained(connection: sa.Connection, file: StagedFile, kept: Iterable[sa.Select[Any]]) -> StagedFile:
+    """The ids of the kept records, as a quarantine of the converted file. These ids come from no line of that file, so
+    their line is NULL."""
+    quarantine = make_quarantine(connection, file)
     table = typing.cast(sa.Table, quarantine.table)
-    for rows in converted.retained(source.rejected, source.feed_name):
+    for rows in kept:
         insert_rows(connection, table, rows)
     analyze_temporary(connection, table)
     return quarantine

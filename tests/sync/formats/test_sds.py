@@ -9,14 +9,26 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import NO_TARGET
 from sync_scripts.reading.registry import SDS
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot, state
-from tests.sync.export_changes import Bend, both, cell, rows_of, shuffled, with_row, without_column, without_file
+from tests.sync.export_changes import (
+    Bend,
+    both,
+    cell,
+    rows_of,
+    shuffled,
+    with_row,
+    without_column,
+    without_file,
+    without_rows,
+)
 
 FEED = "northhaven"
+ANYTHING = Options(allow_mass_delete=True)
 
 
 @pytest.fixture
@@ -130,6 +142,18 @@ def test_without_courses_those_of_earlier_exports_stay(engine: sa.Engine, sds: P
     assert state(engine) == before
     with_row("classes", sourcedId="c3", orgSourcedId="nh-1", title="Art")(sds)
     assert load(engine, FEED, sds, family=SDS).counts["courses"].added == 1
+    without_rows("classes", "c3")(sds)
+    assert load(engine, FEED, sds, family=SDS).counts["courses"] == Counts(tombstoned=1, unchanged=3)
+
+
+def test_without_courses_those_of_a_school_return_with_it(engine: sa.Engine, sds: Path) -> None:
+    with_row("courses", sourcedId="art", orgSourcedId="nh-1", title="Art")(sds)
+    load(engine, FEED, sds, family=SDS)
+    whole = {path.name: path.read_bytes() for path in sds.iterdir()}
+    both(without_file("courses.csv"), without_rows("orgs", "nh-1"))(sds)
+    assert load(engine, FEED, sds, family=SDS, options=ANYTHING).counts["courses"].tombstoned == 2
+    (sds / "orgs.csv").write_bytes(whole["orgs.csv"])
+    assert load(engine, FEED, sds, family=SDS, options=ANYTHING).counts["courses"].revived == 2
 
 
 @pytest.mark.parametrize("file", ["academicSessions", "courses"])
@@ -195,7 +219,7 @@ def test_without_relationships_the_end_of_one_is_no_deviation(engine: sa.Engine,
     """A strict run would refuse it."""
     load_first(engine, FEED, sds, family=SDS)
     both(without_file("relationships.csv"), without_rows_of(user, "users", "roles", "enrollments", "demographics"))(sds)
-    report = load(engine, FEED, sds, family=SDS, options=Options(allow_mass_delete=True))
+    report = load(engine, FEED, sds, family=SDS, options=ANYTHING)
     assert (report.counts["users"].tombstoned, report.findings.total) == (1, 0)
     assert not [notice for notice in report.notices if NO_TARGET.taken in notice]
     assert not snapshot(engine, tables.user_agents).keys() - {(user, 1)}
@@ -206,7 +230,7 @@ def test_without_relationships_a_guardian_comes_back_as_one(engine: sa.Engine, s
     parts = [snapshot(engine, table) for table in (tables.user_roles, tables.user_agents)]
     whole = (sds / "users.csv").read_bytes()
     both(without_file("relationships.csv"), without_rows_of("u5", "users"))(sds)
-    load(engine, FEED, sds, family=SDS, options=Options(allow_mass_delete=True))
+    load(engine, FEED, sds, family=SDS, options=ANYTHING)
     (sds / "users.csv").write_bytes(whole)
     assert load(engine, FEED, sds, family=SDS).counts["users"].revived == 1
     assert [snapshot(engine, table) for table in (tables.user_roles, tables.user_agents)] == parts
