@@ -17,6 +17,7 @@ from sync_scripts.formats.clever_people import SEXES
 from sync_scripts.formats.conversion import (
     choose_least,
     find_school_year,
+    is_of_feed,
     label_cells,
     make_course_id,
     make_district,
@@ -230,7 +231,7 @@ def describe_export(staged: Staged, feed: str) -> Staged:
     cells = {header: users.c[stored[header]] if header in stored else sa.null() for header in known.table.c.keys()}  # noqa: SIM118
     is_contact = sa.func.starts_with(users.c.sourced_id, make_id(feed, "contact").concat(":"))
     contacts = sa.select(*label_cells({**cells, "sourcedId": users.c.sourced_id})).where(
-        is_contact, users.c.status == "active"
+        is_contact, users.c.status == "active", is_of_feed(users, feed)
     )
     both = unite((sa.select(*known.table.c), contacts)).subquery()
     return {**described, "sds_users": StagedFile(known.file, both, ())}
