@@ -15,6 +15,8 @@ PACKED = r"\.(zip|gz|tgz|bz2|xz|7z|rar|tar)"
 DATE = r"(\d{6,14}|\d{1,4}[-_. ]\d{1,2}[-_. ]\d{1,4})"
 # How much alike two names must be to be spellings of one, from 0 to 1.
 LIKENESS = 0.75
+# No file has a longer name, but an entry of a zip may; a pattern would take seconds for one.
+LONGEST_NAME = 255
 # How many lookalikes of a file its refusal names.
 MOST_NAMED = 3
 
@@ -76,6 +78,8 @@ class Lookalike:
 
 def find_lookalike(name: str, files: Iterable[str]) -> Lookalike | None:
     """What a file is a lookalike of. `files`: the names of the files of the format."""
+    if len(name) > LONGEST_NAME:
+        return None
     # `teacher` is a part of `teacher roster`.
     longest = sorted(files, key=len, reverse=True)
     for likeness in LIKENESSES:

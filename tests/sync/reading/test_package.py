@@ -186,6 +186,8 @@ LIKE = {
     "users.csv.gz": "users.csv in a packed file",
     "users.csv.filepart": "users.csv not copied to its end",
     "Springfield users.csv": "users.csv with more in its name",
+    f"{'users-' * 41}.csv": "users.csv with more in its name",
+    f"{'users-' * 42}.csv": None,
     "superusers.csv": None,
     "orgs.csv": None,
     "user.pdf": None,
