@@ -240,14 +240,16 @@ def make_courses(
         *(sa.Column(header, CText) for header in file.headers),
     ]
     table = create_temporary(connection, "made_courses", columns)
-    named, school = classes["courseSourcedId"], classes["schoolSourcedId"]
+    named, school, twin = classes["courseSourcedId"], classes["schoolSourcedId"], classes.alias()
+    is_doubled = sa.exists().where(twin["sourcedId"] == classes["sourcedId"], twin.line_hash != classes.line_hash)
     rows = (
         sa.select(sa.func.min(classes.line), named, sa.func.min(classes["title"]), sa.func.min(school))
         .where(
             classes.live,
-            # The checks reject a class without a school by itself.
+            # The checks reject a class without a school by itself, and one of two rows.
             sa.exists().where(orgs["sourcedId"] == school, orgs.live),
             ~is_blank(classes["title"]),
+            ~is_doubled,
             ~sa.exists().where(courses.c.sourced_id == named, is_active(courses, feed_id)),
         )
         .group_by(named)

@@ -13,7 +13,7 @@ from sync_scripts.formats.tolerated import KEPT_COURSE, NO_COURSES, Tolerated
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import read_refusal, snapshot
-from tests.sync.export_changes import Bend, both, cell, column, declared, without_file, without_rows
+from tests.sync.export_changes import Bend, both, cell, column, declared, repeat_row, without_file, without_rows
 
 ABSENT = both(declared("courses", "absent"), without_file("courses.csv"))
 MISSING: dict[str, Bend] = {
@@ -121,7 +121,12 @@ def test_exported_courses_replace_made_ones(engine: sa.Engine, springfield: Path
 
 
 def test_a_bad_class_is_rejected_and_gets_no_course(engine: sa.Engine, springfield: Path) -> None:
-    both(cell("classes", 2, "schoolSourcedId", "nowhere"), cell("classes", 3, "title", ""), ABSENT)(springfield)
+    both(
+        cell("classes", 2, "schoolSourcedId", "nowhere"),
+        cell("classes", 3, "title", ""),
+        repeat_row("classes", "spr-class-chem-1", courseSourcedId="another"),
+        ABSENT,
+    )(springfield)
     report = load(engine, "feed", springfield, options=ALLOW)
     assert {it.file for it in report.findings.causes} == {"classes.csv"}
     assert {row["course_id"] for row in snapshot(engine, tables.classes).values()} == set(list_active(engine))
