@@ -5,7 +5,7 @@ The conversion leaves out a contact without an id, because the next export could
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,10 +13,10 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
 from roster_service.db.tables import CText
-from sync_scripts.formats.cells import is_blank
+from sync_scripts.formats.cells import GRADES, is_blank
 from sync_scripts.formats.conversion import NO_METADATA, label_cells, make_id, to_literal, unite
 from sync_scripts.formats.model import METADATA, Staged, StagedFile
-from sync_scripts.formats.several_rows import PeopleFile, rank_rows
+from sync_scripts.formats.several_rows import PeopleFile, Said, rank_rows, read_demographics
 
 # The columns of demographics for races, and the words of Clever for each, in lower case.
 RACES: Mapping[str, tuple[str, ...]] = {
@@ -55,6 +55,26 @@ CONTACT_ROLES: Mapping[str, tuple[str, ...]] = {
     "parent": ("parent", "mother", "father", "stepmother", "stepfather", "parent/guardian"),
     "relative": ("grandmother", "grandfather", "grandparent", "aunt", "uncle", "brother", "sister", "sibling"),
 }
+
+
+def _list_demographics(students: StagedFile) -> dict[str, sa.ColumnElement[Any]]:
+    """The cells of demographics, by their headers in OneRoster. A race without a known word is left out."""
+    race = sa.func.lower(students["Race"])
+    sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
+    hispanic = [(students["Hispanic_Latino"] == word, to_literal(flag)) for word, flag in FLAGS.items()]
+    return {
+        "birthDate": students["DOB"],
+        "sex": sa.case(*sexes),
+        **{header: sa.case((race.in_(words), to_literal("true"))) for header, words in RACES.items()},
+        "hispanicOrLatinoEthnicity": sa.case(*hispanic),
+    }
+
+
+def _say_of_student(students: StagedFile) -> Iterator[Said]:
+    yield tables.users.c.grades, GRADES.convert(students["Grade"])
+    yield from read_demographics(_list_demographics(students))
+
+
 _NAMES = {"given_name": "First_name", "family_name": "Last_name", "username": "Username"}
 PEOPLE = (
     PeopleFile(
@@ -64,6 +84,7 @@ PEOPLE = (
         {**_NAMES, "middle_name": "Middle_name", "email": "Student_email", "identifier": "Student_number"},
         birthday="DOB",
         others=("Gender", "Race", "Hispanic_Latino"),
+        say=_say_of_student,
     ),
     PeopleFile(
         "teachers",
@@ -166,6 +187,7 @@ def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
     family = sa.func.substring(name, "([^ ]+)$")
     students, users = _join_agents(contacts, "contact", "student"), tables.users.alias()
     same = {"given_name": given, "family_name": family, "email": contacts.c.email, "phone": contacts.c.phone}
+    said = ((users.c[name], cell) for name, cell in same.items())
     joined = contacts.outerjoin(students, students.c.owner == contacts.c.contact)
     columns = {
         "sourcedId": contacts.c.contact,
@@ -186,7 +208,7 @@ def _select_contacts(contacts: sa.Subquery) -> sa.Select[Any]:
         sa.select(*label_cells(columns))
         .select_from(joined.outerjoin(users, users.c.sourced_id == contacts.c.contact))
         .ext(distinct_on(contacts.c.contact))
-        .order_by(contacts.c.contact, *rank_rows(users, contacts.c.school, same), contacts.c.school, *same.values())
+        .order_by(contacts.c.contact, *rank_rows(users, contacts.c.school, said), contacts.c.school, *same.values())
     )
 
 
@@ -219,18 +241,8 @@ def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
 
 
 def select_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
-    """The rows of demographics.csv, for students with at least one filled cell. A race without a known word is left
-    out."""
+    """The rows of demographics.csv, for students with at least one filled cell."""
     students = staged["students"]
-    race = sa.func.lower(students["Race"])
     known = [students[header].is_not(None) for header in ("DOB", "Gender", "Race", "Hispanic_Latino")]
-    sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
-    hispanic = [(students["Hispanic_Latino"] == word, to_literal(flag)) for word, flag in FLAGS.items()]
-    cells = {
-        "sourcedId": make_id(feed, "student", students["Student_id"]),
-        "birthDate": students["DOB"],
-        "sex": sa.case(*sexes),
-        **{header: sa.case((race.in_(words), to_literal("true"))) for header, words in RACES.items()},
-        "hispanicOrLatinoEthnicity": sa.case(*hispanic),
-    }
+    cells = {"sourcedId": make_id(feed, "student", students["Student_id"]), **_list_demographics(students)}
     return PEOPLE[0].choose_rows(students, feed, cells, filled=sa.or_(*known))

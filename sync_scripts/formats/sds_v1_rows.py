@@ -27,7 +27,7 @@ from sync_scripts.formats.conversion import (
 )
 from sync_scripts.formats.model import REJECTED, Staged, StagedFile
 from sync_scripts.formats.sds import SDS
-from sync_scripts.formats.several_rows import PeopleFile
+from sync_scripts.formats.several_rows import PeopleFile, read_demographics
 
 SCHOOL, SECTION, STUDENT, TEACHER = "sds1_School", "sds1_Section", "sds1_Student", "sds1_Teacher"
 SEATS, ROSTER, USER, RELATIONS = (
@@ -45,6 +45,14 @@ _STORED = {
     "username": "Username",
     "email": "Secondary Email",
 }
+
+
+def _read_sex_and_birthday(students: StagedFile) -> dict[str, sa.ColumnElement[Any]]:
+    """Two cells of demographics, by their headers in OneRoster."""
+    sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
+    return {"sex": sa.case(*sexes), "birthDate": students["Birthdate"]}
+
+
 PEOPLE = (
     PeopleFile(
         STUDENT,
@@ -53,6 +61,7 @@ PEOPLE = (
         {**_STORED, "identifier": "Student Number"},
         birthday="Birthdate",
         others=("Gender",),
+        say=lambda students: read_demographics(_read_sex_and_birthday(students)),
     ),
     PeopleFile(TEACHER, "teacher", "School SIS ID", {**_STORED, "identifier": "Teacher Number"}),
 )
@@ -172,13 +181,8 @@ def _list_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
 def _list_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
     """The demographics of students with a gender or a day of birth."""
     students = staged[STUDENT]
-    sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
     cells: dict[str, Any] = {header: sa.null() for header in SDS.find_file("sds_demographics").headers}
-    cells |= {
-        "userSourcedId": make_id(feed, "student", students[KEY]),
-        "sex": sa.case(*sexes),
-        "birthDate": students["Birthdate"],
-    }
+    cells |= {"userSourcedId": make_id(feed, "student", students[KEY]), **_read_sex_and_birthday(students)}
     filled = sa.or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
     return PEOPLE[0].choose_rows(students, feed, cells, filled=filled)
 

@@ -8,7 +8,7 @@ while one still says what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from roster_service.db.tables import CText
 from sync_scripts.formats.cells import SECRET, UNREAD
 from sync_scripts.formats.conversion import label_cells, make_id
 from sync_scripts.formats.model import Remark, Rule, Staged, StagedFile
+from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.tolerated import DIFFERENT_ROWS
 
 # The headers in OneRoster of the columns of users that a file of people may have.
@@ -34,23 +35,37 @@ _HEADERS = {
 }
 
 
+# (a stored column, what a row says of it)
+Said = tuple[sa.Column[Any], sa.ColumnElement[Any]]
+
+
 def rank_rows(
-    stored: sa.FromClause, school_id: sa.ColumnElement[str], same: Mapping[str, sa.ColumnElement[str]]
+    stored: sa.FromClause, school_id: sa.ColumnElement[str], said: Iterable[Said]
 ) -> Iterator[sa.ColumnElement[Any]]:
     """What puts one row of a person before another. `stored`: the users, joined to the rows; `school_id`: of the
-    school of a row; `same`: its cells, by the columns of `stored` that have them."""
+    school of a row; `said`: by the row, of columns that are joined to it."""
     yield (stored.c.primary_org_id == school_id).desc().nulls_last()
+    # Of somebody new, a row without a cell says no more than one with it.
+    is_known = stored.c.sourced_id.is_not(None)
     counted: list[sa.ColumnElement[int]] = [
-        sa.case((stored.c[name] == cell, 1), else_=0) for name, cell in same.items()
+        sa.case((sa.and_(is_known, column.is_not_distinct_from(cell)), 1), else_=0) for column, cell in said
     ]
     yield sum(counted, start=sa.literal(0)).desc()
+
+
+def read_demographics(cells: Mapping[str, sa.ColumnElement[Any]]) -> Iterator[Said]:
+    """What the cells of demographics say, which are given by their headers in OneRoster."""
+    for cell in ONEROSTER_1_2.find_file("demographics").cells:
+        if cell.column is not None and cell.column is not tables.demographics.c.sourced_id and cell.header in cells:
+            yield cell.column, cell.kind.convert(cells[cell.header])
 
 
 @dataclass(frozen=True)
 class PeopleFile:
     """A file with several rows of a person. `kind`: of the person, in the made ids; `school`: the header of the id of
     the school; `stored`: the headers of cells, by the columns of the users that have them; `birthday`: the header of
-    the day of birth; None: the file has none."""
+    the day of birth; None: the file has none; `others`: the headers of other cells that are stored, and `say` what all
+    but those of `stored` say of users and demographics."""
 
     name: str
     kind: str
@@ -58,6 +73,7 @@ class PeopleFile:
     stored: Mapping[str, str]
     birthday: str | None = None
     others: tuple[str, ...] = ()
+    say: Callable[[StagedFile], Iterable[Said]] = lambda _file: ()
 
     def list_cells(self, file: StagedFile, feed: str) -> dict[str, sa.ColumnElement[Any]]:
         """The cells of a row that a user has, by their headers in OneRoster; NULL for those that the file lacks."""
@@ -76,15 +92,19 @@ class PeopleFile:
     ) -> sa.Select[Any]:
         """One row for each id: `cells`, by their headers in OneRoster. `agents`: joined to the rows by `owner`;
         `filled`: a condition of the row that is chosen; None: none."""
-        users, identifier = tables.users.alias(), make_id(feed, self.kind, file["sourcedId"])
+        identifier = make_id(feed, self.kind, file["sourcedId"])
+        users, demographics = tables.users.alias(), tables.demographics.alias()
         rows = file.table.outerjoin(users, users.c.sourced_id == identifier)
+        rows = rows.outerjoin(demographics, demographics.c.sourced_id == identifier)
         if agents is not None:
             rows = rows.outerjoin(agents, agents.c.owner == identifier)
-        same = {name: file[header] for name, header in self.stored.items()}
+        joined = {tables.users: users, tables.demographics: demographics}
+        said: list[Said] = [(users.c[name], file[header]) for name, header in self.stored.items()]
+        said += ((joined[column.table].c[column.name], cell) for column, cell in self.say(file))
         read = (file[cell.header] for cell in file.file.cells if cell.kind not in (UNREAD, SECRET))
         is_filled = (sa.true() if filled is None else filled).label("is_filled")
         chosen = sa.select(*label_cells(cells), is_filled).select_from(rows).ext(distinct_on(file["sourcedId"]))
-        ranks = rank_rows(users, make_id(feed, "school", file[self.school]), same)
+        ranks = rank_rows(users, make_id(feed, "school", file[self.school]), said)
         first = chosen.order_by(file["sourcedId"], *ranks, *read, sa.cast(file.metadata, CText)).subquery()
         return sa.select(*(first.c[header] for header in cells)).where(first.c.is_filled)
 

@@ -51,7 +51,7 @@ FORMS = {
         CLEVER,
         "students",
         {"key": "Student_id", "school": "School_id", "given": "First_name", "family": "Last_name", "born": "DOB"}
-        | {"mail": "Student_email"},
+        | {"mail": "Student_email", "sex": "Gender", "grade": "Grade"},
         ("10", "20"),
         has_primary=True,
     ),
@@ -60,7 +60,7 @@ FORMS = {
         SDS,
         "Student",
         {"key": "SIS ID", "school": "School SIS ID", "given": "First Name", "family": "Last Name", "born": "Birthdate"}
-        | {"mail": "Secondary Email"},
+        | {"mail": "Secondary Email", "sex": "Gender", "grade": "Grade"},
         ("1", "2"),
         has_primary=False,
     ),
@@ -111,6 +111,26 @@ def test_one_row_counts_whole_and_stays_while_it_says_what_is_stored(
     assert read_person(engine) == stored
     bring(amy)
     assert read_person(engine) == ("Amy", "2012-06-01", first)
+
+
+# What a lesser row of a student says otherwise, in one cell.
+OTHERWISE = {"born": "2011-01-01", "mail": "a@example.org", "sex": "F", "grade": "01"}
+
+
+@pytest.mark.parametrize("word", OTHERWISE)
+def test_a_row_with_one_other_cell_changes_nothing(
+    engine: sa.Engine, form: Form, bring: Callable[..., Report], word: str
+) -> None:
+    """At the same school, or, where none is the primary one, at a lesser one."""
+    own = {**row(1, "Zed", form=form), "sex": "M", "grade": "09"}
+    bring(own)
+    key = f"{FEED}:student:77"
+    stored = [snapshot(engine, table)[key] for table in (tables.users, tables.demographics)]
+    bring({**own, "school": form.schools[form.has_primary], word: OTHERWISE[word]}, own)
+    found = [snapshot(engine, table)[key] for table in (tables.users, tables.demographics)]
+    # Another school is another role, which has a grade in School Data Sync, and stamps the user.
+    apart = {"date_last_modified": None, **({} if form.has_primary else {"grades": None})}
+    assert [{**it, **apart} for it in found] == [{**it, **apart} for it in stored]
 
 
 def test_what_the_primary_school_says_anew_counts(engine: sa.Engine, form: Form, bring: Callable[..., Report]) -> None:
