@@ -48,6 +48,8 @@ class Problem(enum.Enum):
     DISABLED = "client disabled, or its secret has ended"
     PRIVILEGE = "permission missing"
     NO_GRANT = "no grant"
+    # It has ended, or not begun, or there is none and one is required.
+    AGREEMENT = "no agreement"
     RATE = "too many requests"
     BUSY = "busy"
     INTERNAL = "internal"
@@ -126,6 +128,22 @@ class ThrottledRequestError(RefusedRequestError):
     def __init__(self, description: str, seconds: int) -> None:
         super().__init__(Problem.RATE, description)
         self.seconds = seconds
+
+
+class NotAgreedError(RefusedRequestError):
+    """A request is refused because the agreement of its vendor does not hold now. `words`: why, with the day."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(
+            Problem.AGREEMENT,
+            f"the agreement of your account {words}. Another token or another try changes nothing: ask the district. "
+            "This is not an empty roster, and says nothing of the records that you have",
+        )
+        self.words = words
+
+
+# The header of such a refusal, with the words.
+AGREEMENT_HEADER = "X-Roster-Agreement"
 
 
 def make_slot_refusal() -> ThrottledRequestError:

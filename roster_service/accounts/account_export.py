@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.db.roles import quote_name
 from roster_service.db.tables import (
+    agreements,
     api_keys,
     audit,
     audit_days,
@@ -37,8 +38,8 @@ from roster_service.db.tables import (
 
 # In the order of their references.
 EXPORTED = (
-    *(feeds, vendor_defaults, vendors, vendor_grants, kept_people, api_keys, oauth_clients, signing_keys, deliveries),
-    *(operators, exclusions, last_uses, usage, refused_requests, audit, audit_days, audit_people, changes),
+    *(feeds, vendor_defaults, vendors, agreements, vendor_grants, kept_people, api_keys, oauth_clients, signing_keys),
+    *(deliveries, operators, exclusions, last_uses, usage, refused_requests, audit, audit_days, audit_people, changes),
 )
 # What follows from the roster: the next sync sets it.
 _DERIVED = frozenset(

@@ -31,6 +31,7 @@ from roster_service.db.tables import (
 from roster_service.errors import CommandError
 from roster_service.feeds.roster_state import begin_change_of_rights
 from roster_service.roster.visibility import has_label
+from roster_service.roster.visible_orgs import forget_agreed
 from roster_service.roster.vocabulary import GRADES
 
 DISTRICT, SCHOOL, ACTIVE, STUDENT = "district", "school", "active", "student"
@@ -314,6 +315,7 @@ def end_district(connection: sa.Connection, actor: Actor, district: str) -> Ende
     begin_change_of_rights(connection)
     with recorded(connection, actor, Verb.DISTRICT_REMOVE, subject, read_state):
         end_vendor_grants(connection, of_district)
+        forget_agreed(connection, *ids)
         for holder in holders:
             invalidate_tokens(connection, holder.id)
     return EndedDistrict(found[0].name, ids, names, tuple(sorted(holder.email for holder in holders)))

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.accounts.vendors import invalidate_tokens
+from roster_service.auth.agreed_rights import find_rights, read_rights
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import (
     CText,
@@ -116,9 +117,9 @@ def _find_naming(connection: sa.Connection, vendor_id: int, sourced_id: str) -> 
     """Returns the ids of the users who name a person as an agent, if the vendor may see the person; else the stamps of
     these users would tell of somebody whom they never showed."""
     clients = connection.scalars(sa.select(oauth_clients.c.scopes).where(oauth_clients.c.vendor_id == vendor_id))
-    flags = connection.scalars(sa.select(vendors.c.flags).where(vendors.c.id == vendor_id)).one()
-    scopes = [scope.name for held in clients for scope in read_scopes(held)]
-    guardians = ScopeName.GUARDIANS in scopes or PermissionFlag.CONTACTS in flags
+    agreed = find_rights(connection.execute(sa.select(*read_rights()).where(vendors.c.id == vendor_id)).one())
+    scopes = [scope.name for held in clients for scope in agreed.limit(read_scopes(held))]
+    guardians = ScopeName.GUARDIANS in scopes or PermissionFlag.CONTACTS in agreed.flags
     rights = ContentRights(Viewer.RULED_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset())
     naming = sa.select(user_agents.c.user_id).where(
         user_agents.c.agent_id == sourced_id, user_is_visible(user_agents.c.agent_id, rights)

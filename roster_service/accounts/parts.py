@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.accounts.ways import Way, WayKind, list_ways
 from roster_service.auth.scopes import ScopeName
-from roster_service.db.tables import vendor_grants, visible_orgs
+from roster_service.db.tables import vendors, visible_orgs
 from roster_service.errors import CommandError
 from roster_service.roster.person_parts import PART_OF, PersonPart
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
@@ -141,11 +141,12 @@ def list_received(connection: sa.Connection) -> Mapping[str, Received]:
 def _read_opened(connection: sa.Connection) -> Mapping[int, bool]:
     """Whether the grants of a vendor open guardians, by its number. A grant of what the roster does not have opens
     nothing."""
-    place = sa.func.coalesce(vendor_grants.c.school_id, vendor_grants.c.district_id)
-    rows = sa.select(vendor_grants.c.vendor_id, sa.func.bool_or(vendor_grants.c.guardians).label("guardians")).where(
-        visible_orgs.c.vendor_id == vendor_grants.c.vendor_id, visible_orgs.c.org_id == place, visible_orgs.c.shared
+    agreed = sa.func.agreed_grants(vendors.c.id).table_valued("school_id", "district_id", "guardians").lateral()
+    place = sa.func.coalesce(agreed.c.school_id, agreed.c.district_id)
+    rows = sa.select(vendors.c.id, sa.func.bool_or(agreed.c.guardians).label("guardians")).where(
+        visible_orgs.c.vendor_id == vendors.c.id, visible_orgs.c.org_id == place, visible_orgs.c.shared
     )
-    return {row.vendor_id: row.guardians for row in connection.execute(rows.group_by(vendor_grants.c.vendor_id))}
+    return {row.id: row.guardians for row in connection.execute(rows.group_by(vendors.c.id))}
 
 
 # What is said of records of people without any part.
@@ -156,6 +157,8 @@ def explain_nothing(vendor: Vendor) -> str:
     """Returns why a vendor that gets nothing does, in words."""
     if not vendor.enabled:
         return "the vendor is disabled"
+    if vendor.not_agreed is not None:
+        return vendor.lack_of_agreement
     if not vendor.grants:
         return "no district or school is granted"
     return "what it is granted is not in the roster, or no API key, secret, link or delivery of it opens a part"
@@ -175,7 +178,7 @@ def _find_received(vendor: Vendor, ways: Sequence[Way], *, guardians: bool) -> R
     for part in PARTS.values():
         if part.is_of_guardians and not guardians:
             continue
-        by = [way.words for way in ways if _opens(way, part, vendor.flags, withheld)]
+        by = [way.words for way in ways if _opens(way, part, vendor.open_flags, withheld)]
         if by:
             found[part.name] = tuple(by)
     return found

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from roster_service.accounts.clients import change_link
+from roster_service.auth.agreed_rights import ENDED, find_refusal
 from roster_service.auth.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_secret
 from roster_service.change_log.actors import Actor
 from roster_service.db.tables import oauth_clients, vendors
@@ -50,7 +51,8 @@ def make_link(connection: sa.Connection, actor: Actor, client_id: str) -> str:
 def list_links(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[SecretLink]:
     """Lists the links of the clients for which all conditions hold."""
     now = datetime.now(UTC)
-    rows = sa.select(oauth_clients, vendors.c.name.label("vendor"), vendors.c.enabled.label("vendor_enabled"))
+    of_vendor = (vendors.c.name.label("vendor"), vendors.c.enabled.label("vendor_enabled"))
+    rows = sa.select(oauth_clients, *of_vendor, find_refusal(vendors.c.id).label("not_agreed"))
     rows = rows.join(vendors, vendors.c.id == oauth_clients.c.vendor_id)
     found = connection.execute(rows.where(oauth_clients.c.link_hash.is_not(None), *conditions))
     return [
@@ -62,7 +64,9 @@ def list_links(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -
             ends_at=row.link_ends_at.isoformat(timespec="seconds"),
             used_at=row.link_used_at and row.link_used_at.isoformat(timespec="seconds"),
             used_from=row.link_used_from,
-            has_ended=row.link_ends_at <= now or not (row.enabled and row.vendor_enabled),
+            has_ended=row.link_ends_at <= now
+            or not (row.enabled and row.vendor_enabled)
+            or (row.not_agreed or "").startswith(ENDED),
         )
         for row in found
     ]

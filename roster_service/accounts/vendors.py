@@ -6,13 +6,16 @@ log.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from roster_service.auth.agreed_rights import find_rights, read_rights
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
 from roster_service.auth.credentials.secrets import make_password, set_password
 from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
@@ -22,8 +25,6 @@ from roster_service.db.tables import api_keys, last_uses, oauth_clients, orgs, v
 from roster_service.errors import CommandError
 from roster_service.feeds.sharing_groups import lock_groups
 from roster_service.roster.visible_orgs import refresh_visible_orgs
-from roster_service.roster.withheld import read_list
-from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.sharing_rules import Rules, Staff
 
 # The end of a link that nobody may use any more, as a column of the client. One that was used says when that was.
@@ -51,8 +52,10 @@ class Grant:
 
 @dataclass(frozen=True)
 class Vendor:
-    """A vendor's account. `withheld`: the words of all fields that are withheld from it; `own_withheld`: those of its
-    own list, None where the default applies."""
+    """A vendor's account. `flags`: those that it was given, and `open_flags`: that count beside its agreement;
+    `withheld`: the words of all fields that are withheld from it; `own_withheld`: those of its own list, None where the
+    default applies; `agreed_scopes`: the names of the scopes that its agreement allows, None for all; `not_agreed`: why
+    that lets it read nothing now, None for nothing."""
 
     id: int
     name: str
@@ -63,8 +66,27 @@ class Vendor:
     flags: tuple[str, ...]
     own_withheld: tuple[str, ...] | None
     withheld: tuple[str, ...]
+    open_flags: tuple[str, ...]
+    agreed_scopes: tuple[str, ...] | None
+    not_agreed: str | None
     allowance: Allowance
     rostering: RosteringAllowance
+
+    @property
+    def lack_of_agreement(self) -> str:
+        """The words for an agreement that does not hold now."""
+        return f"the agreement of the vendor {self.not_agreed}"
+
+    def limit_scopes(self, scopes: Iterable[str]) -> tuple[str, ...]:
+        """Returns the scopes of a client, in short spelling, that its agreement allows."""
+        agreed = self.agreed_scopes
+        return tuple(scope for scope in scopes if agreed is None or scope.rpartition("/")[2] in agreed)
+
+    def explain_flag(self, flag: str) -> str:
+        """Returns why a flag does not count, in words."""
+        if flag in self.flags:
+            return f"the agreement of the vendor does not allow the permission flag {flag}"
+        return f"the vendor lacks the permission flag {flag}"
 
     def list_grants(self, district_id: str) -> list[Grant]:
         """Returns the grants of a district and of its schools."""
@@ -182,23 +204,29 @@ def list_vendors(connection: sa.Connection, *conditions: sa.ColumnElement[bool])
         rules = None if row.staff is None else Rules(row.students, row.classes, Staff(row.staff), row.guardians)
         grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name, rules)
         grants.setdefault(row.vendor_id, []).append(grant)
-    listed = sa.select(vendors, read_list().label("listed")).where(*conditions)
-    return [
-        Vendor(
-            id=row.id,
-            name=row.name,
-            email=row.email,
-            enabled=row.enabled,
-            grant_version=row.grant_version,
-            grants=tuple(grants.get(row.id, ())),
-            flags=tuple(row.flags),
-            own_withheld=None if row.withheld is None else tuple(row.withheld),
-            withheld=tuple(sorted(find_withheld(row.listed, row.flags))),
-            allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
-            rostering=RosteringAllowance(row.rostering_per_second, row.rostering_burst, row.rostering_at_once),
-        )
-        for row in connection.execute(listed.order_by(vendors.c.email))
-    ]
+    # The flags are among the columns of the table.
+    listed = sa.select(vendors, *read_rights()[1:]).where(*conditions)
+    return [_make_vendor(row, grants.get(row.id, ())) for row in connection.execute(listed.order_by(vendors.c.email))]
+
+
+def _make_vendor(row: Any, grants: Sequence[Grant]) -> Vendor:
+    rights = find_rights(row)
+    return Vendor(
+        id=row.id,
+        name=row.name,
+        email=row.email,
+        enabled=row.enabled,
+        grant_version=row.grant_version,
+        grants=tuple(grants),
+        flags=tuple(row.flags),
+        own_withheld=None if row.withheld is None else tuple(row.withheld),
+        withheld=tuple(sorted(rights.withheld)),
+        open_flags=tuple(sorted(rights.flags)),
+        agreed_scopes=None if rights.scopes is None else tuple(sorted(rights.scopes)),
+        not_agreed=row.not_agreed,
+        allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
+        rostering=RosteringAllowance(row.rostering_per_second, row.rostering_burst, row.rostering_at_once),
+    )
 
 
 def change_allowance(

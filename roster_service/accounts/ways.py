@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.secret_links import list_links
+from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import deliveries, delivery_runs
 from roster_service.schemas.file_presets import PRESETS, Preset
@@ -61,7 +62,8 @@ class Way:
 
 
 def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
-    """Returns the open ways of each vendor, by its e-mail. A disabled vendor has none. Whether a way opens anything
+    """Returns the open ways of each vendor, by its e-mail, each client with the scopes that its agreement allows. A
+    disabled vendor has none, and neither has one whose agreement does not hold now. Whether a way opens anything
     follows from scopes, flags and grants."""
     now, found = datetime.now(UTC), defaultdict[str, list[Way]](list)
     enabled = [credential for credential in list_credentials(connection) if credential.enabled]
@@ -70,9 +72,11 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
     secrets = {credential.name for credential in valid if credential.kind is CredentialKind.CLIENT_SECRET}
     links = {link.client_id for link in list_links(connection) if not (link.has_ended or link.used_at)}
     sending = _list_sending(connection)
-    clients = list_clients(connection)
+    holding = {vendor.email: vendor for vendor in list_vendors(connection) if vendor.not_agreed is None}
+    clients = [client for client in list_clients(connection) if client.vendor in holding]
     same = Counter((client.vendor, client.name) for client in clients)
-    for client in clients:
+    for given in clients:
+        client = replace(given, scopes=holding[given.vendor].limit_scopes(given.scopes))
         name = client.name if same[client.vendor, client.name] == 1 else f"{client.name} ({client.client_id})"
         own = found[client.vendor]
         if client.client_id in secrets:
@@ -86,7 +90,8 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
             )
             own += [way for way in files if way.list_names()]
     for email in dict.fromkeys(credential.vendor for credential in valid if credential.kind is CredentialKind.API_KEY):
-        found[email].append(Way(WayKind.API_KEY, VENDOR_INTERFACE))
+        if email in holding:
+            found[email].append(Way(WayKind.API_KEY, VENDOR_INTERFACE))
     return found
 
 
@@ -107,10 +112,12 @@ def _list_sending(connection: sa.Connection) -> Mapping[str, Sequence[tuple[str,
     return found
 
 
-def explain_closed(client: Client, *, vendor_enabled: bool) -> str:
-    """Returns why a client without an open way has none, in words."""
-    if not vendor_enabled:
+def explain_closed(client: Client, vendor: Vendor) -> str:
+    """Returns why a client of a vendor without an open way has none, in words."""
+    if not vendor.enabled:
         return "the vendor is disabled"
+    if vendor.not_agreed is not None:
+        return vendor.lack_of_agreement
     if not client.enabled:
         return "the client is disabled"
     return "the secret of the client has ended, and it has no link that waits and no delivery that goes on"

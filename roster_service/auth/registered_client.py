@@ -7,19 +7,20 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from roster_service.auth.agreed_rights import find_rights, read_rights
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import Scope, read_scopes
 from roster_service.db.tables import oauth_clients, vendors
-from roster_service.roster.withheld import WithheldField, read_list
-from roster_service.schemas.flags import find_withheld
+from roster_service.roster.withheld import WithheldField
 
 
 @dataclass(frozen=True)
 class RegisteredClient:
     """A client with all that the check of its credentials needs of it and of its vendor. `secret_hashes`: of its
     secret, and of the previous one during its grace; `salts`: what the same secrets are derived from, none for a client
-    that may not sign requests; `disabled`: why it gets no token in spite of the right secret, only if `find_client` was
-    asked for disabled clients, too."""
+    that may not sign requests; `scopes`: those that its agreement allows; `disabled`: why it gets no token in spite of
+    the right secret, only if `find_client` was asked for disabled clients, too; `not_agreed`: why its agreement lets it
+    read nothing now, None for nothing."""
 
     client_id: str
     secret_hashes: tuple[bytes, ...]
@@ -32,6 +33,7 @@ class RegisteredClient:
     withheld: frozenset[WithheldField]
     has_rules: bool
     disabled: str | None = None
+    not_agreed: str | None = None
 
     def make_token(self, scopes: Sequence[Scope], expires_at: float) -> AccessToken:
         """Returns the claims of an access token of the client with these scopes, which no key has signed.
@@ -58,10 +60,9 @@ def find_client(connection: sa.Connection, client_id: str, *, even_disabled: boo
     of_vendor = (
         vendors.c.grant_version,
         vendors.c.visibility_key,
-        vendors.c.flags,
         vendors.c.enabled.label("vendor_enabled"),
-        read_list().label("listed"),
         vendors.c.has_rules,
+        *read_rights(),
     )
     row = connection.execute(
         sa.select(oauth_clients, has_ended, in_grace, *of_vendor)
@@ -81,18 +82,20 @@ def find_client(connection: sa.Connection, client_id: str, *, even_disabled: boo
     disabled = next((reason for reason, holds in reasons.items() if holds), None)
     if disabled and not even_disabled:
         return None
+    rights = find_rights(row)
     # The holder of the right secret learns why there is no token, even if the secret has ended.
     secrets = secrets or [(row.secret_hash, row.secret_salt)]
     return RegisteredClient(
         client_id=row.client_id,
         secret_hashes=tuple(bytes(hashed) for hashed, _ in secrets),
         salts=tuple(bytes(salt) for _, salt in secrets if salt is not None),
-        scopes=read_scopes(row.scopes),
+        scopes=rights.limit(read_scopes(row.scopes)),
         client_version=row.version,
         vendor_id=row.vendor_id,
         grant_version=row.grant_version,
         visibility_key=str(row.visibility_key),
-        withheld=find_withheld(row.listed, row.flags),
+        withheld=rights.withheld,
         has_rules=row.has_rules,
         disabled=disabled,
+        not_agreed=row.not_agreed,
     )

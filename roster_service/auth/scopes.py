@@ -187,4 +187,4 @@ def _describe_refused_scope(word: str) -> str:
         return f"the scope `{shown}` has no version: write v1p2/{shown} or v1p1/{shown}"
     if read_scope(word) is None:
         return f"there is no scope `{shown}`"
-    return f"the client is not registered for the scope `{shown}`"
+    return f"the client may not have the scope `{shown}`"

@@ -26,12 +26,13 @@ from authlib.oauth1.rfc5849.util import escape
 from authlib.oauth1.rfc5849.wrapper import OAuth1Request
 from sqlalchemy.dialects.postgresql import insert
 
+from roster_service.auth.agreed_rights import NO_SCOPE_AGREED
 from roster_service.auth.credentials.secrets import derive_secret, verify_secret
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.credentials.transport import Guarded
 from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.db.tables import oauth1_nonces
-from roster_service.errors import Problem, RefusedRequestError
+from roster_service.errors import NotAgreedError, Problem, RefusedRequestError
 
 # A request is accepted if its timestamp is so near to the clock of the service.
 WINDOW_SECONDS = 300
@@ -118,6 +119,8 @@ class SignedRequests:
         signed = _read_signed(sent)
         timestamp = _require_fresh(signed.timestamp)
         client = self._verify(signed)
+        if client is not None and not client.scopes:
+            raise NotAgreedError(NO_SCOPE_AGREED)
         scopes = tuple(scope for scope in client.scopes if scope.version == version) if client else ()
         if client is None or not scopes:
             raise _refuse(

@@ -37,6 +37,9 @@ class Verb(StrEnum):
     VENDOR_LIMITS = "vendor limits"
     VENDOR_SET_WITHHELD = "vendor set-withheld"
     VENDOR_SET_WITHHELD_DEFAULT = "vendor set-withheld-default"
+    AGREEMENT_SET = "agreement set"
+    AGREEMENT_REMOVE = "agreement remove"
+    AGREEMENT_REQUIRE = "agreement require"
     VENDOR_SET_PASSWORD = "vendor set-password"  # noqa: S105  (a verb)
     VENDOR_ROTATE_KEY = "vendor rotate-key"
     CLIENT_ADD = "client add"
@@ -105,6 +108,10 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.PERSON_LIFT: OperatorRole.OWNER,
     Verb.PERSON_HIDE: OperatorRole.OWNER,
     Verb.PERSON_SHOW: OperatorRole.OWNER,
+    # They say what a paper says, which binds all other changes.
+    Verb.AGREEMENT_SET: OperatorRole.OWNER,
+    Verb.AGREEMENT_REMOVE: OperatorRole.OWNER,
+    Verb.AGREEMENT_REQUIRE: OperatorRole.OWNER,
     # They decide to which machine outside the roster goes.
     Verb.DELIVERY_ADD: OperatorRole.OWNER,
     Verb.DELIVERY_SET: OperatorRole.OWNER,

@@ -79,7 +79,8 @@ _SHOWN = tuple(
 )
 # What the forms of the console write as rows of their own: accounts and rights.
 _ACCOUNTS = (
-    *(tables.vendors, tables.vendor_defaults, tables.vendor_grants, tables.api_keys, tables.oauth_clients),
+    *(tables.vendors, tables.vendor_defaults, tables.vendor_grants, tables.agreements),
+    *(tables.api_keys, tables.oauth_clients),
     *(tables.operators, tables.operator_sessions, tables.visible_orgs, tables.last_uses, tables.deliveries),
 )
 # The rows that go with an erased or hidden person.
@@ -99,7 +100,10 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         # Whether this version can serve the database.
         "SELECT ON alembic_version",
         f"SELECT (generation) ON {tables.roster_state.name}",
-        f"SELECT ON {_join_names((tables.vendors, tables.vendor_defaults, tables.oauth_clients, tables.signing_keys))}",
+        f"SELECT ON {_join_names((tables.vendors, tables.vendor_defaults, tables.agreements))}",
+        f"SELECT ON {_join_names((tables.oauth_clients, tables.signing_keys))}",
+        # The token endpoint refuses a vendor whose agreement does not hold.
+        "EXECUTE ON FUNCTION find_agreement_refusal",
         # The access log names the districts.
         f"SELECT (vendor_id, district_id) ON {tables.vendor_grants.name}",
     ),
@@ -117,6 +121,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         "EXECUTE ON FUNCTION find_runs_under_way",
         # A vendor makes the secret of its client with a link that an operator sent.
         "EXECUTE ON FUNCTION use_secret_link",
+        # A request is refused because an agreement has ended.
+        "EXECUTE ON FUNCTION note_ended_agreements",
     ),
     # The scripts that the console starts, which load and remove, are processes with the rights of the owner.
     DatabaseRole.CONSOLE: (
@@ -139,6 +145,7 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         f"INSERT ON {tables.audit.name}",
         f"INSERT, UPDATE ON {_join_names((tables.usage, tables.refused_requests))}",
         "EXECUTE ON FUNCTION refresh_visible_orgs, find_runs_under_way, next_stamp",
+        "EXECUTE ON FUNCTION agreed_grants, find_agreement_refusal",
     ),
 }
 

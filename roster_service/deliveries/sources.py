@@ -73,7 +73,7 @@ def make_token(connection: sa.Connection, client_id: str, version: Version) -> A
         raise CommandError(f"{'there is no such client' if registered is None else registered.disabled}")
     held = tuple(scope for scope in registered.scopes if scope.version == version.prefix)
     if not held:
-        raise CommandError(f"the client has no scope of {version.title} any more")
+        raise CommandError(f"the client has no scope of {version.title} any more, or its agreement allows none")
     return registered.make_token(held, time.time() + _SECONDS)
 
 

@@ -15,6 +15,7 @@ from roster_service.accounts.districts import SCHOOL, find_org
 from roster_service.accounts.parts import PARTS, Received, add_agents, list_received, require_part
 from roster_service.accounts.vendors import find_vendor, list_vendors
 from roster_service.accounts.ways import list_ways
+from roster_service.auth.agreed_rights import find_rights, read_rights
 from roster_service.auth.scopes import Scope, read_scopes
 from roster_service.db.tables import CText, orgs, user_roles, users, vendor_grants, vendors, visible_orgs
 from roster_service.errors import CommandError
@@ -28,8 +29,7 @@ from roster_service.explore.who_sees import (
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.visibility import role_is_visible
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
-from roster_service.roster.withheld import WithheldField, read_list
-from roster_service.schemas.flags import find_withheld
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.sharing_rules import Rules, name_rules
 
 
@@ -107,8 +107,7 @@ def list_access(
     found = sa.select(
         vendors.c.email,
         vendors.c.enabled,
-        vendors.c.flags,
-        read_list().label("listed"),
+        *read_rights(),
         district.c.name.label("district"),
         orgs.c.name.label("school"),
         orgs.c.sourced_id,
@@ -136,8 +135,8 @@ def list_access(
             only=only,
             scopes=tuple(scope.short for scope in sorted(scopes[row.email])),
             keys=row.keys,
-            flags=tuple(row.flags),
-            withheld_fields=tuple(sorted(find_withheld(row.listed, row.flags))),
+            flags=tuple(sorted(find_rights(row).flags)),
+            withheld_fields=tuple(sorted(find_rights(row).withheld)),
             parts=tuple(gets),
             withheld=tuple(name for name in PARTS if name not in gets),
             by=() if part is None else gets[part],

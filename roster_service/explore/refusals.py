@@ -95,6 +95,8 @@ def _find_remedy(row: RefusedRow, client: Client | None, vendor: Vendor | None) 
     if row.cause == Problem.SCOPE.value and client is not None:
         needed = _list_needed().get(path, ())
         held = [scope.short for scope in needed if scope in read_scopes(client.scopes)]
+        if held and vendor is not None and not vendor.limit_scopes(held):
+            return f"the agreement of the vendor does not allow {' or '.join(held)}"
         if held:
             return (
                 f"the client has {' and '.join(held)}, and the token was without: the product must name it in `scope` "

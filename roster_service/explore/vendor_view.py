@@ -157,8 +157,8 @@ def show_collection_as(
     if _list_own(client, list_ways(connection).get(client.vendor, ())):
         token = _make_token(connection, client, wanted)
     else:
-        enabled = find_vendor(connection, client.vendor).enabled
-        raise CommandError(f"{client.name} gets nothing: {explain_closed(client, vendor_enabled=enabled)}")
+        closed = explain_closed(client, find_vendor(connection, client.vendor))
+        raise CommandError(f"{client.name} gets nothing: {closed}")
     if token is None:
         raise CommandError(f"the client {client.name} has no scope of {wanted.title}")
     asked = {"filter": filter_, "limit": str(window[1]), "offset": str(window[0])}
@@ -249,7 +249,7 @@ class _Look:
         path = version.root + endpoint.path.replace("{sourcedId}", quote(sourced_id, safe=""))
         shown = (client.client_id, client.name, version.prefix, "GET", path)
         if not own:
-            yield VendorView(*shown, None, explain_closed(client, vendor_enabled=vendor.enabled))
+            yield VendorView(*shown, None, explain_closed(client, vendor))
             return
         seen = self._read(vendor, token, version, endpoint, table, path, sourced_id)
         if any(way.preset is None for way in own):

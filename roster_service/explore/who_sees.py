@@ -183,7 +183,7 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
             of_vendor += [
                 Verdict(
                     *(vendor.email, kind, client.name, False),
-                    explain_closed(client, vendor_enabled=vendor.enabled),
+                    explain_closed(client, known[vendor.email]),
                     rules,
                 )
                 for client in clients[vendor.email]
@@ -191,6 +191,9 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
             ]
             if table is users and vendor.keys and not vendor.enabled:
                 of_vendor.append(Verdict(vendor.email, kind, VENDOR_INTERFACE, False, "the vendor is disabled", rules))
+            elif table is users and vendor.keys and known[vendor.email].not_agreed is not None:
+                lack = known[vendor.email].lack_of_agreement
+                of_vendor.append(Verdict(vendor.email, kind, VENDOR_INTERFACE, False, lack, rules))
             found += of_vendor or [Verdict(vendor.email, kind, "–", False, "it has no client")]
     return sorted(found, key=lambda it: (it.vendor, it.kind, it.by))
 
@@ -282,9 +285,13 @@ def _judge_student(
     if vendor.student:
         return True, _name([place for place in opened if place.role not in GUARDIAN_ROLES], rules), frozenset(PARTS)
     named = dict[str, frozenset[str]]()
-    if vendor.as_guardian and PermissionFlag.CONTACTS in known.flags and WithheldField.AGENTS not in known.withheld:
+    if (
+        vendor.as_guardian
+        and PermissionFlag.CONTACTS in known.open_flags
+        and WithheldField.AGENTS not in known.withheld
+    ):
         named["a guardian"] = _OF_GUARDIANS
-    if vendor.as_teacher and PermissionFlag.ENROLLMENTS in known.flags:
+    if vendor.as_teacher and PermissionFlag.ENROLLMENTS in known.open_flags:
         named["a teacher"] = _OF_TEACHERS
     if named:
         words = f"it is named as {' and '.join(named)} of a student whom the vendor sees"
@@ -297,8 +304,8 @@ def _judge_inside(vendor: sa.Row[Any], known: Vendor, table: sa.Table, rules: st
     flag = _INSIDE_OF_STUDENTS[table]
     if not vendor.without:
         return False, KEPT if vendor.kept else _REFUSED.format(rules) if rules else "no grant of the vendor opens it"
-    if flag is not None and flag not in known.flags:
-        return False, f"the vendor lacks the permission flag {flag}"
+    if flag is not None and flag not in known.open_flags:
+        return False, known.explain_flag(flag)
     if table is demographics and not vendor.student:
         return False, _explain_no_student(vendor, known, rules)
     return True, "the students whom the vendor sees are answered with it, as far as they have it"
@@ -314,7 +321,7 @@ def _explain_no_student(vendor: sa.Row[Any], known: Vendor, rules: str) -> str:
     lacking += [(vendor.as_teacher, "a teacher", PermissionFlag.ENROLLMENTS)]
     for is_named, role, flag in lacking:
         if is_named:
-            return f"it would be named as {role} of a student, and the vendor lacks the permission flag {flag}"
+            return f"it would be named as {role} of a student, and {known.explain_flag(flag)}"
     return _REFUSED.format(rules) if rules else "no grant opens a school where it is a student"
 
 

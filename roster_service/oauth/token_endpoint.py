@@ -13,7 +13,12 @@ import sqlalchemy as sa
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.integrations.flask_oauth2.requests import FlaskOAuth2Payload, FlaskOAuth2Request
 from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Request
-from authlib.oauth2.rfc6749.errors import InvalidClientError, InvalidScopeError, UnsupportedGrantTypeError
+from authlib.oauth2.rfc6749.errors import (
+    InvalidClientError,
+    InvalidScopeError,
+    UnauthorizedClientError,
+    UnsupportedGrantTypeError,
+)
 from authlib.oauth2.rfc6749.grants import ClientCredentialsGrant
 from authlib.oauth2.rfc6749.util import extract_basic_authorization
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
@@ -23,13 +28,14 @@ from joserfc.jwk import KeySet
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
 from roster_service.auth import scopes
+from roster_service.auth.agreed_rights import NO_SCOPE_AGREED
 from roster_service.auth.credentials.secrets import verify_secret
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.auth.credentials.tokens import make_access_token_audience
 from roster_service.auth.registered_client import RegisteredClient, find_client
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.auth.throttling.throttles import TokenThrottle
-from roster_service.errors import Problem
+from roster_service.errors import AGREEMENT_HEADER, NotAgreedError, Problem
 from roster_service.http.request_facts import find_root_url, get_request_facts
 from roster_service.schemas.versions import VERSIONS
 
@@ -61,6 +67,7 @@ PUBLIC_CACHE = "public, max-age=300"
 # The code of a refusal -> its reason; that of any other code is PARAMETER, and a RefusedClientError has its own.
 PROBLEMS = {
     "invalid_scope": Problem.SCOPE,
+    "unauthorized_client": Problem.AGREEMENT,
     "method_not_allowed": Problem.METHOD,
     "too_many_requests": Problem.RATE,
 }
@@ -83,6 +90,19 @@ class RefusedClientError(InvalidClientError):  # type: ignore[misc]  # Authlib h
         """Returns the headers of the response. RFC 7617 requires the realm, which Authlib's challenge lacks."""
         others = [(name, text) for name, text in super().get_headers() if name != "WWW-Authenticate"]
         return [*others, ("WWW-Authenticate", 'Basic realm="roster"')]
+
+
+class NotAgreedClientError(UnauthorizedClientError):  # type: ignore[misc]  # Authlib has no types
+    """The agreement of the vendor does not hold now: a code that the endpoint has for nothing else, so that a product
+    does not try again. `words`: as of `NotAgreedError`."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(NotAgreedError(words).description)
+        self.words = words
+
+    def get_headers(self) -> list[tuple[str, str]]:
+        """Returns the headers of the response, with that of the other interfaces."""
+        return [*super().get_headers(), (AGREEMENT_HEADER, self.words)]
 
 
 class TokenClient(ClientMixin):  # type: ignore[misc]  # Authlib has no types
@@ -183,6 +203,9 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
         if client.registered.disabled:
             reason = f"{client.registered.disabled}; the operator of the service can change that"
             raise RefusedClientError(reason, Problem.DISABLED)
+        not_agreed = client.registered.not_agreed or (NO_SCOPE_AGREED if not client.registered.scopes else None)
+        if not_agreed is not None:
+            raise NotAgreedClientError(not_agreed)
         require_no_wait(self.throttle.count_client(client.registered.client_id), "this client gets tokens too often")
         return client
 

@@ -8,7 +8,15 @@ from flask import Flask, Response, current_app, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from roster_service.errors import BUSY_RETRY_SECONDS, ErrorProfile, Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.errors import (
+    AGREEMENT_HEADER,
+    BUSY_RETRY_SECONDS,
+    ErrorProfile,
+    NotAgreedError,
+    Problem,
+    RefusedRequestError,
+    ThrottledRequestError,
+)
 from roster_service.http.request_facts import add_rate_headers, get_request_facts
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import STATUS_PATH, describe_endpoint, describe_status, make_api
@@ -141,5 +149,7 @@ def answer_refusal(error: RefusedRequestError) -> Response:
         response.headers["Retry-After"] = str(error.seconds)
     if error.problem is Problem.BUSY:
         response.headers["Retry-After"] = str(BUSY_RETRY_SECONDS)
+    if isinstance(error, NotAgreedError):
+        response.headers[AGREEMENT_HEADER] = error.words
     response.headers["Cache-Control"] = "no-store"
     return response

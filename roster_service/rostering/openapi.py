@@ -53,7 +53,7 @@ STATUS_TAG = {"name": "Status", "description": "Whether the sync of tonight is d
 FAILURES = {
     400: ("BadRequest", "The method, the version prefix, a parameter or the filter is not accepted"),
     401: ("Unauthorized", "No token, or one that is no longer valid"),
-    403: ("Forbidden", "The token lacks the scope, or nothing is granted to the vendor"),
+    403: ("Forbidden", "The token lacks the scope, nothing is granted to the vendor, or its agreement does not hold"),
     404: ("NotFound", "No such record, or the caller may not see it"),
     410: ("Gone", "The pull that the page belongs to cannot go on: begin again with the first page"),
     429: (

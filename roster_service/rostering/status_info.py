@@ -22,6 +22,7 @@ STATUS_INFO: dict[Problem, tuple[int, str]] = {
     Problem.VERSION: (400, "invaliddata"),
     Problem.SCOPE: (403, "forbidden"),
     Problem.NO_GRANT: (403, "forbidden"),
+    Problem.AGREEMENT: (403, "forbidden"),
     Problem.PARAMETER: (400, "invaliddata"),
     Problem.FILTER: (400, "invalid_filter_field"),
     Problem.FILTER_WORD: (200, "invalid_filter_field"),

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from roster_service.auth.agreed_rights import NOT_AGREED
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
+from roster_service.errors import NotAgreedError, Problem, RefusedRequestError, make_slot_refusal
 from roster_service.feeds.roster_state import RosterState
 from roster_service.metrics import PAGES
 from roster_service.roster.visibility import NO_GRANT, NO_SLOT
@@ -102,7 +103,8 @@ class Reader:
         """Admits the caller and returns the state of the roster, as the caller sees it.
 
         Raises RefusedRequestError (ENDED_TOKEN) where the database does not admit the caller, (NO_GRANT) where the
-        vendor has no grant, and ThrottledRequestError where it has too many requests at the same time.
+        vendor has no grant, (AGREEMENT) where its agreement lets it read nothing now, and ThrottledRequestError where
+        it has too many requests at the same time.
         """
         return self.read_admitted(admission, vendor_id).state
 
@@ -296,6 +298,8 @@ def read_state(row: Any) -> RosterState:
             "no district or school is granted to you; this is not an empty roster, and says nothing of the records "
             "that you have",
         )
+    if (row.visible_set or "").startswith(NOT_AGREED):
+        raise NotAgreedError(row.visible_set.removeprefix(NOT_AGREED))
     if row.visible_set is None:
         raise RefusedRequestError(Problem.ENDED_TOKEN, "the access token is no longer valid; request a new one")
     return RosterState(row.revision, row.as_of, row.deletions_since)

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from roster_service.auth.agreed_rights import find_rights, read_rights
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import WHOLE, oauth_clients, vendor_grants, vendors, visible_feeds
-from roster_service.roster.withheld import read_list
-from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.records import Record
 from roster_service.serving.orderings import Made, Orderings, evict_orderings
 from roster_service.serving.params import Params
@@ -79,20 +78,21 @@ def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[
 
 def _list_tokens(connection: sa.Connection) -> list[tuple[AccessToken, str]]:
     """Returns (token, hash of its visible orgs) for each enabled client and version, with all its scopes."""
-    rights = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.flags)
-    of_vendor = (*rights, read_list().label("listed"), vendors.c.has_rules)
+    of_vendor = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.has_rules, *read_rights())
 
     found = (
         sa.select(oauth_clients, *of_vendor, visible_feeds.c.visible_set)
         .select_from(oauth_clients.join(vendors).join(visible_feeds))
         .where(oauth_clients.c.enabled, vendors.c.enabled, visible_feeds.c.feed_id == WHOLE)
-        # The database admits no vendor without a grant.
+        # The database admits no vendor without a grant, and none whose agreement does not hold.
         .where(sa.exists().where(vendor_grants.c.vendor_id == vendors.c.id))
+        .where(sa.func.find_agreement_refusal(vendors.c.id).is_(None))
         .order_by(oauth_clients.c.client_id)
     )
     tokens = []
     for client in connection.execute(found):
-        scopes = read_scopes(client.scopes)
+        rights = find_rights(client)
+        scopes = rights.limit(read_scopes(client.scopes))
         for version in dict.fromkeys(scope.version for scope in scopes):
             token = AccessToken(
                 client_id=client.client_id,
@@ -100,7 +100,7 @@ def _list_tokens(connection: sa.Connection) -> list[tuple[AccessToken, str]]:
                 grant_version=client.grant_version,
                 client_version=client.version,
                 visibility_key=str(client.visibility_key),
-                withheld=find_withheld(client.listed, client.flags),
+                withheld=rights.withheld,
                 has_rules=client.has_rules,
                 scopes=tuple(scope for scope in scopes if scope.version == version),
                 key_id=None,

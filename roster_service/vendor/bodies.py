@@ -14,7 +14,14 @@ from flask import Response, request
 from marshmallow import Schema, ValidationError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.errors import (
+    AGREEMENT_HEADER,
+    BUSY_RETRY_SECONDS,
+    NotAgreedError,
+    Problem,
+    RefusedRequestError,
+    ThrottledRequestError,
+)
 from roster_service.http.request_facts import get_request_facts
 
 ROOT = "/v1"
@@ -26,6 +33,7 @@ FAILURES: dict[Problem, tuple[int, str]] = {
     Problem.ENDED_TOKEN: (401, "invalid-token"),
     Problem.PRIVILEGE: (403, "no-privilege"),
     Problem.NO_GRANT: (403, "no-privilege"),
+    Problem.AGREEMENT: (403, "no-agreement"),
     Problem.CREDENTIALS: (401, "unauthorized"),
     # The caller learns no more than of a wrong password; the refused requests say it.
     Problem.DISABLED: (401, "unauthorized"),
@@ -136,6 +144,8 @@ def answer_refusal(error: RefusedRequestError) -> Response:
         response.headers["Retry-After"] = str(error.seconds)
     if error.problem is Problem.BUSY:
         response.headers["Retry-After"] = str(BUSY_RETRY_SECONDS)
+    if isinstance(error, NotAgreedError):
+        response.headers[AGREEMENT_HEADER] = error.words
     return response
 
 

@@ -23,7 +23,7 @@ REFUSALS = {
     400: "`bad-request`: the body is refused; the message names the key",
     401: "`unauthorized`, `invalid-token`: no permission token, a wrong login, or a token that is not valid any more",
     403: "`Forbidden`: the API key is missing or not valid; `no-privilege`: what is asked for is not granted, or "
-    "nothing is",
+    "nothing is; `no-agreement`: the agreement does not hold now, as `X-Roster-Agreement` says",
     405: "`method-not-allowed`: the path takes another method, as `Allow` says",
     410: "`pull-ended`: the page belongs to a pull that cannot go on; begin again with `offset` 0",
     429: "`rate-limited`: too many requests, or too many failed logins",

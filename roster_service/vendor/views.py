@@ -28,7 +28,7 @@ from roster_service.auth.credentials.tokens import (
 from roster_service.auth.throttling.counters import Counters
 from roster_service.auth.throttling.throttles import LoginAttempt, count_vendor_request
 from roster_service.db.instants import format_instant
-from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.errors import NotAgreedError, Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.feeds.roster_state import make_state_headers
 from roster_service.http.request_facts import add_rate_headers
 from roster_service.http.stages import Disclosed, DisclosureRecorder, Planned, answer
@@ -72,7 +72,7 @@ def make_vendor_view(services: VendorServices, plan: RequestPlanner) -> Callable
         return answer(
             lambda: _authenticate(services),
             lambda holder: count_vendor_request(services.counters, holder.vendor_id, holder.allowance),
-            lambda holder: plan(services, holder),
+            lambda holder: plan(services, _require_agreement(holder)),
             services.disclosures,
         )
 
@@ -85,6 +85,12 @@ def _authenticate(services: VendorServices) -> KeyHolder:
         holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
     if holder is None:
         raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
+    return holder
+
+
+def _require_agreement(holder: KeyHolder) -> KeyHolder:
+    if holder.not_agreed is not None and holder.enabled:
+        raise NotAgreedError(holder.not_agreed)
     return holder
 
 

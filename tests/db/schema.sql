@@ -26,9 +26,13 @@ BEGIN
         to_char(asking.as_of AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
     INTO own_floor, own_as_of
     FROM oauth_clients asking WHERE asking.client_id = client;
-    IF is_valid AND NOT EXISTS (SELECT FROM vendor_grants given WHERE given.vendor_id = admitted.id) THEN
+    IF is_valid THEN
+        refusal := 'agreement ' || find_agreement_refusal(admitted.id);
+    END IF;
+    IF is_valid AND refusal IS NULL
+        AND NOT EXISTS (SELECT FROM vendor_grants given WHERE given.vendor_id = admitted.id) THEN
         refusal := 'no grant';
-    ELSIF is_valid AND slots IS NOT NULL AND NOT EXISTS (
+    ELSIF is_valid AND refusal IS NULL AND slots IS NOT NULL AND NOT EXISTS (
         -- Locks of two numbers: all others of this service have one. EXISTS ends with the first slot that is free.
         SELECT FROM generate_series(1, slots) AS slot WHERE pg_try_advisory_xact_lock(admitted.id, slot)
     ) THEN
@@ -42,11 +46,11 @@ BEGIN
         set_config('roster.floor', coalesce(own_floor, ''), true),
         set_config('roster.as_of', coalesce(own_as_of, ''), true),
         set_config('roster.refusal', coalesce(refusal, ''), true);
-    RETURN CASE WHEN refusal IS NULL THEN is_valid END;
+    RETURN CASE WHEN refusal IS NULL THEN is_valid WHEN refusal <> 'no slot' THEN false END;
 END
 $$;
 
-CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) RETURNS SETOF record
+CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) RETURNS SETOF record
     LANGUAGE plpgsql SECURITY DEFINER ROWS 1
     SET search_path TO 'public', 'pg_temp'
     AS $$
@@ -59,28 +63,64 @@ BEGIN
     FROM api_keys asking JOIN vendors found ON found.id = asking.vendor_id
     WHERE asking.key_hash = hash AND (asking.expires_at IS NULL OR asking.expires_at > now());
     SELECT asking.prefix INTO known_prefix FROM api_keys asking WHERE asking.key_hash = hash;
-    is_open := coalesce(admitted.enabled, false);
+    not_agreed := find_agreement_refusal(admitted.id);
+    is_open := coalesce(admitted.enabled, false) AND not_agreed IS NULL;
     PERFORM set_config('roster.visibility_key', CASE WHEN is_open THEN admitted.visibility_key::text ELSE '' END, true),
         set_config('roster.guardians', (guardians AND is_open)::text, true),
-        set_config('roster.floor', '', true), set_config('roster.as_of', '', true);
+        set_config('roster.floor', '', true), set_config('roster.as_of', '', true),
+        set_config('roster.refusal', coalesce('agreement ' || not_agreed, ''), true);
     RETURN QUERY SELECT admitted.id, known_prefix, admitted.enabled, admitted.grant_version,
-        ARRAY(
-            SELECT given.district_id FROM vendor_grants given
-            WHERE given.vendor_id = admitted.id AND given.school_id IS NULL
-        ),
-        ARRAY(
-            SELECT given.school_id FROM vendor_grants given
-            WHERE given.vendor_id = admitted.id AND given.school_id IS NOT NULL
-        ),
+        granted.districts, granted.schools,
         admitted.flags, coalesce(admitted.withheld, (SELECT kept.withheld FROM vendor_defaults kept)),
         admitted.requests_per_second, admitted.burst, admitted.requests_per_day,
         ARRAY(
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
+        agreed.fields, agreed.scopes, agreed.flags, not_agreed,
         state.revision, state.as_of, state.deletions_since,
         admitted.has_rules
-    FROM visible_feeds state WHERE state.vendor_id = admitted.id AND state.feed_id = 0;
+    FROM visible_feeds state LEFT JOIN agreements agreed ON agreed.vendor_id = state.vendor_id
+    CROSS JOIN (
+        SELECT coalesce(array_agg(given.district_id) FILTER (WHERE given.school_id IS NULL), '{}') AS districts,
+            coalesce(array_agg(given.school_id) FILTER (WHERE given.school_id IS NOT NULL), '{}') AS schools
+        FROM agreed_grants(admitted.id) given
+    ) granted
+    WHERE state.vendor_id = admitted.id AND state.feed_id = 0;
 END
+$$;
+
+CREATE TABLE public.vendor_grants (
+    id integer NOT NULL,
+    vendor_id integer NOT NULL,
+    district_id text NOT NULL COLLATE pg_catalog."C",
+    school_id text COLLATE pg_catalog."C",
+    students text COLLATE pg_catalog."C",
+    classes text COLLATE pg_catalog."C",
+    staff text COLLATE pg_catalog."C",
+    guardians boolean DEFAULT true NOT NULL
+);
+
+CREATE FUNCTION public.agreed_grants(vendor integer) RETURNS SETOF public.vendor_grants
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+    SELECT given.* FROM vendor_grants given LEFT JOIN agreements agreed ON agreed.vendor_id = given.vendor_id
+    WHERE given.vendor_id = vendor AND (
+        agreed.vendor_id IS NULL OR given.school_id = ANY (agreed.schools)
+        OR CASE
+            WHEN given.school_id IS NULL THEN given.district_id
+            -- A school that has moved to another district is not of the agreed one any more.
+            ELSE (SELECT school.district_id FROM orgs school WHERE school.sourced_id = given.school_id)
+        END = ANY (agreed.districts)
+    )
+    UNION ALL
+    SELECT given.id, given.vendor_id, given.district_id, school.sourced_id, given.students, given.classes, given.staff,
+        given.guardians
+    FROM vendor_grants given
+    JOIN agreements agreed ON agreed.vendor_id = given.vendor_id
+    JOIN orgs school ON school.sourced_id = ANY (agreed.schools) AND school.district_id = given.district_id
+    WHERE given.vendor_id = vendor AND given.school_id IS NULL AND given.staff IS NULL
+        AND given.district_id <> ALL (agreed.districts)
 $$;
 
 CREATE FUNCTION public.folding_lower(text) RETURNS text
@@ -147,6 +187,32 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.find_agreement_refusal(vendor integer) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+    agreed agreements;
+BEGIN
+    SELECT known.* INTO agreed FROM agreements known WHERE known.vendor_id = vendor;
+    IF agreed.vendor_id IS NULL THEN
+        RETURN CASE
+            WHEN (SELECT kept.agreement_required FROM vendor_defaults kept) THEN 'is required, and there is none'
+        END;
+    ELSIF agreed.ended_at IS NOT NULL OR agreed.ends_at <= clock_timestamp() THEN
+        -- The end of a day is the beginning of the next one.
+        RETURN 'ended on ' || to_char((agreed.ends_at - interval '1 millisecond') AT TIME ZONE agreed.zone, 'YYYY-MM-DD');
+    ELSIF agreed.starts_at > clock_timestamp() THEN
+        RETURN 'begins on ' || to_char(agreed.starts_at AT TIME ZONE agreed.zone, 'YYYY-MM-DD');
+    ELSIF NOT EXISTS (SELECT FROM visible_orgs seen WHERE seen.vendor_id = vendor)
+        AND EXISTS (SELECT FROM vendor_grants given WHERE given.vendor_id = vendor)
+        AND NOT EXISTS (SELECT FROM agreed_grants(vendor)) THEN
+        RETURN 'covers none of the districts and schools that are granted';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION public.find_runs_under_way() RETURNS TABLE(run_id bigint, feed_id integer, stamp timestamp with time zone)
     LANGUAGE sql STABLE
     SET search_path TO 'public', 'pg_temp'
@@ -182,6 +248,13 @@ CREATE FUNCTION public.next_stamp() RETURNS timestamp with time zone
         interval '1 millisecond' + (SELECT max(floor) FROM oauth_clients),
         interval '1 millisecond' + (SELECT max(greatest(since, until)) FROM kept_people)
     )
+$$;
+
+CREATE FUNCTION public.note_ended_agreements() RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+    UPDATE agreements SET ended_at = clock_timestamp() WHERE ended_at IS NULL AND ends_at <= clock_timestamp()
 $$;
 
 CREATE FUNCTION public.number_people(hashes bytea, day date) RETURNS integer[]
@@ -242,23 +315,21 @@ BEGIN
     SELECT found.visibility_key, found.floor INTO STRICT current_key, current_floor
     FROM vendors found WHERE found.id = vendor FOR NO KEY UPDATE;
     districts := ARRAY(
-        SELECT given.district_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NULL
+        SELECT given.district_id FROM agreed_grants(vendor) given WHERE given.school_id IS NULL
     );
     schools := ARRAY(
-        SELECT given.school_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL
+        SELECT given.school_id FROM agreed_grants(vendor) given WHERE given.school_id IS NOT NULL
     );
     plain_districts := ARRAY(
-        SELECT given.district_id FROM vendor_grants given
-        WHERE given.vendor_id = vendor AND given.school_id IS NULL AND given.staff IS NULL
+        SELECT given.district_id FROM agreed_grants(vendor) given WHERE given.school_id IS NULL AND given.staff IS NULL
     );
     plain_schools := ARRAY(
-        SELECT given.school_id FROM vendor_grants given
-        WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL AND given.staff IS NULL
+        SELECT given.school_id FROM agreed_grants(vendor) given
+        WHERE given.school_id IS NOT NULL AND given.staff IS NULL
     );
     -- A group, too, is a right of the vendor, whose records have no stamp of it.
     WITH wanted AS (
-        SELECT given.id AS group_id FROM vendor_grants given
-        WHERE given.vendor_id = vendor AND given.staff IS NOT NULL
+        SELECT given.id AS group_id FROM agreed_grants(vendor) given WHERE given.staff IS NOT NULL
     ), gone AS (
         DELETE FROM visible_groups known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.group_id = known.group_id)
@@ -504,6 +575,7 @@ BEGIN
     FROM vendors holder
     WHERE asking.link_hash = link AND asking.link_used_at IS NULL AND asking.link_ends_at > now()
         AND asking.enabled AND asking.secret_salt IS NULL AND holder.id = asking.vendor_id AND holder.enabled
+        AND coalesce(find_agreement_refusal(holder.id), '') NOT LIKE 'ended%'
     RETURNING asking.* INTO changed;
     IF changed.client_id IS NULL THEN
         RETURN NULL;
@@ -529,6 +601,29 @@ CREATE TABLE public.academic_sessions (
     school_year text NOT NULL COLLATE pg_catalog."C",
     fingerprint bigint,
     CONSTRAINT ck_academic_sessions_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
+);
+
+CREATE TABLE public.agreements (
+    vendor_id integer NOT NULL,
+    title text NOT NULL COLLATE pg_catalog."C",
+    purpose text NOT NULL COLLATE pg_catalog."C",
+    elements text[] NOT NULL COLLATE pg_catalog."C",
+    fields text[] NOT NULL COLLATE pg_catalog."C",
+    scopes text[] NOT NULL COLLATE pg_catalog."C",
+    flags text[] NOT NULL COLLATE pg_catalog."C",
+    districts text[] NOT NULL COLLATE pg_catalog."C",
+    schools text[] NOT NULL COLLATE pg_catalog."C",
+    zone text NOT NULL COLLATE pg_catalog."C",
+    starts_at timestamp(3) with time zone NOT NULL,
+    ends_at timestamp(3) with time zone NOT NULL,
+    ended_at timestamp(3) with time zone,
+    told_days integer,
+    contact text NOT NULL COLLATE pg_catalog."C",
+    address text NOT NULL COLLATE pg_catalog."C",
+    subcontractors text NOT NULL COLLATE pg_catalog."C",
+    deletion text NOT NULL COLLATE pg_catalog."C",
+    link text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT ck_agreements_lasts CHECK ((starts_at < ends_at))
 );
 
 CREATE TABLE public.alembic_version (
@@ -1245,18 +1340,8 @@ CREATE TABLE public.users (
 CREATE TABLE public.vendor_defaults (
     singleton boolean DEFAULT true NOT NULL,
     withheld text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    agreement_required boolean DEFAULT false NOT NULL,
     CONSTRAINT ck_vendor_defaults_singleton CHECK (singleton)
-);
-
-CREATE TABLE public.vendor_grants (
-    id integer NOT NULL,
-    vendor_id integer NOT NULL,
-    district_id text NOT NULL COLLATE pg_catalog."C",
-    school_id text COLLATE pg_catalog."C",
-    students text COLLATE pg_catalog."C",
-    classes text COLLATE pg_catalog."C",
-    staff text COLLATE pg_catalog."C",
-    guardians boolean DEFAULT true NOT NULL
 );
 
 ALTER TABLE public.vendor_grants ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
@@ -1361,6 +1446,9 @@ CREATE TABLE public.visible_orgs (
 
 ALTER TABLE ONLY public.alembic_version
     ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
+
+ALTER TABLE ONLY public.agreements
+    ADD CONSTRAINT pk_agreements PRIMARY KEY (vendor_id);
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT pk_api_keys PRIMARY KEY (key_hash);
@@ -1555,6 +1643,9 @@ CREATE INDEX ix_visible_orgs_key_feed_id ON public.visible_orgs USING btree (key
 CREATE INDEX ix_visible_orgs_key_org_id ON public.visible_orgs USING btree (key, org_id);
 
 CREATE INDEX ix_visible_orgs_whole_district ON public.visible_orgs USING btree (key, org_id) WHERE whole_district;
+
+ALTER TABLE ONLY public.agreements
+    ADD CONSTRAINT fk_agreements_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT fk_api_keys_vendor_id FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
@@ -1857,11 +1948,24 @@ GRANT USAGE ON SCHEMA public TO console_role;
 REVOKE ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) TO serving_role;
 
-REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) TO serving_role;
+REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) TO serving_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendor_grants TO console_role;
+
+GRANT SELECT(vendor_id) ON TABLE public.vendor_grants TO accounts_role;
+
+GRANT SELECT(district_id) ON TABLE public.vendor_grants TO accounts_role;
+
+REVOKE ALL ON FUNCTION public.agreed_grants(vendor integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.agreed_grants(vendor integer) TO console_role;
 
 REVOKE ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) TO serving_role;
+
+REVOKE ALL ON FUNCTION public.find_agreement_refusal(vendor integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.find_agreement_refusal(vendor integer) TO accounts_role;
+GRANT ALL ON FUNCTION public.find_agreement_refusal(vendor integer) TO console_role;
 
 REVOKE ALL ON FUNCTION public.find_runs_under_way() FROM PUBLIC;
 GRANT ALL ON FUNCTION public.find_runs_under_way() TO counters_role;
@@ -1869,6 +1973,9 @@ GRANT ALL ON FUNCTION public.find_runs_under_way() TO console_role;
 
 REVOKE ALL ON FUNCTION public.next_stamp() FROM PUBLIC;
 GRANT ALL ON FUNCTION public.next_stamp() TO console_role;
+
+REVOKE ALL ON FUNCTION public.note_ended_agreements() FROM PUBLIC;
+GRANT ALL ON FUNCTION public.note_ended_agreements() TO counters_role;
 
 REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) TO console_role;
@@ -1878,6 +1985,9 @@ GRANT ALL ON FUNCTION public.use_secret_link(link bytea, secret bytea, address t
 
 GRANT SELECT ON TABLE public.academic_sessions TO serving_role;
 GRANT SELECT ON TABLE public.academic_sessions TO console_role;
+
+GRANT SELECT ON TABLE public.agreements TO accounts_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agreements TO console_role;
 
 GRANT SELECT ON TABLE public.alembic_version TO accounts_role;
 
@@ -2039,12 +2149,6 @@ GRANT UPDATE(date_last_modified) ON TABLE public.users TO console_role;
 
 GRANT SELECT ON TABLE public.vendor_defaults TO accounts_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendor_defaults TO console_role;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendor_grants TO console_role;
-
-GRANT SELECT(vendor_id) ON TABLE public.vendor_grants TO accounts_role;
-
-GRANT SELECT(district_id) ON TABLE public.vendor_grants TO accounts_role;
 
 GRANT SELECT ON TABLE public.vendors TO accounts_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendors TO console_role;

@@ -57,6 +57,10 @@ CAUSES: Mapping[str, RefusalCause] = {
         Problem.NO_GRANT: RefusalCause(
             "no district or school is granted", "choose districts or schools for the vendor"
         ),
+        Problem.AGREEMENT: RefusalCause(
+            "the agreement of the vendor has ended or not begun, or there is none and one is required",
+            "save the agreement that holds now, or leave it so",
+        ),
         Problem.RATE: RefusalCause(
             "{caller} sent too many requests", "the product must wait as `Retry-After` says, or needs higher limits"
         ),

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from roster_service.auth.agreed_rights import find_rights
 from roster_service.auth.credentials.secrets import hash_secret, make_api_key
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import api_keys
 from roster_service.feeds.roster_state import RosterState
 from roster_service.roster.withheld import WithheldField
-from roster_service.schemas.flags import find_withheld
 
 _KEY = re.compile(r"(?P<prefix>key-[0-9a-f]{8})-[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -43,7 +43,8 @@ class Allowance:
 class KeyHolder:
     """The vendor that holds an API key, and its grants, as this request has read them from the database. `districts`:
     granted as a whole; `schools`: granted singly; both are sourcedIds; `flags`: permission flags; `withheld`: from the
-    vendor; `has_rules`: whether one of its grants has rules; `live_keys`: the ids of the signing keys that are valid
+    vendor; of all of these, what its agreement allows; `not_agreed`: why that lets it read nothing now, None for
+    nothing; `has_rules`: whether one of its grants has rules; `live_keys`: the ids of the signing keys that are valid
     now; `state`: of the roster."""
 
     key_hash: bytes
@@ -55,6 +56,7 @@ class KeyHolder:
     schools: tuple[str, ...]
     flags: frozenset[str]
     withheld: frozenset[WithheldField]
+    not_agreed: str | None
     has_rules: bool
     allowance: Allowance
     live_keys: frozenset[str]
@@ -123,6 +125,7 @@ def _find_holder(connection: sa.Connection, key_hash: bytes) -> KeyHolder | None
     row = connection.execute(_ADMIT, {"key_hash": key_hash, "guardians": False}).one_or_none()
     if row is None:
         return None
+    rights = find_rights(row)
     return KeyHolder(
         key_hash=key_hash,
         vendor_id=row.vendor,
@@ -131,8 +134,9 @@ def _find_holder(connection: sa.Connection, key_hash: bytes) -> KeyHolder | None
         grant_version=row.grant_version,
         districts=tuple(row.districts),
         schools=tuple(row.schools),
-        flags=frozenset(row.flags),
-        withheld=find_withheld(row.listed, row.flags),
+        flags=rights.flags,
+        withheld=rights.withheld,
+        not_agreed=row.not_agreed,
         has_rules=row.has_rules,
         allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
         live_keys=frozenset(row.live_keys),

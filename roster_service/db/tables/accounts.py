@@ -50,7 +50,40 @@ vendor_defaults = sa.Table(
     metadata,
     sa.Column("singleton", sa.Boolean, primary_key=True, server_default=sa.text("true")),
     sa.Column("withheld", CTexts, nullable=False, server_default=sa.text("'{}'")),
+    # Whether a vendor without an agreement gets nothing.
+    sa.Column("agreement_required", sa.Boolean, nullable=False, server_default=sa.text("false")),
     sa.CheckConstraint("singleton", name="singleton"),
+)
+
+# The agreement of a vendor: what a paper allows it at most, and from when to when. What the vendor gets is what is
+# granted and agreed (`auth/agreed_rights.py`, `agreed_grants`, `find_agreement_refusal`).
+agreements = sa.Table(
+    "agreements",
+    metadata,
+    sa.Column("vendor_id", sa.ForeignKey("vendors.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    sa.Column("title", CText, nullable=False),
+    sa.Column("purpose", CText, nullable=False),
+    # The words of the parts of people that it names (roster_service/roster/person_parts.py), and of what no person is
+    # meant by.
+    sa.Column("elements", CTexts, nullable=False),
+    # What these opened when the agreement was saved: a field, a scope or a flag of a later version is not among them.
+    sa.Column("fields", CTexts, nullable=False),
+    sa.Column("scopes", CTexts, nullable=False),
+    sa.Column("flags", CTexts, nullable=False),
+    # The sourcedIds of whole districts, and of single schools.
+    sa.Column("districts", CTexts, nullable=False),
+    sa.Column("schools", CTexts, nullable=False),
+    # It holds from `starts_at`, and no more from `ends_at` on: the ends of days in this zone (IANA name).
+    sa.Column("zone", CText, nullable=False),
+    sa.Column("starts_at", Stamp, nullable=False),
+    sa.Column("ends_at", Stamp, nullable=False),
+    # When the service first saw that it had ended: that stays so, whatever the clock says later.
+    sa.Column("ended_at", Stamp),
+    # The days before its end of which somebody was told last (sync_scripts/engine/agreement_ends.py); NULL: nobody was.
+    sa.Column("told_days", sa.Integer),
+    # What the paper says besides; blank for nothing.
+    *(sa.Column(name, CText, nullable=False) for name in ("contact", "address", "subcontractors", "deletion", "link")),
+    sa.CheckConstraint("starts_at < ends_at", name="lasts"),
 )
 
 # A row without a school grants the whole district; one with a school grants that school alone. A row with `staff` has

@@ -384,8 +384,34 @@ CREATE TABLE vendors (
 CREATE TABLE vendor_defaults (
     singleton boolean NOT NULL DEFAULT true,
     withheld text[] NOT NULL COLLATE "C" DEFAULT '{}',
+    agreement_required boolean NOT NULL DEFAULT false,
     CONSTRAINT pk_vendor_defaults PRIMARY KEY (singleton),
     CONSTRAINT ck_vendor_defaults_singleton CHECK (singleton)
+);
+
+CREATE TABLE agreements (
+    vendor_id integer NOT NULL,
+    title text NOT NULL COLLATE "C",
+    purpose text NOT NULL COLLATE "C",
+    elements text[] NOT NULL COLLATE "C",
+    fields text[] NOT NULL COLLATE "C",
+    scopes text[] NOT NULL COLLATE "C",
+    flags text[] NOT NULL COLLATE "C",
+    districts text[] NOT NULL COLLATE "C",
+    schools text[] NOT NULL COLLATE "C",
+    zone text NOT NULL COLLATE "C",
+    starts_at timestamptz(3) NOT NULL,
+    ends_at timestamptz(3) NOT NULL,
+    ended_at timestamptz(3),
+    told_days integer,
+    contact text NOT NULL COLLATE "C",
+    address text NOT NULL COLLATE "C",
+    subcontractors text NOT NULL COLLATE "C",
+    deletion text NOT NULL COLLATE "C",
+    link text NOT NULL COLLATE "C",
+    CONSTRAINT pk_agreements PRIMARY KEY (vendor_id),
+    CONSTRAINT ck_agreements_lasts CHECK (starts_at < ends_at),
+    CONSTRAINT fk_agreements_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES vendors(id) ON DELETE CASCADE
 );
 
 CREATE TABLE vendor_grants (

@@ -26,23 +26,21 @@ BEGIN
     SELECT found.visibility_key, found.floor INTO STRICT current_key, current_floor
     FROM vendors found WHERE found.id = vendor FOR NO KEY UPDATE;
     districts := ARRAY(
-        SELECT given.district_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NULL
+        SELECT given.district_id FROM agreed_grants(vendor) given WHERE given.school_id IS NULL
     );
     schools := ARRAY(
-        SELECT given.school_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL
+        SELECT given.school_id FROM agreed_grants(vendor) given WHERE given.school_id IS NOT NULL
     );
     plain_districts := ARRAY(
-        SELECT given.district_id FROM vendor_grants given
-        WHERE given.vendor_id = vendor AND given.school_id IS NULL AND given.staff IS NULL
+        SELECT given.district_id FROM agreed_grants(vendor) given WHERE given.school_id IS NULL AND given.staff IS NULL
     );
     plain_schools := ARRAY(
-        SELECT given.school_id FROM vendor_grants given
-        WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL AND given.staff IS NULL
+        SELECT given.school_id FROM agreed_grants(vendor) given
+        WHERE given.school_id IS NOT NULL AND given.staff IS NULL
     );
     -- A group, too, is a right of the vendor, whose records have no stamp of it.
     WITH wanted AS (
-        SELECT given.id AS group_id FROM vendor_grants given
-        WHERE given.vendor_id = vendor AND given.staff IS NOT NULL
+        SELECT given.id AS group_id FROM agreed_grants(vendor) given WHERE given.staff IS NOT NULL
     ), gone AS (
         DELETE FROM visible_groups known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.group_id = known.group_id)

@@ -1,5 +1,5 @@
 -- Gives a client the secret whose hash is `secret`, if `link` is the hash of its link: not used, not ended, of an enabled
--- client that does not sign requests. The former secret and its tokens end. It returns the client's id; NULL, and changes
+-- client that does not sign requests, whose vendor's agreement has not ended. The former secret and its tokens end. It returns the client's id; NULL, and changes
 -- nothing, for any other link. A link counts once: the row stays locked until the end of the transaction. It runs as the
 -- owner of the tables, because no role of the service may change accounts.
 CREATE OR REPLACE FUNCTION use_secret_link(link bytea, secret bytea, address text) RETURNS text
@@ -14,6 +14,7 @@ BEGIN
     FROM vendors holder
     WHERE asking.link_hash = link AND asking.link_used_at IS NULL AND asking.link_ends_at > now()
         AND asking.enabled AND asking.secret_salt IS NULL AND holder.id = asking.vendor_id AND holder.enabled
+        AND coalesce(find_agreement_refusal(holder.id), '') NOT LIKE 'ended%'
     RETURNING asking.* INTO changed;
     IF changed.client_id IS NULL THEN
         RETURN NULL;

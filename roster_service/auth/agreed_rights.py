@@ -1,0 +1,67 @@
+"""What a vendor may get of records: what is granted to it, as far as its agreement names it.
+
+Whoever needs the flags, the withheld fields or the scopes of a vendor as they count reads them here. The orgs are
+narrowed where the database makes the visible orgs (`agreed_grants`), and the time where it admits callers
+(`find_agreement_refusal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from roster_service.auth.scopes import Scope
+from roster_service.db.tables import agreements, vendors
+from roster_service.roster.withheld import WithheldField, read_list
+from roster_service.schemas.flags import find_withheld
+
+# What names the agreement in a refusal of the database (`admit_client`), before the words of `find_agreement_refusal`.
+NOT_AGREED = "agreement "
+# How these words begin for an agreement that has ended.
+ENDED = "ended"
+# As these words, of a client.
+NO_SCOPE_AGREED = "allows none of the scopes of the client"
+_AGREED = ("fields", "scopes", "flags")
+
+
+@dataclass(frozen=True)
+class AgreedRights:
+    """The rights of a vendor as they count. `scopes`: the names that its clients may have at most, None for all."""
+
+    flags: frozenset[str]
+    withheld: frozenset[WithheldField]
+    scopes: frozenset[str] | None
+
+    def limit(self, scopes: Iterable[Scope]) -> tuple[Scope, ...]:
+        """Returns the scopes of a client that count."""
+        return tuple(scope for scope in scopes if self.scopes is None or scope.name in self.scopes)
+
+
+def read_rights() -> tuple[sa.ColumnElement[Any], ...]:
+    """Returns the columns from which `find_rights` finds the rights of a row of `vendors`."""
+    own = agreements.c.vendor_id == vendors.c.id
+    return (
+        vendors.c.flags,
+        read_list().label("listed"),
+        find_refusal(vendors.c.id).label("not_agreed"),
+        *(sa.select(agreements.c[name]).where(own).scalar_subquery().label(f"agreed_{name}") for name in _AGREED),
+    )
+
+
+def find_refusal(vendor_id: sa.ColumnElement[int]) -> sa.ColumnElement[str | None]:
+    """Returns an expression for why the agreement of a vendor lets it read nothing now; NULL for nothing."""
+    return sa.func.find_agreement_refusal(vendor_id, type_=sa.Text)
+
+
+def find_rights(row: Any) -> AgreedRights:
+    """Returns the rights that a row says, which has the columns of `read_rights`, such as that of `admit_key_holder`.
+    Raises ValueError for a word that this version does not know."""
+    if row.agreed_fields is None:
+        return AgreedRights(frozenset(row.flags), find_withheld(row.listed, row.flags), None)
+    flags = frozenset(row.flags).intersection(row.agreed_flags)
+    # Whatever the agreement does not name is withheld, also a field of a later version than that which saved it.
+    not_agreed = frozenset(field for field in WithheldField if field.value not in row.agreed_fields)
+    return AgreedRights(flags, find_withheld(row.listed, flags) | not_agreed, frozenset(row.agreed_scopes))

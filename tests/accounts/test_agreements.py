@@ -1,0 +1,364 @@
+"""Agreements: nothing beyond what was agreed, nothing after its last day."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import agreements, vendor_rights, vendors
+from roster_service.accounts.agreements import find_agreement, resolve_elements
+from roster_service.accounts.districts import end_district
+from roster_service.accounts.parts import PARTS, list_received
+from roster_service.app import create_app
+from roster_service.auth.scopes import ScopeName
+from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.changes import Verb
+from roster_service.errors import CommandError
+from roster_service.roster.person_parts import PART_OF
+from roster_service.roster.vocabulary import GUARDIAN_ROLES
+from roster_service.roster.withheld import WithheldField
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.sharing_rules import Rules, Staff
+from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
+from roster_service.settings import Settings
+from tests.accounts.agreed import DISTRICT, FLAGS, TODAY, VENDOR, WHOLE, Asked, add_asked
+from tests.accounts.test_parts import SECRET_KEY, find_parts
+from tests.actors import TESTER
+from tests.conftest import close_app
+from tests.extent import examples
+from tests.offenders import in_one_test
+from tests.postgres.loaded import load_first
+from tests.sync.conftest import EXPORTS, SHELBYVILLE
+from tests.vendor.client import VendorClient
+
+SCHOOLS = ("shv-north", "shv-south")
+ALWAYS = ("names", "classes")
+# What says which record it is, and what the service always leaves empty.
+OF_NOBODY = {"sourcedId", "status", "dateLastModified", "resources"}
+# What no right withholds: the elements `names` and `classes`.
+NAMES = {
+    *("username", "givenName", "familyName", "enabledUser", "grades", "role", "roles", "orgs", "primaryOrg"),
+}
+METADATA = {"metadata"}
+
+
+@pytest.fixture
+def asked(engine: sa.Engine, database_url: str, tmp_path: Path) -> Iterator[Asked]:
+    """The service with the vendor."""
+    load_first(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    app = create_app(Settings(secret_key=SECRET_KEY, home=tmp_path), database_url)
+    yield add_asked(engine, app)
+    close_app(app)
+
+
+# --- what counts ------------------------------------------------------------------------------------------------------
+
+
+def test_every_right_and_field_belongs_to_elements() -> None:
+    none, all_of_them = resolve_elements(()), resolve_elements(tuple(PARTS))
+    assert none == {"fields": [], "scopes": [ScopeName.ORGS_METADATA], "flags": []}
+    assert all_of_them == {
+        "fields": [*WithheldField],
+        "scopes": [*ScopeName],
+        "flags": [*PermissionFlag],
+    }
+    assert PART_OF.keys() == set(WithheldField)
+
+
+def test_every_served_field_of_people_belongs_to_an_element() -> None:
+    lacking = {
+        f"{version.prefix} {resource.singular}.{name}"
+        for version in VERSIONS
+        for resource in (USERS, DEMOGRAPHICS)
+        for name, field in version.records[resource]().fields.items()
+        if getattr(field, "withheld_as", None) is None and name not in OF_NOBODY | NAMES | METADATA
+    }
+    assert lacking == set()
+
+
+ALONE = {
+    "birthDate": {"roster-demographics.readonly", "demographics"},
+    "phone": set(),
+    "guardians": {"guardians.readonly"},
+    "guardianMetadata": set(),
+    "studentMetadata": {"students-metadata.readonly"},
+    "demographicMetadata": {"roster-demographics.readonly", "demographic-metadata.readonly"},
+    "names": set(),
+    "classes": {"enrollments"},
+}
+
+
+@in_one_test
+@pytest.mark.parametrize(("element", "rights"), ALONE.items(), ids=ALONE)
+def test_an_element_opens_only_what_shows_nothing_else(element: str, rights: set[str]) -> None:
+    found = resolve_elements((element,))
+    assert {*found["scopes"], *found["flags"]} - {ScopeName.ORGS_METADATA} == rights
+
+
+def make_model(elements: set[str], withheld: set[str], flags: set[str]) -> set[str]:
+    """The parts that a vendor of every scope may get, written from the words of the agreement alone."""
+    # Guardians are users of their own, also where nobody names them.
+    shown = {part for part in elements if part == "guardians" or not (withheld >= all_fields(part) > set())}
+    if not {"names", "classes"} <= elements:
+        return set()
+    if not ({"phone", "guardians"} <= elements and "contacts" in flags):
+        shown -= {"phone"}
+    return shown
+
+
+def all_fields(part: str) -> set[str]:
+    """The words that withhold a part."""
+    return {field.value for field, of in PART_OF.items() if of == part}
+
+
+def find_shown(asked: Asked) -> tuple[set[str], set[str]]:
+    """The parts of people, and the schools, in all answers of both interfaces."""
+    parts, schools = set[str](), set[str]()
+    for version in VERSIONS:
+        records = asked.list_records(version.prefix)
+        users, demographics = records.get("users", []), records.get("demographics", [])
+        roles = [{it.get("role"), *(one["role"] for one in it.get("roles", ()))} for it in users]
+        guardians = [it for it, held in zip(users, roles, strict=True) if held.intersection(GUARDIAN_ROLES)]
+        pupils = [it for it, held in zip(users, roles, strict=True) if "student" in held]
+        parts |= {*find_parts(users), *find_parts(demographics)}
+        parts |= {"guardians"} if guardians or any(it.get("agents") for it in users) else set()
+        parts |= {"classes"} if records.get("classes") or records.get("enrollments") else set()
+        for name, listed in (
+            ("studentMetadata", pupils), ("guardianMetadata", guardians), ("demographicMetadata", demographics)
+        ):  # fmt: skip
+            parts |= {name} if any("metadata" in record for record in listed) else set()
+        schools |= {it["school"]["sourcedId"] for it in [*records.get("classes", ()), *records.get("enrollments", ())]}
+        schools |= {it["sourcedId"] for it in records.get("orgs", ()) if it["type"] == "school"}
+    students = asked.list_students(FLAGS)
+    contacts = [student["contacts"] for student in students if "contacts" in student]
+    guardians = [it for contact in contacts for it in contact.get("guardians", ())]
+    demographics = [student["demographics"] for student in students if "demographics" in student]
+    parts |= set(find_parts([*students, *contacts, *guardians, *demographics]))
+    parts |= {"guardians"} if guardians else set()
+    parts |= {"classes"} if any(student.get("enrollments") for student in students) else set()
+    return parts, schools | {student["school"]["sourcedId"] for student in students if student.get("school")}
+
+
+@pytest.mark.shows(
+    "Visibility", "No answer goes beyond the agreement of a vendor, whatever is granted, listed or set after it."
+)
+def test_no_answer_goes_beyond_a_random_agreement(asked: Asked) -> None:
+    draw = random.Random(57)
+    everything, own = find_shown(asked)
+    for number in range(examples(3, 8, 60)):
+        elements = {*ALWAYS, *draw.sample(sorted(PARTS), draw.randint(0, len(PARTS)))}
+        withheld = {*draw.sample([*WithheldField], draw.choice((0, 0, 4)))}
+        flags = {*draw.sample(FLAGS, draw.randint(1, len(FLAGS)))}
+        agreed, granted = (draw.choice((None, *sorted(own))) for _ in range(2))
+        with asked.engine.begin() as connection:
+            # Nobody waits for a token here.
+            connection.execute(sa.text("TRUNCATE rate_windows, rate_hits"))
+            vendor_rights.set_flags(connection, TESTER, VENDOR, [*flags])
+            vendor_rights.set_district_grant(
+                connection, TESTER, VENDOR, DISTRICT, None if granted is None else [granted]
+            )
+        asked.save(
+            elements=tuple(sorted(elements)),
+            districts=(DISTRICT,) if agreed is None else (),
+            schools=() if agreed is None else (agreed,),
+        )
+        # After the agreement: a later list replaces the former one, and none widens the agreement.
+        with asked.engine.begin() as connection:
+            change = vendor_rights.change_withheld_default if number % 2 else None
+            if change is None:
+                vendor_rights.change_withheld(connection, TESTER, VENDOR, [*withheld])
+            else:
+                vendor_rights.change_withheld(connection, TESTER, VENDOR, None)
+                change(connection, TESTER, [*withheld])
+        reachable = {*own} if granted is None else {granted}
+        reachable &= {*own} if agreed is None else {agreed}
+        shown, seen = find_shown(asked)
+        case = (number, sorted(elements), sorted(withheld), sorted(flags), agreed, granted)
+        assert seen == reachable, case
+        model = make_model(elements, {*withheld}, {*flags}) & everything
+        assert shown <= model, case
+        with asked.engine.connect() as connection:
+            stated = {*list_received(connection)[VENDOR]} if reachable else set()
+        if reachable:
+            assert shown <= stated <= elements, case
+
+
+def test_a_rule_counts_where_its_place_is_agreed_as_a_whole(asked: Asked) -> None:
+    rules = Rules("grades~'09'", None, Staff.ALL, guardians=True)
+    with asked.engine.begin() as connection:
+        vendor_rights.set_district_grant(connection, TESTER, VENDOR, DISTRICT, None, rules, even_nothing=True)
+    before = asked.list_records("v1p2")
+    assert before["users"]
+    asked.save()
+    assert asked.list_records("v1p2") == before
+    asked.save(districts=(), schools=SCHOOLS[:1])
+    assert asked.list_records("v1p2") == {}
+    with asked.engine.connect() as connection:
+        known = find_agreement(connection, vendors.find_vendor(connection, VENDOR))
+    assert known is not None
+    assert known.refusal == "covers none of the districts and schools that are granted"
+    assert "the grant of shv-district opens nothing" in known.beyond
+
+
+def test_a_school_that_leaves_the_agreed_district_is_seen_no_more(asked: Asked) -> None:
+    with asked.engine.begin() as connection:
+        vendor_rights.set_district_grant(connection, TESTER, VENDOR, DISTRICT, [SCHOOLS[0]])
+    asked.save()
+    assert find_shown(asked)[1] == {SCHOOLS[0]}
+    with asked.engine.begin() as connection:
+        connection.execute(
+            sa.text("UPDATE orgs SET district_id = 'another' WHERE sourced_id = :school"), {"school": SCHOOLS[0]}
+        )
+        connection.execute(sa.text("SELECT refresh_visible_orgs(id) FROM vendors"))
+    assert asked.list_records("v1p2") == {}
+
+
+# --- when -------------------------------------------------------------------------------------------------------------
+
+
+def ask_in_every_way(asked: Asked, tokens: dict[str, str], tag: str) -> dict[str, Any]:
+    """One answer of each way, with credentials of before."""
+    http, account = asked.http, asked.account
+    key = {"x-api-key": account.api_key}
+    login = {"email": account.email, "password": account.password}
+    bearer = {**key, "Authorization": f"Bearer {tokens['permission']}"}
+    return {
+        "page": asked.get("v1p2", "/users?limit=2", tokens["v1p2"]),
+        "later page": asked.get("v1p2", "/users?limit=2&offset=2", tokens["v1p2"]),
+        "record": asked.get("v1p1", "/orgs/shv-district", tokens["v1p1"]),
+        "unchanged": asked.get("v1p2", "/orgs/shv-district", tokens["v1p2"], **{"If-None-Match": tag}),
+        "status": asked.get("v1p2", "/status", tokens["v1p2"]),
+        "token": asked.ask_token("v1p2"),
+        "login": http.post("/v1/login", json=login, headers=key),
+        "students": http.post("/v1/students", json={"districtlea": "17-0077"}, headers=bearer),
+        "feeds": http.get("/v1/status", headers=bearer),
+    }
+
+
+def take_tokens(asked: Asked) -> dict[str, str]:
+    """A token of each kind."""
+    tokens = {version.prefix: asked.ask_token(version.prefix).json["access_token"] for version in VERSIONS}
+    return {**tokens, "permission": VendorClient(asked.app).token(asked.account)}
+
+
+@pytest.mark.shows(
+    "Visibility", "From the end of an agreement on nothing is answered, by any way, also if the clock goes back."
+)
+def test_nothing_is_answered_from_the_end_on(asked: Asked) -> None:
+    asked.save()
+    tokens = take_tokens(asked)
+    tag = asked.get("v1p2", "/orgs/shv-district", tokens["v1p2"]).headers["ETag"]
+    expected = {"unchanged": 304}
+    answers = ask_in_every_way(asked, tokens, tag)
+    assert {name: it.status_code for name, it in answers.items()} == {name: expected.get(name, 200) for name in answers}
+    asked.move_end("-1 minute")
+    for clock_goes_back in (False, True):
+        answers = ask_in_every_way(asked, tokens, tag)
+        for name, answer in answers.items():
+            assert answer.status_code == (400 if name == "token" else 403), name
+            assert answer.headers["X-Roster-Agreement"].startswith("ended on "), name
+            assert answer.headers["X-Roster-Agreement"] in answer.get_data(as_text=True), name
+        assert answers["token"].json["error"] == "unauthorized_client"
+        assert answers["students"].json["code"] == "no-agreement"
+        if not clock_goes_back:
+            asked.move_end("1 hour")
+    with asked.engine.connect() as connection:
+        assert list_received(connection)[VENDOR] == {}
+
+
+def test_nothing_is_answered_before_its_first_day_or_without_one_that_is_required(asked: Asked) -> None:
+    first_day = TODAY + timedelta(days=20)
+    asked.save(first_day=first_day, last_day=first_day)
+    answer = asked.ask_token("v1p2")
+    assert answer.headers["X-Roster-Agreement"] == f"begins on {first_day}"
+    asked.remove()
+    assert asked.ask_token("v1p2").status_code == 200
+    with asked.engine.begin() as connection:
+        without = agreements.require_agreements(connection, TESTER, required=True)
+    assert [vendor.email for vendor in without] == [VENDOR]
+    assert asked.ask_token("v1p2").headers["X-Roster-Agreement"] == "is required, and there is none"
+    asked.save()
+    assert asked.ask_token("v1p2").status_code == 200
+
+
+def test_an_agreement_that_changes_nothing_ends_no_token_and_one_that_does_ends_all(asked: Asked) -> None:
+    asked.save()
+    tokens = take_tokens(asked)
+    asked.save(purpose="Lessons in writing", last_day=WHOLE.last_day + timedelta(days=1))
+    assert asked.get("v1p2", "/users?limit=1", tokens["v1p2"]).status_code == 200
+    asked.save(elements=ALWAYS)
+    assert asked.get("v1p2", "/users?limit=1", tokens["v1p2"]).status_code == 401
+
+
+def test_a_vendor_without_a_scope_that_is_agreed_is_told_so(asked: Asked) -> None:
+    with asked.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE oauth_clients SET scopes = ARRAY['v1p2/guardians.readonly']"))
+    asked.save(elements=ALWAYS)
+    refused = asked.ask_token("v1p2", ("v1p2/guardians.readonly",))
+    assert refused.json["error"] == "unauthorized_client"
+    assert "allows none of the scopes of the client" in refused.json["error_description"]
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no title": ({"title": " "}, "the agreement needs a title"),
+    "several lines": ({"purpose": "one\ntwo"}, "the purpose is one line"),
+    "a long text": ({"purpose": "x" * 2001}, "at most 2,000 characters"),
+    "a paper over http": ({"link": "http://example.com"}, "begins with https://"),
+    "an unknown element": ({"elements": (*ALWAYS, "shoe size")}, "there is no element shoe size"),
+    "no names": ({"elements": ("classes",)}, "the elements lack names"),
+    "no classes, for a client": ({"elements": ("names",)}, "the elements lack classes"),
+    "no place": ({"districts": ()}, "names no district and no school"),
+    "an unknown district": ({"districts": ("nowhere",)}, "no district with the sourcedId"),
+    "a school as a district": ({"districts": SCHOOLS}, "no district with the sourcedId"),
+    "an unknown zone": ({"zone": "UTC"}, ""),
+    "days in the wrong order": (
+        {"first_day": TODAY, "last_day": TODAY - timedelta(days=1)},
+        "the last day of the agreement is before its first day",
+    ),
+}
+
+
+def test_an_agreement_that_is_not_clear_is_refused(asked: Asked) -> None:
+    for name, (changed, said) in REFUSED.items():
+        if not said:
+            asked.save(**changed)
+            asked.remove()
+            continue
+        with pytest.raises(CommandError, match=said):
+            asked.save(**changed)
+        with asked.engine.connect() as connection:
+            assert agreements.list_agreements(connection) == [], name
+
+
+def test_what_is_granted_beyond_the_agreement_is_said(asked: Asked) -> None:
+    asked.save(elements=ALWAYS, districts=(), schools=SCHOOLS[:1])
+    with asked.engine.connect() as connection:
+        known = find_agreement(connection, vendors.find_vendor(connection, VENDOR))
+    assert known is not None
+    said = "; ".join(known.beyond)
+    assert "the grant of shv-district opens only the schools that are agreed" in said
+    assert "the flag contacts does not count; the flag demographics does not count" in said
+    assert "the client reader does not get v1p1/roster-demographics.readonly" in said
+
+
+def test_a_purged_district_is_agreed_no_more(asked: Asked) -> None:
+    asked.save()
+    with asked.engine.begin() as connection:
+        end_district(connection, TESTER, DISTRICT)
+        [known] = agreements.list_agreements(connection)
+    assert known.agreement.districts == ()
+    assert asdict(known.agreement)["elements"] == WHOLE.elements
+
+
+def test_owners_alone_save_agreements() -> None:
+    verbs = (Verb.AGREEMENT_SET, Verb.AGREEMENT_REMOVE, Verb.AGREEMENT_REQUIRE)
+    assert {verb.least_role for verb in verbs} == {OperatorRole.OWNER}
