@@ -1,0 +1,78 @@
+"""`roster agreement`: what it saves, shows, asks and refuses, and what the change log has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.auth.scopes import Scope, ScopeName
+from tests.actors import TESTER
+from tests.cli.conftest import Roster
+from tests.postgres.loaded import load_first
+from tests.sync.conftest import EXPORTS, SPRINGFIELD
+
+Answer = Callable[..., Any]
+EMAIL = "app@vendor.example"
+TODAY = datetime.now(UTC).date()
+FIRST, LAST = str(TODAY - timedelta(days=10)), str(TODAY + timedelta(days=100))
+TEXTS = ("--title", "Paper", "--purpose", "Reading", "--contact", "a@vendor.example", "--deletion", "in 60 days")
+PLACES = ("--school", "spr-high")
+ELEMENTS = ("--element", "names", "--element", "classes")
+DAYS = ("--first-day", FIRST, "--last-day", LAST, "--zone", "America/Chicago")
+SAVE = ("agreement", "set", EMAIL, *TEXTS, *PLACES, *ELEMENTS, *DAYS)
+
+
+@pytest.fixture(autouse=True)
+def vendor(engine: sa.Engine) -> None:
+    """A district, and a vendor that may see it."""
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, EMAIL, "App")
+        vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", ())
+        clients.add_client(connection, TESTER, EMAIL, "app", [Scope("v1p2", ScopeName.GUARDIANS)])
+
+
+def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roster: Roster) -> None:
+    assert answer("agreement", "show", EMAIL) is None
+    assert answer("agreement", "list") == {"required": False, "agreements": [], "without": [EMAIL]}
+    assert answer(*SAVE, "--dry-run")["dry_run"]
+    assert answer("agreement", "show", EMAIL) is None
+    saved = answer(*SAVE, "--yes", "--reason", "signed")
+    assert saved["agreement"]["last_day"] == LAST
+    assert saved["beyond"] == [
+        "the grant of spr-district opens only the schools that are agreed",
+        "the client app does not get v1p2/guardians.readonly",
+    ]
+    shown = answer("agreement", "show", EMAIL)
+    assert {**shown, "dry_run": False} == saved
+    text = roster("agreement", "show", EMAIL).stdout
+    assert f"{FIRST} to {LAST}, as days of America/Chicago" in text
+    assert "names, usernames and grades, classes" in text
+    assert "Paper" in roster("agreement", "list").stdout
+    log = answer("changes")[-1]
+    assert (log["verb"], log["kind"], log["before"], log["reason"]) == ("agreement set", "agreement", None, "signed")
+    assert log["after"]["schools"] == ["spr-high"]
+    answer("agreement", "remove", EMAIL, "--yes")
+    assert answer("agreement", "show", EMAIL) is None
+
+
+def test_a_required_agreement_says_whom_it_stops(answer: Answer) -> None:
+    assert answer("agreement", "require", "yes", "--dry-run") == {"required": True, "without": [EMAIL], "dry_run": True}
+    assert answer("agreement", "list")["required"] is False
+    answer("agreement", "require", "yes", "--yes")
+    assert answer("agreement", "list")["required"] is True
+    assert answer("vendor", "show", EMAIL)["received"] == {}
+    assert answer("vendor", "show", EMAIL)["not_agreed"] == "is required, and there is none"
+
+
+def test_without_a_confirmation_nothing_is_saved(roster: Roster, answer: Answer) -> None:
+    for command in (SAVE, ("agreement", "require", "yes")):
+        assert roster(*command).exit_code == 1
+    assert answer("agreement", "list") == {"required": False, "agreements": [], "without": [EMAIL]}
+    refused = roster("agreement", "remove", EMAIL, "--yes")
+    assert (refused.exit_code, "has no agreement" in refused.stderr) == (1, True)
