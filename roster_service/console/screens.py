@@ -9,6 +9,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views import (
     access,
+    agreement,
     changes,
     clients,
     disclosures,
@@ -38,7 +39,7 @@ from roster_service.console.views import (
 SECTIONS: Mapping[str, Sequence[ModuleType]] = {
     "Tonight": (tonight, runs, rejected, held, feeds, export_previews),
     "Roster": (roster, records, quality),
-    "Vendors": (vendors, wizard, vendor, grants, clients, files, access),
+    "Vendors": (vendors, wizard, vendor, agreement, grants, clients, files, access),
     "Privacy": (disclosures, people, person_answer),
     "Settings": (system, operators, changes),
 }

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, secret_links, vendor_rights, vendors
+from roster_service.accounts.agreements import set_agreement
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.deliveries.accounts import add_delivery, approve_file, stop_delivery
 from roster_service.deliveries.sender import Sender
@@ -24,6 +25,7 @@ from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
+from tests.accounts.agreed import WHOLE
 from tests.accounts.test_parts import LEA, MEMBERS, ROOTS, ask_rostering, ask_vendor_interface
 from tests.actors import TESTER
 from tests.console.conftest import SECRET, Console
@@ -194,6 +196,22 @@ def rule(rules: Rules) -> Callable[[World], None]:
     return change
 
 
+def agree(*elements: str) -> Callable[[World], None]:
+    """An agreement of these elements of the whole district."""
+
+    def change(world: World) -> None:
+        agreement = replace(WHOLE, elements=elements, districts=(DISTRICT,))
+        with world.console.engine.begin() as connection:
+            set_agreement(connection, TESTER, world.vendor, agreement)
+
+    return change
+
+
+def end_agreement(world: World) -> None:
+    agree("names", "classes")(world)
+    say("agreements", "starts_at = 'epoch', ends_at = now()")(world)
+
+
 def leave(_world: World) -> None:
     pass
 
@@ -208,9 +226,15 @@ def say(table: str, change: str) -> Callable[[World], None]:
 RULES = {
     "no guardians by rule": rule(Rules(None, None, Staff.ALL, guardians=False)),
     "no staff by rule": rule(Rules(None, None, Staff.NONE, guardians=True)),
+    "a narrow agreement": agree("names", "classes", "email", "sex"),
     "a few by rule": rule(Rules("grades~'09,10'", None, Staff.CLASSES, guardians=False)),
 }
-OF_ALL = {"open": leave, "of a disabled vendor": disable_vendor, "without a grant": revoke}
+OF_ALL = {
+    "open": leave,
+    "of a disabled vendor": disable_vendor,
+    "without a grant": revoke,
+    "of an ended agreement": end_agreement,
+}
 OF_CLIENTS = {**OF_ALL, "of a disabled client": disable_client, "of a removed client": remove_client}
 END_DELIVERY = {**{name: end for name, end in OF_CLIENTS.items() if name != "open"}, "stopped": stop}
 # No preset decides whether its files go: each end is tried with one of them.
@@ -299,9 +323,10 @@ def get_all(world: World) -> Held:
     if world.account is not None:
         key = {"x-api-key": world.account.api_key}
         login = {"email": world.vendor, "password": world.account.password}
-        if console.vendors.test_client().post("/v1/login", json=login, headers=key).status_code == 200:
+        answer = console.vendors.test_client().post("/v1/login", json=login, headers=key)
+        if answer.status_code == 200:
             asked = VendorClient(console.vendors)
-            sent = {"districtlea": LEA, "include": list(PermissionFlag)}
+            sent = {"districtlea": LEA, "include": answer.json["flags"]}
             students = asked.students(world.account, asked.token(world.account), sent).json.get("students", [])
     return Held(secret, [] if world.delivery is None else send_files(world, world.delivery), students)
 
@@ -334,7 +359,8 @@ def find_all(world: World, held: Held) -> tuple[set[str], set[str], bool]:
                 found |= ask_rostering(app, with_token, version, form["scope"].split())
     if held.students is not None:
         assert world.account is not None
-        found |= ask_vendor_interface(app, world.account, tuple(PermissionFlag))
+        flags = VendorClient(app).login(world.account).json["flags"]
+        found |= ask_vendor_interface(app, world.account, tuple(flags))
         ids |= {*re.findall(r'"sourcedId": ?"([^"]+)"', json.dumps(held.students))}
     for files in held.files:
         found |= find_sent(files)

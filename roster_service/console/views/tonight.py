@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 from urllib.parse import urlencode
 
+from roster_service.accounts.agreements import NOTICE_DAYS, KnownAgreement, list_agreements
 from roster_service.accounts.districts import count_people
 from roster_service.auth.access_log.reports import count_refused, read_usage
 from roster_service.change_log.actors import OperatorRole
@@ -116,7 +117,8 @@ class VendorsToday:
 @dataclass(frozen=True)
 class Tonight:
     """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person;
-    `notices`: what the nights leave out, in sentences; `empty_rules`: the rules of grants that open nothing now, which
+    `notices`: what the nights leave out, in sentences; `agreements`: those that do not hold
+    now or end soon; `empty_rules`: the rules of grants that open nothing now, which
     may be as it should; `doubts`: the feeds with values that hardly anything but a faulty export has, and
     `more_doubts`: how many more there are; `rows`: the feeds that are
     shown, those in need first; `hidden`: feeds in need without a row; `rest`: the other feeds without one; `period`:
@@ -126,6 +128,7 @@ class Tonight:
     is_good: bool
     notices: Sequence[str]
     deliveries: Sequence[Task]
+    agreements: Sequence[Task]
     empty_rules: Sequence[Task]
     doubts: Sequence[Task]
     more_doubts: int
@@ -169,6 +172,7 @@ def read_tonight(visit: Visit) -> Tonight:
         is_good=not needy and not deliveries,
         notices=notices,
         deliveries=deliveries,
+        agreements=list(_list_agreement_tasks(list_agreements(connection))),
         empty_rules=list(_list_empty_rules(list_empty_rules(connection))),
         doubts=list(_list_doubts(doubts[:MOST_IN_NEED])),
         more_doubts=len(doubts[MOST_IN_NEED:]),
@@ -286,6 +290,18 @@ def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
         remedy = "change the rule, if its course or subject has another name"
         path, verb = f"/vendors/{rule.vendor_id}", Verb.VENDOR_GRANT
         yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, path=path, screen="vendor", verb=verb)
+
+
+def _list_agreement_tasks(found: Sequence[KnownAgreement]) -> Iterator[Task]:
+    """Yields what to look at for each agreement that does not hold now, or ends soon."""
+    for known in found:
+        if known.refusal is None and (known.days_left or 0) >= NOTICE_DAYS:
+            continue
+        word, colour = ("ends soon", Colour.WARN) if known.refusal is None else ("holds not", Colour.BAD)
+        text = f"{known.agreement.title}: {known.state}; its last day is {known.agreement.last_day}"
+        remedy = f"save the next agreement, or let it end; {known.agreement.contact} answers at the vendor"
+        path = f"/vendors/{known.vendor_id}/agreement"
+        yield Task(known.name, word, colour, text, remedy, path=path, screen="agreement", verb=Verb.AGREEMENT_SET)
 
 
 def _list_doubts(found: Sequence[Doubt]) -> Iterator[Task]:

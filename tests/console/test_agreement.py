@@ -1,0 +1,80 @@
+"""The agreement of a vendor in the console: what the form saves and refuses, and what the pages say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import vendor_rights, vendors
+from roster_service.change_log.actors import OperatorRole
+from tests.actors import TESTER
+from tests.console.conftest import Console
+
+EMAIL, HOSTILE = "agreed@console.example", '<script>alert(1)</script>"><b>x'
+TODAY = datetime.now(UTC).date()
+FORM = {
+    "title": HOSTILE,
+    "purpose": "Reading",
+    "element": ["names", "email"],
+    "district": ["spr-district"],
+    "first_day": str(TODAY - timedelta(days=9)),
+    "last_day": str(TODAY + timedelta(days=9)),
+    "zone": "America/Chicago",
+    "contact": "privacy@vendor.example",
+    "deletion": "in 60 days",
+    "typed": EMAIL,
+}
+
+
+@pytest.fixture
+def page(console: Console) -> str:
+    """The path of the page of a vendor that may see a district, with a flag that no agreement allows."""
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM vendors WHERE email = :email"), {"email": EMAIL})
+        vendors.add_vendor(connection, TESTER, EMAIL, "Agreed")
+        vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", (), list(vendor_rights.PermissionFlag))
+        return f"/vendors/{vendors.find_vendor(connection, EMAIL).id}/agreement"
+
+
+def test_an_agreement_is_saved_shown_and_taken_away(console: Console, page: str) -> None:
+    owner = console.log_in()
+    assert "gets all that is granted to it, without an end" in owner.get(page).text
+    owner.send(f"{page}/save", **FORM)
+    shown = owner.get(page).text
+    assert "The agreement of Agreed is saved: it holds, for 9 more days" in shown
+    assert HOSTILE not in shown
+    assert "the flag contacts does not count" in shown
+    assert "names, usernames and grades, e-mail addresses" in shown
+    tonight = owner.get("").text
+    assert "Agreements that end" in tonight
+    assert "ends soon" in tonight
+    owner.send(f"{page}/remove", typed=EMAIL)
+    assert "has no agreement any more" in owner.get(page).text
+
+
+def test_a_form_that_is_refused_comes_back_with_its_values(console: Console, page: str) -> None:
+    owner = console.log_in()
+    for changed, said in (
+        ({"last_day": "soon"}, "last day is a date"),
+        ({"element": ["email"]}, "elements lack names"),
+        ({"schools": "nowhere"}, "o school with the sourcedId"),
+        ({"typed": "another"}, "Type"),
+    ):
+        refused = owner.send(f"{page}/save", **{**FORM, **changed}).text
+        assert said in refused, changed
+        assert 'value="Reading"' in refused, changed
+        assert 'value="email" checked' in refused, changed
+    assert "No agreement" in owner.get(page).text
+
+
+def test_an_ended_agreement_is_said_on_the_pages_of_the_vendor(console: Console, page: str) -> None:
+    owner = console.log_in()
+    owner.send(f"{page}/save", **FORM)
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = '2020-07-01 05:00Z'"))
+    for path in (page, page.removesuffix("/agreement")):
+        assert "ended on 2020-06-30" in owner.get(path).text, path
+    viewer = console.log_in(OperatorRole.VIEWER)
+    assert "<form" not in viewer.get(page).text.partition("<main")[2]
