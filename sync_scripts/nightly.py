@@ -30,6 +30,7 @@ from roster_service.warm_up import warm_up
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.deliver import send_due
 from sync_scripts.engine import exit_codes
+from sync_scripts.engine.agreement_ends import announce_agreements
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.nightly_feeds import NightlySync, announce_ends, load_feeds
@@ -45,9 +46,10 @@ OPTIONAL_STEPS = frozenset({"warm", "quality", "delivery"})
 
 
 def run_nightly(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
-    """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
-    makes the rows of days of the access log, purges, checks the visibility labels of all records, makes the orderings
-    of the new roster, counts the findings of data quality, and sends files to receivers. Returns the worst exit code.
+    """Loads every feed, announces credentials and agreements that end soon, deletes the rows of logs and runs whose
+    days are over, makes the rows of days of the access log, purges, checks the visibility labels of all records, makes
+    the orderings of the new roster, counts the findings of data quality, and sends files to receivers. Returns the
+    worst exit code.
 
     Passes to `notify` one event per step of a load, one per feed with its outcome, and one per step after the loads
     that did something or failed. `wait`: as in `load.Options`.
@@ -66,6 +68,7 @@ def _list_steps(sync: NightlySync) -> Mapping[str, Step]:
     engine, settings = sync.engine, sync.settings
     return {
         "credentials": lambda: announce_ends(sync, datetime.now(UTC).date()),
+        "agreements": lambda: announce_agreements(sync),
         "channels": lambda: _note_channels(engine, settings),
         "retention": lambda: {"deleted": _delete_expired(engine, settings)},
         "access log": lambda: {"folded": {"responses": fold_days(engine)}},

@@ -19,6 +19,7 @@ class AnnouncementKind(enum.StrEnum):
     RECOVERED = "recovered"
     PAUSE = "pause"
     CREDENTIAL = "credential"
+    AGREEMENT = "agreement"
     DELIVERY = "delivery"
     TEST = "test"
 
@@ -35,6 +36,10 @@ KINDS: dict[str, tuple[str, str]] = {
     AnnouncementKind.CREDENTIAL: (
         "a key or secret of {} ends soon",
         "`roster vendor rotate-key` and `roster client rotate-secret` make a new one.",
+    ),
+    AnnouncementKind.AGREEMENT: (
+        "the agreement with {} ends",
+        "`roster agreement set` saves the next one; without it, the vendor gets nothing.",
     ),
     AnnouncementKind.DELIVERY: (
         "a file for {} was not sent",
