@@ -248,6 +248,8 @@ def _describe_answer(answer: PersonAnswer) -> Iterator[str]:
 
 def _describe_company(company: CompanyAnswer) -> Iterator[str]:
     yield f"{company.name or 'A company that is gone'} ({', '.join([company.email, *company.products])})"
+    if company.purpose is not None and company.agreed_until is not None:
+        yield f"  for {company.purpose}; the agreement with it ends after {_show(company.agreed_until)}"
     for sent in company.sent:
         days = "1 day" if sent.days == 1 else f"{sent.days:,} days"
         yield (f"  was sent {'; '.join(sent.parts)}: on {days} from {_show(sent.first)} to {_show(sent.last)}")

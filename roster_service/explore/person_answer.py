@@ -12,6 +12,7 @@ from operator import itemgetter
 
 import sqlalchemy as sa
 
+from roster_service.accounts.agreements import list_agreements
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS
@@ -59,7 +60,8 @@ class CompanyAnswer:
     """A company that was sent something, may get something, or from whom the person is kept. `name`: None for one that
     is no vendor any more, named by `email` as in the log; `products`: of other names; `nothing`: why it may get
     nothing, blank if it may get something; `kept_since`: the day from which on the person is kept from it, else None;
-    `held_back`: what it does not get although the roster has it, in words."""
+    `held_back`: what it does not get although the roster has it, in words; `purpose`, `agreed_until`: what the agreement
+    with it says, and its last day, both None without one."""
 
     name: str | None
     email: str
@@ -69,6 +71,8 @@ class CompanyAnswer:
     nothing: str
     kept_since: str | None
     held_back: Sequence[str]
+    purpose: str | None = None
+    agreed_until: str | None = None
 
 
 @dataclass(frozen=True)
@@ -162,11 +166,12 @@ def _describe_vendors(
     ways, clients, listed = list_ways(connection), list_clients(connection), list_vendors(connection)
     kept = {one.vendor_id: one.since.astimezone(UTC) for one in list_kept(connection, sourced_id=person.sourcedId)}
     known = find_parts(connection, person.sourcedId, frozenset(), V1P2) - find_ended_parts(connection, person.sourcedId)
+    agreed = {item.vendor: item.agreement for item in list_agreements(connection)}
     for vendor in listed:
         row, own = rows.get(vendor.email), {way.words: way.kind for way in ways.get(vendor.email, ())}
         may_get = _list_open(() if row is None else row.cells, own)
         products = dict.fromkeys(client.name for client in clients if client.vendor == vendor.email)
-        since = kept.get(vendor.id)
+        since, agreement = kept.get(vendor.id), agreed.get(vendor.email)
         yield CompanyAnswer(
             name=vendor.name,
             email=vendor.email,
@@ -176,6 +181,8 @@ def _describe_vendors(
             nothing="" if may_get else _explain_nothing(vendor, person, row, has_way=bool(own)),
             kept_since=None if since is None else since.date().isoformat(),
             held_back=words.list_held_back(vendor.withheld, known, _list_seen(row)) if row and may_get else (),
+            purpose=None if agreement is None else agreement.purpose,
+            agreed_until=None if agreement is None else agreement.last_day.isoformat(),
         )
     for email in sorted(sent.keys() - {vendor.email for vendor in listed}):
         yield CompanyAnswer(
@@ -214,6 +221,8 @@ def _explain_nothing(vendor: Vendor, person: KnownPerson, row: GridRow | None, *
         return words.KEPT
     if not vendor.enabled:
         return words.DISABLED
+    if vendor.not_agreed is not None:
+        return words.NOT_AGREED
     if not vendor.grants:
         return words.NOT_GRANTED
     if not has_way:

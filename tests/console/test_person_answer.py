@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.accounts.agreements import set_agreement
 from roster_service.accounts.kept_people import keep_from_vendor
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.change_log.actors import OperatorRole
@@ -22,6 +24,7 @@ from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.sharing_rules import Rules, Staff
 from sync_scripts.access_log_days import fold_days
+from tests.accounts.agreed import WHOLE
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.console.conftest import Browser, Console
@@ -55,6 +58,8 @@ from tests.console.ways import narrow as narrow_scopes
 from tests.extent import examples
 
 __all__ = ["alone", "world"]
+
+HOSTILE_PURPOSE = "Lessons <b>in reading</b>"
 
 
 @pytest.fixture(autouse=True)
@@ -194,10 +199,18 @@ def remove(world: World) -> None:
         vendors.remove_vendor(connection, TESTER, VENDOR)
 
 
+def let_agreement_end(world: World) -> None:
+    agreement = replace(WHOLE, districts=(DISTRICT,), purpose=HOSTILE_PURPOSE)
+    with world.console.engine.begin() as connection:
+        set_agreement(connection, TESTER, VENDOR, agreement)
+        connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = '2020-07-01 05:00Z'"))
+
+
 ENDS: Mapping[str, tuple[Callable[[World], None], str]] = {
     "revoked": (revoke, "it has no permission for any school"),
     "kept": (keep, "everything about this person is kept from it"),
     "rules": (narrow, "it may get some people only, and this person is not one of them"),
+    "agreement": (let_agreement_end, "no agreement with it holds now"),
     "disabled": (disable_vendor, "its access is switched off"),
     "removed": (remove, "it is no longer one of the companies that use this service"),
 }
@@ -235,6 +248,10 @@ def test_what_was_sent_before_an_end_stays(
             (None, f"{VENDOR} (removed)") if end is remove else ("App", VENDOR)
         )
         assert (company["kept_since"] == TODAY.isoformat()) == (end is keep)
+        assert (company["purpose"], company["agreed_until"]) == (
+            (HOSTILE_PURPOSE, "2020-06-30") if end is let_agreement_end else (None, None)
+        )
+        assert ("The agreement’s last day is 30 Jun 2020" in page) == (end is let_agreement_end)
         # The period of the first day alone, and of the days between.
         [company] = ask(browser, query=f"?until={days[0]}")["companies"]
         assert list_sent(company) == first
