@@ -59,7 +59,6 @@ from roster_service.serving.roster_status import RosterStatusReader
 from roster_service.serving.standby import Standby, StandbyReader
 from roster_service.settings import Settings
 from roster_service.vendor.views import VendorServices, register_vendor
-from roster_service.web.agreement_end import register_agreement_end
 from roster_service.web.compression import register_compression
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.guides import register_docs, register_start_page
@@ -165,7 +164,6 @@ def create_service(settings: Settings, addresses: Addresses, rates: Rates = RATE
         register_metrics_page(app, settings.metrics_token, counting, standby)
     register_docs(app, settings)
     register_secret_page(app, accounts, counting, settings.public_url)
-    register_agreement_end(app, counting)
     # Behind a public address, vendors read this page.
     has_link = settings.console_address is not None and settings.public_url is None
     register_start_page(app, settings.console_url + CONSOLE_ROOT if has_link else None)

@@ -26,7 +26,7 @@ from roster_service.auth.agreed_rights import ENDED
 from roster_service.auth.scopes import ScopeName
 from roster_service.change_log.actors import Actor, normalize_email
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.instants import begin_day
+from roster_service.db.instants import begin_day, describe_instant
 from roster_service.db.tables import agreements, oauth_clients, vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
 from roster_service.feeds.roster_state import begin_change_of_rights
@@ -121,7 +121,7 @@ class KnownAgreement:
         """Returns what it says, by a word for each."""
         said = self.agreement
         days = f"{said.first_day} to {said.last_day}, as days of {said.zone}"
-        instants = " to ".join(f"{at.astimezone(UTC):%Y-%m-%d %H:%M}" for at in (said.starts_at, said.ends_at))
+        instants = " to ".join(describe_instant(at, UTC) for at in (said.starts_at, said.ends_at))
         return {
             "title": said.title,
             "purpose": said.purpose,

@@ -52,10 +52,10 @@ class Grant:
 
 @dataclass(frozen=True)
 class Vendor:
-    """A vendor's account. `flags`: those that it was given, and `open_flags`: that count beside its agreement;
-    `withheld`: the words of all fields that are withheld from it; `own_withheld`: those of its own list, None where the
-    default applies; `agreed_scopes`: the names of the scopes that its agreement allows, None for all; `not_agreed`: why
-    that lets it read nothing now, None for nothing."""
+    """A vendor's account. `flags`: those that it was given; `withheld`: the words of all fields that are withheld from
+    it; `own_withheld`: those of its own list, None where the default applies; `agreed_flags`, and `agreed_scopes` by
+    name: those that its agreement allows, None for all; `not_agreed`: why that lets it read nothing now, None for
+    nothing."""
 
     id: int
     name: str
@@ -66,11 +66,16 @@ class Vendor:
     flags: tuple[str, ...]
     own_withheld: tuple[str, ...] | None
     withheld: tuple[str, ...]
-    open_flags: tuple[str, ...]
+    agreed_flags: tuple[str, ...] | None
     agreed_scopes: tuple[str, ...] | None
     not_agreed: str | None
     allowance: Allowance
     rostering: RosteringAllowance
+
+    @property
+    def open_flags(self) -> tuple[str, ...]:
+        """Returns the flags that count: given, and allowed by its agreement."""
+        return tuple(flag for flag in self.flags if self.agreed_flags is None or flag in self.agreed_flags)
 
     @property
     def lack_of_agreement(self) -> str:
@@ -221,7 +226,7 @@ def _make_vendor(row: Any, grants: Sequence[Grant]) -> Vendor:
         flags=tuple(row.flags),
         own_withheld=None if row.withheld is None else tuple(row.withheld),
         withheld=tuple(sorted(rights.withheld)),
-        open_flags=tuple(sorted(rights.flags)),
+        agreed_flags=None if row.agreed_flags is None else tuple(row.agreed_flags),
         agreed_scopes=None if rights.scopes is None else tuple(sorted(rights.scopes)),
         not_agreed=row.not_agreed,
         allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),

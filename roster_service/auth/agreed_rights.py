@@ -8,10 +8,12 @@ narrowed where the database makes the visible orgs (`agreed_grants`), and the ti
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.auth.scopes import Scope
 from roster_service.db.tables import agreements, vendors
@@ -65,3 +67,11 @@ def find_rights(row: Any) -> AgreedRights:
     # Whatever the agreement does not name is withheld, also a field of a later version than that which saved it.
     not_agreed = frozenset(field for field in WithheldField if field.value not in row.agreed_fields)
     return AgreedRights(flags, find_withheld(row.listed, flags) | not_agreed, frozenset(row.agreed_scopes))
+
+
+def note_ended(counting: sa.Engine) -> None:
+    """Notes that the agreements which are over have ended, before somebody is told so: the clock may go back.
+    `counting`: of `make_counting_engine`."""
+    # A database that takes no writes notes it later: the next refusal asks again, and each night does.
+    with suppress(SQLAlchemyError), counting.connect() as connection:
+        connection.execute(sa.select(sa.func.note_ended_agreements()))

@@ -13,7 +13,7 @@ from roster_service.accounts import agreements
 from roster_service.accounts.agreements import Agreement, KnownAgreement
 from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org
 from roster_service.accounts.parts import PARTS
-from roster_service.accounts.vendors import find_vendor, list_vendors
+from roster_service.accounts.vendors import Vendor, find_vendor, list_vendors
 from roster_service.change_log.actors import Actor
 from roster_service.cli import terminal
 from roster_service.db.instants import name_zone
@@ -121,17 +121,13 @@ def agreement_show(email: str, as_json: bool) -> None:
 @agreement.command("list")
 @terminal.as_json
 def agreement_list(as_json: bool) -> None:
-    """List the agreements of all vendors, and the vendors without one."""
+    """List the vendors with their agreements."""
     with terminal.open_connection() as connection:
-        found = agreements.list_agreements(connection)
-        required = agreements.is_required(connection)
-        have_one = {known.vendor for known in found}
-        without = [item.email for item in list_vendors(connection) if item.email not in have_one]
-    shown = {"required": required, "agreements": list(map(_to_plain, found)), "without": without}
-    table = terminal.make_table(list(map(_make_row, found)), "no vendor has an agreement")
-    effect = "they get nothing" if required else "they get what is granted to them"
-    words = f"\n\nwithout an agreement, so {effect}: {', '.join(without)}" if without else ""
-    terminal.show(shown, as_json, lambda _: table + words)
+        found = {known.vendor: known for known in agreements.list_agreements(connection)}
+        listed = list_vendors(connection)
+    rows = [_make_row(item, found.get(item.email)) for item in listed]
+    shown = [_to_plain(found[item.email]) if item.email in found else {"vendor": item.email} for item in listed]
+    terminal.show_table(shown, as_json, rows, "there are no vendors")
 
 
 @agreement.command("remove")
@@ -173,10 +169,13 @@ def _describe(known: KnownAgreement) -> str:
     return "\n".join(f"{name:<14} {text}" for name, text in lines.items())
 
 
-def _make_row(known: KnownAgreement) -> dict[str, str]:
+def _make_row(item: Vendor, known: KnownAgreement | None) -> dict[str, str]:
+    if known is None:
+        effect = "gets nothing" if item.not_agreed else "gets what is granted to it"
+        return {"vendor": item.email, "title": "none", "last day": "-", "state": effect, "beyond": "-"}
     said = known.agreement
     return {
-        "vendor": known.vendor,
+        "vendor": item.email,
         "title": said.title,
         "last day": str(said.last_day),
         "state": known.state,

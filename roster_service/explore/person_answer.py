@@ -60,8 +60,8 @@ class CompanyAnswer:
     """A company that was sent something, may get something, or from whom the person is kept. `name`: None for one that
     is no vendor any more, named by `email` as in the log; `products`: of other names; `nothing`: why it may get
     nothing, blank if it may get something; `kept_since`: the day from which on the person is kept from it, else None;
-    `held_back`: what it does not get although the roster has it, in words; `purpose`, `agreed_until`: what the agreement
-    with it says, and its last day, both None without one."""
+    `held_back`: what it does not get although the roster has it, in words; `purpose`, `agreed_until`: of the agreement
+    with it, and its last day, both None without one."""
 
     name: str | None
     email: str

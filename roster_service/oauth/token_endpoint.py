@@ -23,12 +23,12 @@ from authlib.oauth2.rfc6749.grants import ClientCredentialsGrant
 from authlib.oauth2.rfc6749.util import extract_basic_authorization
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
-from flask import Flask, Request, Response, jsonify, request
+from flask import Flask, Request, Response, current_app, jsonify, request
 from joserfc.jwk import KeySet
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
 from roster_service.auth import scopes
-from roster_service.auth.agreed_rights import NO_SCOPE_AGREED
+from roster_service.auth.agreed_rights import NO_SCOPE_AGREED, note_ended
 from roster_service.auth.credentials.secrets import verify_secret
 from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.auth.credentials.tokens import make_access_token_audience
@@ -205,6 +205,7 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
             raise RefusedClientError(reason, Problem.DISABLED)
         not_agreed = client.registered.not_agreed or (NO_SCOPE_AGREED if not client.registered.scopes else None)
         if not_agreed is not None:
+            note_ended(current_app.extensions["roster_counting_engine"])
             raise NotAgreedClientError(not_agreed)
         require_no_wait(self.throttle.count_client(client.registered.client_id), "this client gets tokens too often")
         return client

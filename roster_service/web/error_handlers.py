@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from psycopg2.errors import QueryCanceled
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
+from roster_service.auth.agreed_rights import note_ended
 from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.db.deadline import OverdueError
 from roster_service.db.outages import Outage
@@ -60,6 +61,8 @@ def note_success(response: Response) -> Response:
 
 def handle_refusal(error: RefusedRequestError) -> Response:
     """Returns the response to a request that the vendor or the rostering interface refuses."""
+    if error.problem is Problem.AGREEMENT:
+        note_ended(current_app.extensions["roster_counting_engine"])
     return vendor.answer_refusal(error) if vendor.is_vendor(request.path) else rostering.answer_refusal(error)
 
 

@@ -39,7 +39,7 @@ def vendor(engine: sa.Engine) -> None:
 
 def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roster: Roster) -> None:
     assert answer("agreement", "show", EMAIL) is None
-    assert answer("agreement", "list") == {"required": False, "agreements": [], "without": [EMAIL]}
+    assert answer("agreement", "list") == [{"vendor": EMAIL}]
     assert answer(*SAVE, "--dry-run")["dry_run"]
     assert answer("agreement", "show", EMAIL) is None
     saved = answer(*SAVE, "--yes", "--reason", "signed")
@@ -54,6 +54,7 @@ def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roste
     assert f"{FIRST} to {LAST}, as days of America/Chicago" in text
     assert "names, usernames and grades, classes" in text
     assert "Paper" in roster("agreement", "list").stdout
+    assert answer("agreement", "list") == [shown]
     log = answer("changes")[-1]
     assert (log["verb"], log["kind"], log["before"], log["reason"]) == ("agreement set", "agreement", None, "signed")
     assert log["after"]["schools"] == ["spr-high"]
@@ -61,11 +62,11 @@ def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roste
     assert answer("agreement", "show", EMAIL) is None
 
 
-def test_a_required_agreement_says_whom_it_stops(answer: Answer) -> None:
+def test_a_required_agreement_says_whom_it_stops(answer: Answer, roster: Roster) -> None:
     assert answer("agreement", "require", "yes", "--dry-run") == {"required": True, "without": [EMAIL], "dry_run": True}
-    assert answer("agreement", "list")["required"] is False
+    assert "gets what is granted to it" in roster("agreement", "list").stdout
     answer("agreement", "require", "yes", "--yes")
-    assert answer("agreement", "list")["required"] is True
+    assert "gets nothing" in roster("agreement", "list").stdout
     assert answer("vendor", "show", EMAIL)["received"] == {}
     assert answer("vendor", "show", EMAIL)["not_agreed"] == "is required, and there is none"
 
@@ -73,6 +74,7 @@ def test_a_required_agreement_says_whom_it_stops(answer: Answer) -> None:
 def test_without_a_confirmation_nothing_is_saved(roster: Roster, answer: Answer) -> None:
     for command in (SAVE, ("agreement", "require", "yes")):
         assert roster(*command).exit_code == 1
-    assert answer("agreement", "list") == {"required": False, "agreements": [], "without": [EMAIL]}
+    assert answer("agreement", "list") == [{"vendor": EMAIL}]
+    assert answer("vendor", "show", EMAIL)["not_agreed"] is None
     refused = roster("agreement", "remove", EMAIL, "--yes")
     assert (refused.exit_code, "has no agreement" in refused.stderr) == (1, True)

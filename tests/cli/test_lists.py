@@ -41,6 +41,7 @@ LISTS: dict[tuple[str, ...], str] = {
     ("sync", "list"): FEED,
     ("district", "list"): f"District {LONG}",
     ("school", "list"): f"District {LONG}",
+    ("agreement", "list"): EMAIL,
     ("vendor", "list"): f"Vendor {LONG}",
     ("client", "list"): f"Client {LONG}",
     ("credential", "list"): EMAIL,

@@ -385,8 +385,11 @@ def test_a_raw_session_calls_no_function_but_those_of_its_role(
     assert all(any(name.partition("(")[0] in right for right in granted) for name in callable_as_owner)
     if role is DatabaseRole.COUNTERS:
         # Without the random part of a link that an operator made, it changes nothing.
-        assert callable_as_owner == {"use_secret_link(bytea,bytea,text)"}
+        assert callable_as_owner == {"use_secret_link(bytea,bytea,text)", "note_ended_agreements()"}
         assert connection.scalar(sa.text("SELECT use_secret_link('\\x00', '\\x01', 'x')")) is None
+    elif role is DatabaseRole.ACCOUNTS:
+        # It says why an agreement does not hold, and nothing of records.
+        assert callable_as_owner == {"find_agreement_refusal(integer)"}
     else:
         assert (role is DatabaseRole.SERVING) == bool(callable_as_owner)
 

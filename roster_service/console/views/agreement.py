@@ -29,9 +29,9 @@ from roster_service.errors import CommandError
 
 @dataclass(frozen=True)
 class AgreementPage:
-    """The agreement of a vendor, None for none. `facts`: what it says, by a word for each; `values`: of the form, by the name of each;
-    `required`: whether a vendor without one gets nothing; `elements`: the words by name, and `always`: those that no
-    right withholds; `districts`: to choose from; `zone`: of the settings."""
+    """The agreement of a vendor, None for none. `facts`: what it says, by a word for each; `values`: of the form, by
+    the name of each; `required`: whether a vendor without one gets nothing; `elements`: the words by name, and
+    `always`: those that no right withholds; `districts`: to choose from; `zone`: of the settings."""
 
     head: VendorHead
     known: KnownAgreement | None
