@@ -68,6 +68,7 @@ from roster_service.web.page_assets import register_assets
 from roster_service.web.request_log import register_request_end
 from roster_service.web.secret_page import register_secret_page
 from roster_service.web.time_limit import TimeLimit
+from roster_service.web.transparency_page import register_transparency
 from roster_service.web.transport_check import register_transport_check
 
 # Only the token endpoint and the vendor interface take a body, and both bodies are small.
@@ -164,6 +165,7 @@ def create_service(settings: Settings, addresses: Addresses, rates: Rates = RATE
         register_metrics_page(app, settings.metrics_token, counting, standby)
     register_docs(app, settings)
     register_secret_page(app, accounts, counting, settings.public_url)
+    register_transparency(app, accounts)
     # Behind a public address, vendors read this page.
     has_link = settings.console_address is not None and settings.public_url is None
     register_start_page(app, settings.console_url + CONSOLE_ROOT if has_link else None)

@@ -40,6 +40,7 @@ class Verb(StrEnum):
     AGREEMENT_SET = "agreement set"
     AGREEMENT_REMOVE = "agreement remove"
     AGREEMENT_REQUIRE = "agreement require"
+    AGREEMENT_PUBLISH = "agreement publish"
     VENDOR_SET_PASSWORD = "vendor set-password"  # noqa: S105  (a verb)
     VENDOR_ROTATE_KEY = "vendor rotate-key"
     CLIENT_ADD = "client add"
@@ -112,6 +113,7 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.AGREEMENT_SET: OperatorRole.OWNER,
     Verb.AGREEMENT_REMOVE: OperatorRole.OWNER,
     Verb.AGREEMENT_REQUIRE: OperatorRole.OWNER,
+    Verb.AGREEMENT_PUBLISH: OperatorRole.OWNER,
     # They decide to which machine outside the roster goes.
     Verb.DELIVERY_ADD: OperatorRole.OWNER,
     Verb.DELIVERY_SET: OperatorRole.OWNER,

@@ -13,6 +13,7 @@ from roster_service.accounts import agreements
 from roster_service.accounts.agreements import Agreement, KnownAgreement
 from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org
 from roster_service.accounts.parts import PARTS
+from roster_service.accounts.transparency import set_published
 from roster_service.accounts.vendors import Vendor, find_vendor, list_vendors
 from roster_service.change_log.actors import Actor
 from roster_service.cli import terminal
@@ -158,6 +159,19 @@ def agreement_require(answer: str, yes: bool, dry_run: bool, as_json: bool) -> N
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         agreements.require_agreements(connection, actor, required)
     terminal.show({"required": required, "without": without, "dry_run": dry_run}, as_json, lambda _: words)
+
+
+@agreement.command("publish")
+@click.argument("answer", type=click.Choice(["yes", "no"]))
+@terminal.confirmed_change_options
+def agreement_publish(answer: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Show everybody, at /transparency, which vendors get what; or nobody."""
+    published = answer == "yes"
+    words = f"{'everybody' if published else 'nobody'} can see at /transparency which vendors get what"
+    terminal.confirm(f"{words}.", answer, is_confirmed=yes or dry_run)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
+        set_published(connection, actor, published)
+    terminal.show({"published": published, "dry_run": dry_run}, as_json, lambda _: words)
 
 
 def _to_plain(known: KnownAgreement) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import IO, Any
 import sqlalchemy as sa
 
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
+from roster_service.accounts.transparency import publish
 from roster_service.auth.throttling.counters import Counters
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb, require_new_form
@@ -142,6 +143,7 @@ class Submission:
         with self.tools.owner.begin() as connection:
             require_new_form(connection, self.actor)
             yield connection
+            publish(connection)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ _SHOWN = tuple(
 )
 # What the forms of the console write as rows of their own: accounts and rights.
 _ACCOUNTS = (
-    *(tables.vendors, tables.vendor_defaults, tables.vendor_grants, tables.agreements),
+    *(tables.vendors, tables.vendor_defaults, tables.vendor_grants, tables.agreements, tables.published_vendors),
     *(tables.api_keys, tables.oauth_clients),
     *(tables.operators, tables.operator_sessions, tables.visible_orgs, tables.last_uses, tables.deliveries),
 )
@@ -101,6 +101,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         "SELECT ON alembic_version",
         f"SELECT (generation) ON {tables.roster_state.name}",
         f"SELECT ON {_join_names((tables.vendors, tables.vendor_defaults, tables.agreements))}",
+        # What everybody may see.
+        f"SELECT ON {tables.published_vendors.name}",
         f"SELECT ON {_join_names((tables.oauth_clients, tables.signing_keys))}",
         # The token endpoint refuses a vendor whose agreement does not hold.
         "EXECUTE ON FUNCTION find_agreement_refusal",

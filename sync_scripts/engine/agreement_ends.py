@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from roster_service.accounts.agreements import KnownAgreement, list_agreements
+from roster_service.accounts.transparency import publish
 from roster_service.db.tables import agreements
 from sync_scripts.engine.nightly_feeds import NightlySync, send
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
@@ -15,8 +16,8 @@ STEPS = (30, 14, 1, 0)
 
 
 def announce_agreements(sync: NightlySync) -> int:
-    """Notes of each agreement that is over that it has ended, and announces the ends of which something is to be said.
-    Returns their number."""
+    """Notes of each agreement that is over that it has ended, announces the ends of which something is to be said, and
+    publishes what holds now. Returns how many were announced."""
     with sync.engine.begin() as connection:
         connection.execute(sa.select(sa.func.note_ended_agreements()))
         told = {row.vendor_id: row.told_days for row in connection.execute(sa.select(agreements))}
@@ -29,6 +30,7 @@ def announce_agreements(sync: NightlySync) -> int:
         for known, step in due:
             own = agreements.c.vendor_id == known.vendor_id
             connection.execute(sa.update(agreements).where(own).values(told_days=step))
+        publish(connection)
     for known, _ in due:
         said = known.agreement
         words = f"the agreement “{said.title}” of {known.vendor}: {known.state}; its last day is {said.last_day}"

@@ -114,6 +114,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("agreement set", VENDOR, *agreed, *texts, "--yes")
     change("agreement remove", VENDOR, "--yes")
     change("agreement require", "no", "--yes")
+    change("agreement publish", "no", "--yes")
     change("vendor set-password", VENDOR)
     change("vendor rotate-key", VENDOR)
     change("vendor disable", VENDOR)

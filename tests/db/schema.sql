@@ -1134,6 +1134,14 @@ CREATE TABLE public.orgs (
     CONSTRAINT ck_orgs_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
+CREATE TABLE public.published_vendors (
+    district_id text NOT NULL COLLATE pg_catalog."C",
+    vendor_id integer NOT NULL,
+    district text NOT NULL COLLATE pg_catalog."C",
+    body jsonb NOT NULL,
+    ends_at timestamp(3) with time zone
+);
+
 CREATE TABLE public.pulls (
     caller text NOT NULL COLLATE pg_catalog."C",
     asked bytea NOT NULL,
@@ -1341,6 +1349,7 @@ CREATE TABLE public.vendor_defaults (
     singleton boolean DEFAULT true NOT NULL,
     withheld text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     agreement_required boolean DEFAULT false NOT NULL,
+    published boolean DEFAULT false NOT NULL,
     CONSTRAINT ck_vendor_defaults_singleton CHECK (singleton)
 );
 
@@ -1506,6 +1515,9 @@ ALTER TABLE ONLY public.ordering_chunks
 
 ALTER TABLE ONLY public.orderings
     ADD CONSTRAINT pk_orderings PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.published_vendors
+    ADD CONSTRAINT pk_published_vendors PRIMARY KEY (district_id, vendor_id);
 
 ALTER TABLE ONLY public.pulls
     ADD CONSTRAINT pk_pulls PRIMARY KEY (caller, asked, revision, view);
@@ -2083,6 +2095,9 @@ GRANT SELECT,DELETE ON TABLE public.orderings TO console_role;
 
 GRANT SELECT ON TABLE public.orgs TO serving_role;
 GRANT SELECT ON TABLE public.orgs TO console_role;
+
+GRANT SELECT ON TABLE public.published_vendors TO accounts_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.published_vendors TO console_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.pulls TO serving_role;
 GRANT SELECT ON TABLE public.pulls TO console_role;

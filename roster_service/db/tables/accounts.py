@@ -52,7 +52,22 @@ vendor_defaults = sa.Table(
     sa.Column("withheld", CTexts, nullable=False, server_default=sa.text("'{}'")),
     # Whether a vendor without an agreement gets nothing.
     sa.Column("agreement_required", sa.Boolean, nullable=False, server_default=sa.text("false")),
+    # Whether everybody may see which vendors get what.
+    sa.Column("published", sa.Boolean, nullable=False, server_default=sa.text("false")),
     sa.CheckConstraint("singleton", name="singleton"),
+)
+
+# What everybody may see of the vendors of a district (accounts/transparency.py): the names of vendors and schools, the
+# parts of people in words, and what the agreement says. It has no foreign key: the page has it as it was written.
+published_vendors = sa.Table(
+    "published_vendors",
+    metadata,
+    sa.Column("district_id", CText, primary_key=True),
+    sa.Column("vendor_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("district", CText, nullable=False),
+    sa.Column("body", JSONB, nullable=False),
+    # The end of the agreement; NULL: it has none.
+    sa.Column("ends_at", Stamp),
 )
 
 # The agreement of a vendor: what a paper allows it at most, and from when to when. What the vendor gets is what is

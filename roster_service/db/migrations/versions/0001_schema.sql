@@ -385,8 +385,18 @@ CREATE TABLE vendor_defaults (
     singleton boolean NOT NULL DEFAULT true,
     withheld text[] NOT NULL COLLATE "C" DEFAULT '{}',
     agreement_required boolean NOT NULL DEFAULT false,
+    published boolean NOT NULL DEFAULT false,
     CONSTRAINT pk_vendor_defaults PRIMARY KEY (singleton),
     CONSTRAINT ck_vendor_defaults_singleton CHECK (singleton)
+);
+
+CREATE TABLE published_vendors (
+    district_id text NOT NULL COLLATE "C",
+    vendor_id integer NOT NULL,
+    district text NOT NULL COLLATE "C",
+    body jsonb NOT NULL,
+    ends_at timestamptz(3),
+    CONSTRAINT pk_published_vendors PRIMARY KEY (district_id, vendor_id)
 );
 
 CREATE TABLE agreements (
