@@ -100,7 +100,8 @@ class Agreement:
 @dataclass(frozen=True)
 class KnownAgreement:
     """The agreement of a vendor. `refusal`: why it does not hold now, None while it does; `days_left`: whole days until
-    its end, None if it has ended; `beyond`: what is granted to the vendor and not agreed, in phrases."""
+    its end, None if it has ended; `beyond`: what is granted to the vendor and not agreed, in phrases; `unsaved`: the
+    rights that this version counts to the same elements, and that were not saved with it."""
 
     vendor_id: int
     vendor: str
@@ -109,6 +110,7 @@ class KnownAgreement:
     refusal: str | None
     days_left: int | None
     beyond: Sequence[str]
+    unsaved: Sequence[str]
 
     @property
     def state(self) -> str:
@@ -135,6 +137,7 @@ class KnownAgreement:
             "subcontractors": said.subcontractors or "none",
             "link": said.link or "none",
             "beyond": "; ".join(self.beyond) or "nothing is granted beyond it",
+            **({"review": f"save it again to agree to {', '.join(self.unsaved)}"} if self.unsaved else {}),
         }
 
 
@@ -227,6 +230,7 @@ def _list(connection: sa.Connection, listed: Sequence[Vendor]) -> list[KnownAgre
             vendor.not_agreed,
             None if (vendor.not_agreed or "").startswith(ENDED) else (rows[vendor.id].ends_at - now).days,
             _list_beyond(connection, vendor),
+            _list_unsaved(rows[vendor.id]),
         )
         for vendor in listed
         if vendor.id in rows
@@ -243,6 +247,11 @@ def _read(row: Any) -> Agreement:
     }
     last_day = (row.ends_at - timedelta(milliseconds=1)).astimezone(zone).date()
     return Agreement(**stored, first_day=row.starts_at.astimezone(zone).date(), last_day=last_day)
+
+
+def _list_unsaved(row: Any) -> list[str]:
+    saved = {*row.fields, *row.scopes, *row.flags}
+    return [right for rights in resolve_elements(row.elements).values() for right in rights if right not in saved]
 
 
 def _list_beyond(connection: sa.Connection, vendor: Vendor) -> list[str]:

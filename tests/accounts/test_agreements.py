@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -28,7 +29,7 @@ from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
 from roster_service.settings import Settings
-from tests.accounts.agreed import DISTRICT, FLAGS, TODAY, VENDOR, WHOLE, Asked, add_asked
+from tests.accounts.agreed import DISTRICT, FLAGS, LEA, TODAY, VENDOR, WHOLE, Asked, add_asked
 from tests.accounts.test_parts import SECRET_KEY, find_parts
 from tests.actors import TESTER
 from tests.conftest import close_app
@@ -223,23 +224,28 @@ def test_a_school_that_leaves_the_agreed_district_is_seen_no_more(asked: Asked) 
 # --- when -------------------------------------------------------------------------------------------------------------
 
 
-def ask_in_every_way(asked: Asked, tokens: dict[str, str], tag: str) -> dict[str, Any]:
-    """One answer of each way, with credentials of before."""
-    http, account = asked.http, asked.account
-    key = {"x-api-key": account.api_key}
-    login = {"email": account.email, "password": account.password}
-    bearer = {**key, "Authorization": f"Bearer {tokens['permission']}"}
-    return {
-        "page": asked.get("v1p2", "/users?limit=2", tokens["v1p2"]),
-        "later page": asked.get("v1p2", "/users?limit=2&offset=2", tokens["v1p2"]),
-        "record": asked.get("v1p1", "/orgs/shv-district", tokens["v1p1"]),
-        "unchanged": asked.get("v1p2", "/orgs/shv-district", tokens["v1p2"], **{"If-None-Match": tag}),
-        "status": asked.get("v1p2", "/status", tokens["v1p2"]),
-        "token": asked.ask_token("v1p2"),
-        "login": http.post("/v1/login", json=login, headers=key),
-        "students": http.post("/v1/students", json={"districtlea": "17-0077"}, headers=bearer),
-        "feeds": http.get("/v1/status", headers=bearer),
-    }
+WAYS: dict[str, Callable[[Asked, dict[str, str], str], Any]] = {
+    "page": lambda it, tokens, _: it.get("v1p2", "/users?limit=2", tokens["v1p2"]),
+    "later page": lambda it, tokens, _: it.get("v1p2", "/users?limit=2&offset=2", tokens["v1p2"]),
+    "record": lambda it, tokens, _: it.get("v1p1", "/orgs/shv-district", tokens["v1p1"]),
+    "unchanged": lambda it, tokens, tag: it.get("v1p2", "/orgs/shv-district", tokens["v1p2"], **{"If-None-Match": tag}),
+    "status": lambda it, tokens, _: it.get("v1p2", "/status", tokens["v1p2"]),
+    "token": lambda it, _tokens, _: it.ask_token("v1p2"),
+    "login": lambda it, _tokens, _: it.http.post(
+        "/v1/login",
+        json={"email": it.account.email, "password": it.account.password},
+        headers={"x-api-key": it.account.api_key},
+    ),
+    "students": lambda it, tokens, _: it.http.post(
+        "/v1/students", json={"districtlea": LEA}, headers=make_headers(it, tokens)
+    ),
+    "feeds": lambda it, tokens, _: it.http.get("/v1/status", headers=make_headers(it, tokens)),
+}
+
+
+def make_headers(asked: Asked, tokens: dict[str, str]) -> dict[str, str]:
+    """Those of a request of the vendor interface."""
+    return {"x-api-key": asked.account.api_key, "Authorization": f"Bearer {tokens['permission']}"}
 
 
 def take_tokens(asked: Asked) -> dict[str, str]:
@@ -256,11 +262,11 @@ def test_nothing_is_answered_from_the_end_on(asked: Asked) -> None:
     tokens = take_tokens(asked)
     tag = asked.get("v1p2", "/orgs/shv-district", tokens["v1p2"]).headers["ETag"]
     expected = {"unchanged": 304}
-    answers = ask_in_every_way(asked, tokens, tag)
+    answers = {name: ask(asked, tokens, tag) for name, ask in WAYS.items()}
     assert {name: it.status_code for name, it in answers.items()} == {name: expected.get(name, 200) for name in answers}
     asked.move_end("-1 minute")
     for clock_goes_back in (False, True):
-        answers = ask_in_every_way(asked, tokens, tag)
+        answers = {name: ask(asked, tokens, tag) for name, ask in WAYS.items()}
         for name, answer in answers.items():
             assert answer.status_code == (400 if name == "token" else 403), name
             assert answer.headers["X-Roster-Agreement"].startswith("ended on "), name
@@ -271,6 +277,33 @@ def test_nothing_is_answered_from_the_end_on(asked: Asked) -> None:
             asked.move_end("1 hour")
     with asked.engine.connect() as connection:
         assert list_received(connection)[VENDOR] == {}
+
+
+def test_requests_across_the_instant_of_the_end(asked: Asked) -> None:
+    """Whatever begins after the instant is refused with the day, whatever ends before it is answered."""
+    asked.save()
+    tokens = take_tokens(asked)
+    tag = asked.get("v1p2", "/orgs/shv-district", tokens["v1p2"]).headers["ETag"]
+    asked.move_end(f"{examples(1, 2, 20)} seconds")
+    with asked.engine.connect() as connection:
+        end: float = connection.scalar(sa.text("SELECT extract(epoch FROM ends_at)::float8 FROM agreements"))
+    wrong, answered, refused = [], 0, 0
+    while time.time() < end + 1:
+        with asked.engine.begin() as connection:
+            connection.execute(sa.text("TRUNCATE rate_windows, rate_hits"))
+        for name, ask in WAYS.items():
+            begun = time.time()
+            answer = ask(asked, tokens, tag)
+            day = answer.headers.get("X-Roster-Agreement", "")
+            answered += answer.status_code in (200, 304)
+            refused += day.startswith("ended on ")
+            if begun >= end and not day.startswith("ended on "):
+                wrong.append((name, answer.status_code, begun - end))
+            if time.time() < end and answer.status_code not in (200, 304):
+                wrong.append((name, answer.status_code, begun - end))
+    assert wrong == []
+    assert answered > len(WAYS)
+    assert refused > len(WAYS)
 
 
 def test_nothing_is_answered_before_its_first_day_or_without_one_that_is_required(asked: Asked) -> None:
@@ -348,6 +381,25 @@ def test_what_is_granted_beyond_the_agreement_is_said(asked: Asked) -> None:
     assert "the grant of shv-district opens only the schools that are agreed" in said
     assert "the flag contacts does not count; the flag demographics does not count" in said
     assert "the client reader does not get v1p1/roster-demographics.readonly" in said
+
+
+def test_what_another_version_adds_is_not_agreed_and_waits_for_a_person(asked: Asked) -> None:
+    asked.save()
+    with asked.engine.begin() as connection:
+        # As if the version that saved it had no such field, scope and flag.
+        for column, word in (("fields", "sex"), ("scopes", "students-metadata.readonly"), ("flags", "enrollments")):
+            removed = sa.text(f"UPDATE agreements SET {column} = array_remove({column}, :word)")
+            connection.execute(removed, {"word": word})
+    shown, _ = find_shown(asked)
+    assert shown.isdisjoint({"sex", "studentMetadata"})
+    assert not any(student.get("enrollments") for student in asked.list_students(FLAGS))
+    with asked.engine.connect() as connection:
+        known = find_agreement(connection, vendors.find_vendor(connection, VENDOR))
+    assert known is not None
+    assert known.unsaved == ["sex", "students-metadata.readonly", "enrollments"]
+    assert known.list_facts()["review"] == "save it again to agree to sex, students-metadata.readonly, enrollments"
+    asked.save()
+    assert find_shown(asked)[0] >= {"sex", "studentMetadata"}
 
 
 def test_a_purged_district_is_agreed_no_more(asked: Asked) -> None:
