@@ -130,7 +130,9 @@ class KnownAgreement:
             "holds": f"{days} ({instants} UTC)",
             "state": self.state,
             "elements": ", ".join(PARTS[name].words for name in said.elements),
-            "places": ", ".join([f"district {it}" for it in said.districts] + [f"school {it}" for it in said.schools]),
+            "places": ", ".join(
+                [f"district {one}" for one in said.districts] + [f"school {one}" for one in said.schools]
+            ),
             "contact": said.contact,
             "deletion": said.deletion,
             "address": said.address or "none",
@@ -278,7 +280,7 @@ def _end_tokens(connection: sa.Connection, former: Vendor) -> None:
     """Updates what a vendor sees after a change of its agreement, and ends its tokens if it gets something else.
     `former`: before the change."""
     now = find_vendor(connection, former.email)
-    rights = [(it.open_flags, it.withheld, it.agreed_scopes) for it in (former, now)]
+    rights = [(vendor.open_flags, vendor.withheld, vendor.agreed_scopes) for vendor in (former, now)]
     # A vendor has deleted what it had when the agreement ended, as it promised: no delta brings that back.
     if rights[0] != rights[1] or former.not_agreed is not None:
         invalidate_tokens(connection, now.id, content_changed=True)

@@ -20,12 +20,12 @@ def announce_agreements(sync: NightlySync) -> int:
     publishes what holds now. Returns how many were announced."""
     with sync.engine.begin() as connection:
         connection.execute(sa.select(sa.func.note_ended_agreements()))
-        told = {row.vendor_id: row.told_days for row in connection.execute(sa.select(agreements))}
+        announced = {row.vendor_id: row.told_days for row in connection.execute(sa.select(agreements))}
         due = [
             (known, step)
             for known in list_agreements(connection)
             if (step := _find_step(known)) is not None
-            and step < (STEPS[0] + 1 if told[known.vendor_id] is None else told[known.vendor_id])
+            and step < (STEPS[0] + 1 if announced[known.vendor_id] is None else announced[known.vendor_id])
         ]
         for known, step in due:
             own = agreements.c.vendor_id == known.vendor_id

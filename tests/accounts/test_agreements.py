@@ -330,7 +330,7 @@ def test_an_agreement_that_changes_nothing_ends_no_token_and_one_that_does_ends_
     assert asked.get("v1p2", "/users?limit=1", tokens["v1p2"]).status_code == 401
 
 
-def test_a_vendor_without_a_scope_that_is_agreed_is_told_so(asked: Asked) -> None:
+def test_a_vendor_without_a_scope_that_is_agreed_is_refused_with_that_reason(asked: Asked) -> None:
     with asked.engine.begin() as connection:
         connection.execute(sa.text("UPDATE oauth_clients SET scopes = ARRAY['v1p2/guardians.readonly']"))
     asked.save(elements=ALWAYS)

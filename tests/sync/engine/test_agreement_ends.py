@@ -1,4 +1,4 @@
-"""The nightly sync announces the ends of agreements, each step once, also after a night that was missed."""
+"""The nightly sync announces the ends of agreements, each step once, also after a run that was missed."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Announcement]:
     return sent
 
 
-# What is left at each night, and the last of the days 30, 14, 1 and 0 that is announced then; None: nothing is.
-NIGHTS = {
+# What is left at each run, and the last of the days 30, 14, 1 and 0 that is announced then; None: nothing is.
+RUNS = {
     "each step": [("40 days", None), ("29 days", 30), ("28 days", None), ("13 days", 14), ("20 hours", 1), ("-1 s", 0)],
-    "missed nights": [("40 days", None), ("5 days", 14), ("-3 days", 0), ("-4 days", None)],
+    "missed runs": [("40 days", None), ("5 days", 14), ("-3 days", 0), ("-4 days", None)],
     "saved late": [("2 hours", 1), ("1 hour", None)],
 }
 
 
-@pytest.mark.parametrize("nights", NIGHTS.values(), ids=NIGHTS)
+@pytest.mark.parametrize("runs", RUNS.values(), ids=RUNS)
 def test_each_step_is_announced_once(
-    engine: sa.Engine, sent: list[Announcement], nights: list[tuple[str, int | None]]
+    engine: sa.Engine, sent: list[Announcement], runs: list[tuple[str, int | None]]
 ) -> None:
     load_first(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     with engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, VENDOR, "App")
         agreements.set_agreement(connection, TESTER, VENDOR, WHOLE)
     sync = NightlySync(engine, Settings(), lambda _: None)
-    for left, step in nights:
+    for left, step in runs:
         with engine.begin() as connection:
             moved = sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = now() + CAST(:left AS interval)")
             connection.execute(moved, {"left": left})
@@ -58,8 +58,8 @@ def test_each_step_is_announced_once(
         assert announce_agreements(sync) == (step is not None), left
         assert len(sent) - before == (step is not None), left
         with engine.connect() as connection:
-            told, ended_at = connection.execute(sa.text("SELECT told_days, ended_at FROM agreements")).one()
-        assert step in (None, told), left
+            noted, ended_at = connection.execute(sa.text("SELECT told_days, ended_at FROM agreements")).one()
+        assert step in (None, noted), left
         assert (ended_at is not None) == left.startswith("-"), left
     assert {(it.kind, it.vendor) for it in sent} == {(AnnouncementKind.AGREEMENT, VENDOR)}
     assert all(WHOLE.contact in it.message and WHOLE.deletion in it.message for it in sent)
