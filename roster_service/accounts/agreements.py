@@ -27,7 +27,7 @@ from roster_service.auth.scopes import ScopeName
 from roster_service.change_log.actors import Actor, normalize_email
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import begin_day, describe_instant
-from roster_service.db.tables import agreements, oauth_clients, vendor_defaults, vendor_grants, vendors
+from roster_service.db.tables import agreements, oauth_clients, orgs, vendor_defaults, vendor_grants, vendors
 from roster_service.errors import CommandError
 from roster_service.feeds.roster_state import begin_change_of_rights
 from roster_service.roster.person_parts import PART_OF, PersonPart
@@ -101,7 +101,8 @@ class Agreement:
 class KnownAgreement:
     """The agreement of a vendor. `refusal`: why it does not hold now, None while it does; `days_left`: whole days until
     its end, None if it has ended; `beyond`: what is granted to the vendor and not agreed, in phrases; `unsaved`: the
-    rights that this version counts to the same elements, and that were not saved with it."""
+    rights that this version counts to the same elements, and that were not saved with it; `places`: the districts and
+    schools, by name and id."""
 
     vendor_id: int
     vendor: str
@@ -111,6 +112,7 @@ class KnownAgreement:
     days_left: int | None
     beyond: Sequence[str]
     unsaved: Sequence[str]
+    places: Sequence[str]
 
     @property
     def state(self) -> str:
@@ -130,9 +132,7 @@ class KnownAgreement:
             "holds": f"{days} ({instants} UTC)",
             "state": self.state,
             "elements": ", ".join(PARTS[name].words for name in said.elements),
-            "places": ", ".join(
-                [f"district {one}" for one in said.districts] + [f"school {one}" for one in said.schools]
-            ),
+            "places": ", ".join(self.places) or "nothing any more",
             "contact": said.contact,
             "deletion": said.deletion,
             "address": said.address or "none",
@@ -222,21 +222,35 @@ def list_agreements(connection: sa.Connection) -> list[KnownAgreement]:
 def _list(connection: sa.Connection, listed: Sequence[Vendor]) -> list[KnownAgreement]:
     of_vendors = agreements.c.vendor_id.in_([vendor.id for vendor in listed])
     rows = {row.vendor_id: row for row in connection.execute(sa.select(agreements).where(of_vendors))}
-    now = datetime.now(UTC)
+    now, names = datetime.now(UTC), _read_names(connection)
     return [
         KnownAgreement(
-            vendor.id,
-            vendor.email,
-            vendor.name,
-            _read(rows[vendor.id]),
-            vendor.not_agreed,
-            None if (vendor.not_agreed or "").startswith(ENDED) else (rows[vendor.id].ends_at - now).days,
-            _list_beyond(connection, vendor),
-            _list_unsaved(rows[vendor.id]),
+            vendor_id=vendor.id,
+            vendor=vendor.email,
+            name=vendor.name,
+            agreement=_read(rows[vendor.id]),
+            refusal=vendor.not_agreed,
+            days_left=None if (vendor.not_agreed or "").startswith(ENDED) else (rows[vendor.id].ends_at - now).days,
+            beyond=_list_beyond(connection, vendor, names),
+            unsaved=_list_unsaved(rows[vendor.id]),
+            places=[
+                *(f"all of {_name(names, place)}" for place in rows[vendor.id].districts),
+                *(_name(names, place) for place in rows[vendor.id].schools),
+            ],
         )
         for vendor in listed
         if vendor.id in rows
     ]
+
+
+def _read_names(connection: sa.Connection) -> Mapping[str, str]:
+    """The names of the districts and schools, by id."""
+    named = sa.select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.type.in_((DISTRICT, SCHOOL)))
+    return {row.sourced_id: row.name for row in connection.execute(named)}
+
+
+def _name(names: Mapping[str, str], org_id: str) -> str:
+    return f"{names[org_id]} ({org_id})" if org_id in names else org_id
 
 
 def _read(row: Any) -> Agreement:
@@ -256,7 +270,7 @@ def _list_unsaved(row: Any) -> list[str]:
     return [right for rights in resolve_elements(row.elements).values() for right in rights if right not in saved]
 
 
-def _list_beyond(connection: sa.Connection, vendor: Vendor) -> list[str]:
+def _list_beyond(connection: sa.Connection, vendor: Vendor, names: Mapping[str, str]) -> list[str]:
     """What is granted to a vendor and not agreed, in phrases."""
     agreed = sa.func.agreed_grants(vendor.id).table_valued("id", "school_id")
     counted = sa.select(agreed.c.id, sa.func.count(agreed.c.school_id).label("schools")).group_by(agreed.c.id)
@@ -265,9 +279,9 @@ def _list_beyond(connection: sa.Connection, vendor: Vendor) -> list[str]:
     given = sa.select(vendor_grants).where(vendor_grants.c.vendor_id == vendor.id).order_by(vendor_grants.c.id)
     for row in connection.execute(given):
         if row.id not in opened:
-            found.append(f"the grant of {row.school_id or row.district_id} opens nothing")
+            found.append(f"the grant of {_name(names, row.school_id or row.district_id)} opens nothing")
         elif row.school_id is None and opened[row.id]:
-            found.append(f"the grant of {row.district_id} opens only the schools that are agreed")
+            found.append(f"the grant of {_name(names, row.district_id)} opens only the schools that are agreed")
     found += [f"the flag {flag} does not count" for flag in vendor.flags if flag not in vendor.open_flags]
     for client in list_clients(connection, oauth_clients.c.vendor_id == vendor.id):
         lost = [scope for scope in client.scopes if scope not in vendor.limit_scopes(client.scopes)]

@@ -205,7 +205,7 @@ def test_a_rule_counts_where_its_place_is_agreed_as_a_whole(asked: Asked) -> Non
         known = find_agreement(connection, vendors.find_vendor(connection, VENDOR))
     assert known is not None
     assert known.refusal == "covers none of the districts and schools that are granted"
-    assert "the grant of shv-district opens nothing" in known.beyond
+    assert "the grant of Shelbyville School District (shv-district) opens nothing" in known.beyond
 
 
 def test_a_school_that_leaves_the_agreed_district_is_seen_no_more(asked: Asked) -> None:
@@ -378,7 +378,7 @@ def test_what_is_granted_beyond_the_agreement_is_said(asked: Asked) -> None:
         known = find_agreement(connection, vendors.find_vendor(connection, VENDOR))
     assert known is not None
     said = "; ".join(known.beyond)
-    assert "the grant of shv-district opens only the schools that are agreed" in said
+    assert "(shv-district) opens only the schools that are agreed" in said
     assert "the flag contacts does not count; the flag demographics does not count" in said
     assert "the client reader does not get v1p1/roster-demographics.readonly" in said
 

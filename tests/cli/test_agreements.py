@@ -45,7 +45,7 @@ def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roste
     saved = answer(*SAVE, "--yes", "--reason", "signed")
     assert saved["agreement"]["last_day"] == LAST
     assert saved["beyond"] == [
-        "the grant of spr-district opens only the schools that are agreed",
+        "the grant of Springfield Unified School District (spr-district) opens only the schools that are agreed",
         "the client app does not get v1p2/guardians.readonly",
     ]
     shown = answer("agreement", "show", EMAIL)
@@ -53,6 +53,7 @@ def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roste
     text = roster("agreement", "show", EMAIL).stdout
     assert f"{FIRST} to {LAST}, as days of America/Chicago" in text
     assert "names, usernames and grades, classes" in text
+    assert "Springfield High School (spr-high)" in text
     assert "Paper" in roster("agreement", "list").stdout
     assert answer("agreement", "list") == [shown]
     log = answer("changes")[-1]
