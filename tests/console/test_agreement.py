@@ -47,6 +47,14 @@ def test_an_agreement_is_saved_shown_and_taken_away(console: Console, page: str)
     assert HOSTILE not in shown
     assert "the flag contacts does not count" in shown
     assert "names, usernames and grades, e-mail addresses" in shown
+    vendor = owner.get(page.removesuffix("/agreement")).text
+    assert "It gets what is granted <em>and</em>" in vendor
+    assert "And what its" in vendor
+    for forms in ("/grants", "/grants/spr-district"):
+        assert "bounds what it gets" in owner.get(page.removesuffix("/agreement") + forms).text
+    [kept] = [it for it in owner.get("/privacy.json").json["kept"] if it["vendor"] == "Agreed"]
+    assert kept["by"].endswith("by its agreement")
+    assert "birthDate" in kept["fields"]
     tonight = owner.get("").text
     assert "Agreements that end" in tonight
     assert "ends soon" in tonight

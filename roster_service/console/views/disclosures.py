@@ -41,6 +41,7 @@ from roster_service.explore.person import ShownParts, list_shown
 from roster_service.explore.references import read_labels
 from roster_service.explore.refusals import explain_refused
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
+from roster_service.schemas.flags import find_withheld
 
 # The days of the overview.
 PRIVACY_DAYS = 30
@@ -168,8 +169,11 @@ def _name_list(vendor: Vendor, default: Sequence[str]) -> str:
     """What says the withheld fields of a vendor: a list, and the flag whose lack withholds more."""
     own = vendor.own_withheld
     name = "default of the service" if own is None else "list of the vendor"
-    more = sorted(set(vendor.withheld) - set(default if own is None else own))
-    return f"{name}; {' and '.join(more)} because it may not request “contacts”" if more else name
+    listed = default if own is None else own
+    following = sorted(find_withheld(listed, vendor.open_flags) - set(listed))
+    agreed = sorted({*vendor.withheld} - {*listed, *following})
+    said = f"{name}; {' and '.join(following)} because it may not request “contacts”" if following else name
+    return f"{said}; {', '.join(agreed)} by its agreement" if agreed else said
 
 
 def read_disclosures(visit: Visit) -> Disclosures:
