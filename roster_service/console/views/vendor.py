@@ -32,6 +32,7 @@ from roster_service.db.tables import REFUSED_DAYS, users
 from roster_service.deliveries.accounts import describe_switched_ways
 from roster_service.errors import CommandError, Problem
 from roster_service.explore.references import read_labels
+from roster_service.explore.vendor_habits import list_habits
 from roster_service.explore.vendor_summary import VendorSummary, summarize_vendor
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
@@ -47,7 +48,8 @@ class VendorPage:
     its clients, and `names`: of them, by id; `withholdable`: the words of all fields that can be withheld,
     `default_withheld`: those of the default; `parts`: the words for each part of people; `received`: those that it
     gets, `lacks`: the words for the others, and `nothing`: why it gets none; `flags`: what each adds to the student
-    record; `kept`: the people who are kept from it, and `kept_names`: by id, of those in the roster."""
+    record; `habits`: what is new about its requests; `kept`: the people who are kept from it, and `kept_names`: by id,
+    of those in the roster."""
 
     head: VendorHead
     summary: VendorSummary
@@ -66,6 +68,7 @@ class VendorPage:
     lacks: Mapping[str, str]
     nothing: str
     versions: Sequence[str]
+    habits: Sequence[str]
     kept: Sequence[KeptPerson]
     kept_names: Mapping[str, str]
 
@@ -112,6 +115,7 @@ def read_vendor(visit: Visit) -> VendorPage:
         lacks={part.name: part.lack for part in PARTS.values() if part.name not in received},
         nothing=explain_nothing(vendor),
         versions=[version.prefix for version in VERSIONS],
+        habits=list_habits(connection, vendor),
         kept=kept,
         kept_names=read_labels(connection, users, (one.sourced_id for one in kept)),
     )

@@ -1,0 +1,76 @@
+"""What is new about the requests of a vendor, beside its last days. It is told, and stops nothing: after each change of
+ours, as a new grant or the first school day, every vendor does something new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
+from statistics import median
+from typing import Any
+
+import sqlalchemy as sa
+
+from roster_service.accounts.vendors import Vendor
+from roster_service.change_log.changes import Verb
+from roster_service.db.tables import changes, disclosures, usage
+
+# With what the last day is compared, and how long a change of ours explains whatever is new, in days.
+COMPARED, SILENT = 30, 14
+# The bits of an address that name its network.
+_PREFIXES = {4: 24, 6: 48}
+
+
+def list_habits(connection: sa.Connection, vendor: Vendor) -> list[str]:
+    """Returns what is new in the last day, in phrases; none for a vendor that we have changed a short time ago, and
+    for one that was not answered before."""
+    now = datetime.now(UTC)
+    own = (changes.c.vendor == vendor.email, changes.c.verb.not_in((Verb.SHOW, Verb.EXPORT)))
+    if connection.scalar(sa.select(sa.exists().where(*own, changes.c.at > now - timedelta(days=SILENT)))):
+        return []
+    return [*_list_new(connection, vendor, now), *_compare_records(connection, vendor, now)]
+
+
+def _list_new(connection: sa.Connection, vendor: Vendor, now: datetime) -> Iterator[str]:
+    is_new = (disclosures.c.at > now - timedelta(days=1)).label("is_new")
+    listed = sa.select(disclosures.c.address, disclosures.c.scope, is_new).distinct()
+    kept = (disclosures.c.vendor_id == vendor.id, disclosures.c.last_at > now - timedelta(days=COMPARED))
+    rows = connection.execute(listed.where(*kept)).all()
+    if all(row.is_new for row in rows):
+        return
+    for word, find in _HABITS.items():
+        before = {name for row in rows if not row.is_new for name in find(row)}
+        first = sorted({name for row in rows for name in find(row)} - before)
+        if first:
+            yield f"in the last day it used a {word} for the first time in {COMPARED} days: {', '.join(first)}"
+
+
+def _list_networks(row: Any) -> list[str]:
+    return [_find_network(row.address)] if row.address else []
+
+
+def _list_scopes(row: Any) -> list[str]:
+    return (row.scope or "").split()
+
+
+# The word for a habit -> its names in a row.
+_HABITS: Mapping[str, Callable[[Any], list[str]]] = {"network": _list_networks, "scope or flag": _list_scopes}
+
+
+def _find_network(address: str) -> str:
+    try:
+        version = ip_network(address).version
+    except ValueError:
+        return address
+    return str(ip_network(f"{address}/{_PREFIXES[version]}", strict=False))
+
+
+def _compare_records(connection: sa.Connection, vendor: Vendor, now: datetime) -> Iterator[str]:
+    records = sa.func.sum(usage.c.records).label("records")
+    by_day = sa.select(usage.c.day, records).where(usage.c.vendor_id == vendor.id).group_by(usage.c.day)
+    recent = by_day.where(usage.c.day > now.date() - timedelta(days=COMPARED))
+    known = {row.day: int(row.records) for row in connection.execute(recent)}
+    today = known.pop(now.date(), 0)
+    if known and today:
+        middle = round(median(known.values()))
+        yield f"it was shown {today:,} records today (UTC); the median of its days with requests is {middle:,}"

@@ -1,0 +1,77 @@
+"""What is new about the requests of a vendor is said beside its last days, and not after a change of ours."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import vendors
+from roster_service.db.tables import audit, usage
+from roster_service.explore.vendor_habits import list_habits
+from tests.actors import TESTER
+
+VENDOR, NOW = "app@vendor.example", datetime.now(UTC)
+FULL, GUARDIANS = "v1p2/roster.readonly", "v1p2/roster.readonly v1p2/guardians.readonly"
+# (hours ago, address, scopes) of each answer -> what is said.
+CASES: dict[str, tuple[list[tuple[int, str | None, str]], list[str]]] = {
+    "nothing before": ([(1, "198.51.100.7", FULL)], []),
+    "as before": ([(1, "198.51.100.7", FULL), (50, "198.51.100.9", FULL)], []),
+    "another network": ([(1, "203.0.113.7", FULL), (50, "198.51.100.9", FULL)], ["network: 203.0.113.0/24"]),
+    "another of IPv6": ([(1, "2001:db8:1::7", FULL), (50, "2001:db8:2::7", FULL)], ["network: 2001:db8:1::/48"]),
+    "no address": ([(1, None, FULL), (50, "x", FULL)], []),
+    "another scope": (
+        [(1, "198.51.100.7", GUARDIANS), (50, "198.51.100.7", FULL)], ["scope or flag: v1p2/guardians.readonly"]
+    ),
+    "long ago": ([(1, "203.0.113.7", FULL), (31 * 24, "198.51.100.9", FULL)], []),
+}  # fmt: skip
+
+
+@pytest.fixture
+def vendor(engine: sa.Engine) -> int:
+    """A vendor that nobody has changed for weeks."""
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, VENDOR, "App")
+        connection.execute(sa.text("UPDATE changes SET at = at - interval '15 days'"))
+        return vendors.find_vendor(connection, VENDOR).id
+
+
+def answer(engine: sa.Engine, vendor: int, *answers: tuple[int, str | None, str]) -> None:
+    """Logs answers."""
+    row: dict[str, Any] = {"vendor_id": vendor, "caller": "c", "method": "GET", "path": "/users", "records": 1}
+    row |= {"request_id": "r", "people": b"", "parts": 0}
+    with engine.begin() as connection:
+        for hours, address, scope in answers:
+            values = row | {"at": NOW - timedelta(hours=hours), "address": address, "scope": scope}
+            connection.execute(sa.insert(audit).values(values))
+
+
+def read(engine: sa.Engine) -> list[str]:
+    with engine.connect() as connection:
+        return list_habits(connection, vendors.find_vendor(connection, VENDOR))
+
+
+@pytest.mark.parametrize(("answers", "said"), CASES.values(), ids=CASES)
+def test_what_is_new_is_said(
+    engine: sa.Engine, vendor: int, answers: list[tuple[int, str | None, str]], said: list[str]
+) -> None:
+    answer(engine, vendor, *answers)
+    assert read(engine) == [
+        f"in the last day it used a {word} for the first time in 30 days: {names}"
+        for word, names in (one.split(": ") for one in said)
+    ]
+
+
+def test_records_of_today_stand_beside_the_median_of_the_days_before(engine: sa.Engine, vendor: int) -> None:
+    row = {"vendor_id": vendor, "endpoint": "e", "status_class": "2xx", "requests": 1, "bytes": 1}
+    with engine.begin() as connection:
+        for days, records in ((0, 9000), (1, 100), (2, 300), (3, 200), (40, 7)):
+            values = row | {"day": NOW.date() - timedelta(days=days), "records": records}
+            connection.execute(sa.insert(usage).values(values))
+    said = ["it was shown 9,000 records today (UTC); the median of its days with requests is 200"]
+    assert read(engine) == said
+    with engine.begin() as connection:
+        vendors.set_vendor_enabled(connection, TESTER, VENDOR, enabled=True)
+    assert read(engine) == []
