@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SOURCES := roster_service sync_scripts tools grammar tests docs wsgi.py
 
 .PHONY: help install run debug psql test test-long conformance faults check sync check-long lint style types imports audit alone lock clean
-.PHONY: places mutants bench bench-filter bench-sync bench-locks bench-console screenshots docs demo-district
+.PHONY: places mutants bench bench-filter bench-sync bench-locks bench-console screenshots docs demo-district release
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -131,6 +131,9 @@ bench-locks: $(VENV)/.test ## Measure what row-level security costs, on a distri
 
 bench-console: $(VENV)/.test ## Measure each screen of the console on a district of $STUDENTS (191,000)
 	@$(BIN)/python -m tests.bench.bench_console
+
+release: lint audit alone faults ## Say what keeps this version from being released, or build what a person then publishes, into build/release
+	@$(BIN)/python -m tools.release
 
 screenshots: $(VENV)/.test $(VENV)/openapi/.generators ## Take pictures of every screen of the console into build/screenshots, with Chromium
 	@OPENAPI_TOOLS=$(VENV)/openapi $(BIN)/python -m tests.console.screenshots build/screenshots
