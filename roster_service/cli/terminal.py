@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roster_service.accounts.transparency import publish
 from roster_service.auth.credentials.signing_keys import require_secret_key
 from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.instants import describe_instant
@@ -111,6 +110,9 @@ def open_change(*, dry_run: bool = False) -> Iterator[tuple[sa.Connection, Actor
         if dry_run:
             connection.rollback()
         else:
+            # It imports the schemas, which a command that only reads spares.
+            from roster_service.accounts.transparency import publish
+
             publish(connection)
 
 

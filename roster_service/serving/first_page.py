@@ -7,7 +7,6 @@ their values therefore share one statement, which each connection plans once.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,21 +20,38 @@ from roster_service.serving.departures import join_departures
 from roster_service.serving.filter_shapes import FilterConditions, FilterShape
 from roster_service.serving.ordering_statements import LIMIT, OFFSET
 from roster_service.serving.plan import Plan, QueryShape
-from roster_service.serving.statements import STATEMENT_CACHE_SIZE, Driver
+from roster_service.serving.statements import Driver
+
+
+@dataclass(frozen=True)
+class SharedSearch:
+    """What decides how the page of a plan is found, apart from the values of its filter. Plans of which it is equal
+    share a statement, so that each connection can plan it once. `only_whole`: as for `make_first_page_query`."""
+
+    shape: QueryShape
+    driver: Driver
+    filter_shape: FilterShape
+    only_whole: bool
+
+    def find(self) -> sa.CTE:
+        """Returns the CTE that finds the page."""
+        admitted = statements.make_collection_condition(self.shape, self.driver)
+        conditions = self.filter_shape.conditions
+        return _select_page(self.shape, admitted, conditions, by_feed=False, only_whole=self.only_whole)
 
 
 @dataclass(frozen=True)
 class FirstPageQuery:
-    """The CTE that finds the page bound as `page_limit` and `page_offset`.
+    """The search for the page bound as `page_limit` and `page_offset`: one that other plans share, or for this plan
+    alone the CTE of one row with `ids` (array of the page's ids, in order) and `total` (number of records of the
+    collection). `values`: bound values beside those of the request."""
 
-    `found`: one row with `ids` (array of the page's ids, in order) and `total` (number of records of the collection).
-    `values`: bound values beside those of the request. `is_shared`: whether all plans that differ only in their values
-    get the same `found` object, so that each connection can plan its statement once.
-    """
-
-    found: sa.CTE
+    search: SharedSearch | sa.CTE
     values: Mapping[str, Any]
-    is_shared: bool
+
+    def find(self) -> sa.CTE:
+        """Returns the CTE."""
+        return self.search.find() if isinstance(self.search, SharedSearch) else self.search
 
 
 def make_first_page_query(
@@ -59,15 +75,9 @@ def make_first_page_query(
             if plan.limit
             else _select_count(shape, admitted, filtered)
         )
-        return FirstPageQuery(found, {}, is_shared=False)
+        return FirstPageQuery(found, {})
     filter_shape, values = filter_shapes.bind_filter(plan)
-    return FirstPageQuery(_select_shared_page(shape, driver, filter_shape, only_whole), values, is_shared=True)
-
-
-@functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _select_shared_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape, only_whole: bool) -> sa.CTE:
-    admitted = statements.make_collection_condition(shape, driver)
-    return _select_page(shape, admitted, filter_shape.conditions, by_feed=False, only_whole=only_whole)
+    return FirstPageQuery(SharedSearch(shape, driver, filter_shape, only_whole), values)
 
 
 def _select_page(

@@ -22,7 +22,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.auth.throttling.throttles import OrderingThrottle
-from roster_service.db.prepared_statements import Statement, fetch_rows
+from roster_service.db.prepared_statements import PreparedStatement, Statement, fetch_rows
 from roster_service.db.tables import orderings
 from roster_service.errors import make_slot_refusal
 from roster_service.feeds.roster_state import RosterState
@@ -141,9 +141,12 @@ class Orderings:
         query = make_ordering_query(request.plan, by_feed=request.by_feed, sees_districts=sees_districts)
         feeds = {"ordering_ids": [row.id for row in missing], "ordering_feeds": [row.feed_id for row in missing]}
         # Only what is shared may fill a cache of texts.
-        fetch = fetch_rows if query.is_shared else _fetch_once
+        values = {**request.values, **query.values, **feeds}
         with self.measure(request):
-            made = fetch(connection, query.statement, {**request.values, **query.values, **feeds})
+            if isinstance(query.statement, PreparedStatement):
+                made = fetch_rows(connection, query.statement, values)
+            else:
+                made = _fetch_once(connection, query.statement, values)
         if not all(row.is_present for row in made):
             return False
         self._evict_when_due(connection, len(made), sum(row.bytes for row in made))

@@ -192,7 +192,7 @@ def _keep_prepared(make: Callable[..., Statement]) -> Callable[..., PreparedStat
 
 
 prepare_ordered_page = _keep_prepared(make_ordered_page_statement)
-prepare_found_page = _keep_prepared(make_found_page_statement)
+prepare_found_page = _keep_prepared(lambda shape, search: make_found_page_statement(shape, search.find()))
 prepare_record = _keep_prepared(make_record_statement)
 
 

@@ -19,7 +19,7 @@ from roster_service.feeds.roster_state import RosterState
 from roster_service.metrics import PAGES
 from roster_service.roster.visibility import NO_GRANT, NO_SLOT
 from roster_service.serving import pulls
-from roster_service.serving.first_page import make_first_page_query
+from roster_service.serving.first_page import SharedSearch, make_first_page_query
 from roster_service.serving.orderings import Made, Orderings
 from roster_service.serving.page import Page
 from roster_service.serving.plan import Plan, QueryShape
@@ -235,10 +235,10 @@ class Reader:
             plan, by_feed=request.by_feed, sees_districts=sees_districts, only_whole=only_whole
         )
         values, shape = {**request.values, **first.values}, _remove_sort(plan.shape)
-        if first.is_shared:
-            rows = self._fetch(request, Call(prepare_found_page(shape, first.found), values))
+        if isinstance(first.search, SharedSearch):
+            rows = self._fetch(request, Call(prepare_found_page(shape, first.search), values))
         else:
-            statement = make_found_page_statement(shape, first.found)
+            statement = make_found_page_statement(shape, first.search)
             rows = self._round_trips.fetch_once(request.admission, statement, values)
         state = _read_collection_state(request, rows[0])
         return _FoundPage(state, ReadPage(read_state(rows[0]), _join(rows), rows[0].visible_set))

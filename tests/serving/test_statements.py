@@ -10,6 +10,7 @@ from oneroster_filter import Kind
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
+from roster_service.db.prepared_statements import PreparedStatement
 from roster_service.roster.references import PERSONS
 from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
@@ -18,7 +19,7 @@ from roster_service.schemas.records import Record
 from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.serving.departures import compile_departure_filter
 from roster_service.serving.filter_shapes import bind_filter, make_filter_conditions
-from roster_service.serving.first_page import make_first_page_query
+from roster_service.serving.first_page import SharedSearch, make_first_page_query
 from roster_service.serving.ordering_statements import make_ordering_query, select_positions
 from roster_service.serving.params import Params
 from roster_service.serving.path_filters import everything
@@ -67,11 +68,15 @@ def plan(record: type[Record], rights: ContentRights = NOTHING, **changed: objec
     return make_plan(params(**changed), record, rights, everything, {})
 
 
-def compile_sql(statement: ClauseElement) -> tuple[str, dict[str, object]]:
-    """The text of a statement, on one line and without casts of parameters, and what is bound in it."""
-    compiled = statement.compile(dialect=postgresql.dialect())
-    text = re.sub(r"\)s::[A-Z]+(\[\])?", ")s", str(compiled))
-    return re.sub(r"\s+", " ", text), dict(compiled.params)
+def compile_sql(statement: ClauseElement | PreparedStatement) -> tuple[str, dict[str, object]]:
+    """The text of a statement, on one line and without casts of parameters, and what is bound in it: of a prepared one,
+    the names."""
+    if isinstance(statement, PreparedStatement):
+        text, bound = statement.plain, dict[str, object].fromkeys(statement.values)
+    else:
+        compiled = statement.compile(dialect=postgresql.dialect())
+        text, bound = str(compiled), dict(compiled.params)
+    return re.sub(r"\s+", " ", re.sub(r"\)s::[A-Z]+(\[\])?", ")s", text)), bound
 
 
 def condition(sql: str) -> str:
@@ -88,7 +93,7 @@ def page_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
     """A page that is found in one pass."""
     unsorted = dataclasses.replace(made.shape, sort=None)
     return make_found_page_statement(
-        unsorted, make_first_page_query(made, by_feed=False, sees_districts=sees_districts).found
+        unsorted, make_first_page_query(made, by_feed=False, sees_districts=sees_districts).find()
     )
 
 
@@ -137,7 +142,7 @@ def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Versio
     for rights in (NOTHING, ALL) if EXTENT is Extent.ALL else ((NOTHING, ALL)[place % 2],):
         made = make_plan(params(filter="sourcedId!='x'"), record, rights, endpoint.path_filter, ids)
         shape = made.shape
-        finding = [make_first_page_query(made, by_feed=False, sees_districts=sees).found for sees in (False, True)]
+        finding = [make_first_page_query(made, by_feed=False, sees_districts=sees).find() for sees in (False, True)]
         ordering = [positions_of(made, sees_districts=sees) for sees in (False, True)]
         for statement in (matching_of(made), *ordering):
             assert_limited(statement, record, 1)
@@ -185,11 +190,11 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
         for value in ("planted", "x'y".replace("'", "''"))
     )
     first = make_first_page_query(one, by_feed=False, sees_districts=True)
-    assert make_first_page_query(other, by_feed=False, sees_districts=False).found is first.found
-    assert first.is_shared
+    assert make_first_page_query(other, by_feed=False, sees_districts=False).search == first.search
+    assert isinstance(first.search, SharedSearch)
     assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
-    assert prepare_found_page(other.shape, first.found) is prepare_found_page(one.shape, first.found)
-    statement = make_found_page_statement(one.shape, first.found)
+    assert prepare_found_page(other.shape, first.search) is prepare_found_page(one.shape, first.search)
+    statement = make_found_page_statement(one.shape, first.find())
     sql, bound = compile_sql(statement)
     assert "planted" not in f"{sql}{bound}"
     assert {"filter_0", "filter_1"} <= set(bound)
@@ -203,7 +208,7 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_ordering(recor
         make_ordering_query(plan(record, filter=f"status!='{value}'"), by_feed=False, sees_districts=True)
         for value in ("planted", "x")
     )
-    assert one.is_shared
+    assert isinstance(one.statement, PreparedStatement)
     assert other.statement is one.statement
     assert (dict(one.values), dict(other.values)) == ({"filter_0": "planted"}, {"filter_0": "x"})
     assert "planted" not in str(compile_sql(one.statement))
@@ -216,7 +221,7 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_ordering(recor
 def test_names_that_callers_invent_fill_no_cache(asked: dict[str, str]) -> None:
     made = plan(v1p1.Org, ALL, **asked)
     one, other = (make_ordering_query(made, by_feed=False, sees_districts=True) for _ in range(2))
-    assert not one.is_shared
+    assert not isinstance(one.statement, PreparedStatement)
     assert other.statement is not one.statement
     assert "invented" in compile_sql(one.statement)[1].values()
 
@@ -232,7 +237,8 @@ def test_names_that_callers_invent_fill_no_cache(asked: dict[str, str]) -> None:
 )
 def test_a_broad_filter_is_planned_with_its_values(text: str, path_ids: dict[str, str]) -> None:
     broad = make_plan(params(filter=text), v1p2.User, NOTHING, everything, path_ids)
-    assert not make_first_page_query(broad, by_feed=False, sees_districts=True).is_shared
+    search = make_first_page_query(broad, by_feed=False, sees_districts=True).search
+    assert not isinstance(search, SharedSearch)
 
 
 @RECORDS
@@ -312,7 +318,7 @@ def test_a_key_of_metadata_is_bound_too() -> None:
 def test_a_page_is_in_the_order_that_is_asked_for(sort: str | None, order: list[str], descending: bool) -> None:
     """All keys go one way. An ordering is kept in ascending order, whichever way is asked for first."""
     made = plan(v1p1.Org, sort=sort, descending=descending)
-    sql, _ = compile_sql(make_first_page_query(made, by_feed=False, sees_districts=True).found.select())
+    sql, _ = compile_sql(make_first_page_query(made, by_feed=False, sees_districts=True).find().select())
     way = "DESC" if descending else "ASC"
     keys = [f"matching.key_{number} {way}" for number in range(len(order))]
     assert f"ORDER BY {', '.join(keys)} LIMIT" in sql
@@ -329,7 +335,7 @@ def test_a_page_is_in_the_order_that_is_asked_for(sort: str | None, order: list[
 def test_who_only_counts_has_no_order_made() -> None:
     """In one pass nothing is sorted; an ordering that is made all the same is the one that others share."""
     made = plan(v1p1.Org, sort="name", limit=0)
-    found, _ = compile_sql(make_first_page_query(made, by_feed=False, sees_districts=True).found.select())
+    found, _ = compile_sql(make_first_page_query(made, by_feed=False, sees_districts=True).find().select())
     assert "ORDER BY" not in found
     kept, _ = compile_sql(positions_of(made))
     assert kept == compile_sql(positions_of(plan(v1p1.Org)))[0]
