@@ -52,6 +52,8 @@ NEAR: Mapping[str, tuple[str, ...]] = {
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "var", "build", ".*_cache")
 # A fault may make a loop without an end.
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--dist", "worksteal", "--timeout", "120")
+# What pytest says of a fault that no test can be imported with.
+_UNUSABLE = "ImportError while loading conftest"
 # So many of the cheapest tests are asked before all others.
 FIRST = 60
 
@@ -254,17 +256,17 @@ def try_mutant(mutant: Mutant, folder: Path, tests: Tests, processes: int) -> Ou
         for some in (names[:FIRST], names[FIRST:]):
             path.write_text(mutant.source)
             try:
-                killed_by = _run(some, folder, processes)
+                killed_by = find_failing(some, folder, processes)
             finally:
                 path.write_text(before)
             if killed_by is not None:
-                if killed_by in some and _run([killed_by], folder, 0) is not None:
+                if killed_by in some and find_failing([killed_by], folder, 0) is not None:
                     sys.exit(f"without a fault: {killed_by}")
                 return Outcome(mutant, killed_by, long, asked, time.monotonic() - began)
     return Outcome(mutant, None, False, asked, time.monotonic() - began)
 
 
-def _run(tests: Sequence[str], folder: Path, processes: int) -> str | None:
+def find_failing(tests: Sequence[str], folder: Path, processes: int) -> str | None:
     """The first test that fails; None if none does."""
     if not tests:
         return None
@@ -280,6 +282,8 @@ def _run(tests: Sequence[str], folder: Path, processes: int) -> str | None:
     done = subprocess.run(command, cwd=folder, env=known, capture_output=True, text=True, check=False)
     if done.returncode == pytest.ExitCode.OK:
         return None
+    if _UNUSABLE in done.stdout + done.stderr:
+        return _UNUSABLE
     if done.returncode in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
         sys.exit(
             f"`make places` measured tests that are gone; measure anew\n{done.stdout[-2000:]}{done.stderr[-2000:]}"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests import mutants
 from tests.mutants import NEAR, ROOT, choose, list_mutants
 
 
@@ -71,3 +74,9 @@ def test_a_seed_chooses_the_same_of_every_place() -> None:
     chosen = choose(ROOT, 12, seed=3)
     assert [it.after for it in chosen] == [it.after for it in choose(ROOT, 12, seed=3)]
     assert [sum(it.file.startswith(prefix) for it in chosen) for prefix in NEAR] == [2, 2, 2, 2, 1, 1, 1, 1]
+
+
+def test_a_fault_with_which_nothing_can_be_imported_is_found(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("raise ValueError('a fault')\n")
+    (tmp_path / "test_one.py").write_text("def test_one() -> None:\n    pass\n")
+    assert mutants.find_failing(["test_one.py::test_one"], tmp_path, 0) == "ImportError while loading conftest"
