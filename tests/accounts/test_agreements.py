@@ -33,7 +33,7 @@ from tests.accounts.agreed import DISTRICT, FLAGS, LEA, TODAY, VENDOR, WHOLE, As
 from tests.accounts.test_parts import SECRET_KEY, find_parts
 from tests.actors import TESTER
 from tests.conftest import close_app
-from tests.extent import examples
+from tests.extent import examples, long
 from tests.offenders import in_one_test
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE
@@ -279,6 +279,7 @@ def test_nothing_is_answered_from_the_end_on(asked: Asked) -> None:
         assert list_received(connection)[VENDOR] == {}
 
 
+@long
 def test_requests_across_the_instant_of_the_end(asked: Asked) -> None:
     """Whatever begins after the instant is refused with the day, whatever ends before it is answered."""
     asked.save()
