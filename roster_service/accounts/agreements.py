@@ -320,8 +320,11 @@ def _check(connection: sa.Connection, vendor: Vendor, agreement: Agreement) -> N
     known = sa.select(sa.exists().select_from(_ZONES).where(_ZONES.c.name == agreement.zone))
     if not connection.scalar(known):
         raise CommandError(f"the database knows no time zone {agreement.zone[:40]}")
-    if agreement.last_day < agreement.first_day:
-        raise CommandError("the last day of the agreement is before its first day")
+    if agreement.last_day == date.max:
+        raise CommandError(f"the last day of the agreement is at the latest {date.max - timedelta(days=1)}")
+    # A time zone may have left a day out.
+    if agreement.ends_at <= agreement.starts_at:
+        raise CommandError("the last day of the agreement is before its first day, or there was no such day")
 
 
 def _check_texts(agreement: Agreement) -> None:

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +357,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "days in the wrong order": (
         {"first_day": TODAY, "last_day": TODAY - timedelta(days=1)},
         "the last day of the agreement is before its first day",
+    ),
+    "a last day without an end": ({"last_day": date.max}, "is at the latest 9999-12-30"),
+    "a day that its zone left out": (
+        {"zone": "Pacific/Apia", "first_day": date(2011, 12, 30), "last_day": date(2011, 12, 30)},
+        "or there was no such day",
     ),
 }
 
