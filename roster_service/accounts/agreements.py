@@ -31,7 +31,6 @@ from roster_service.db.tables import agreements, oauth_clients, orgs, vendor_def
 from roster_service.errors import CommandError
 from roster_service.feeds.roster_state import begin_change_of_rights
 from roster_service.roster.person_parts import PART_OF, PersonPart
-from roster_service.roster.visible_orgs import refresh_visible_orgs
 from roster_service.schemas.flags import PermissionFlag
 
 # How long before its end somebody must know of it, in days.
@@ -170,6 +169,7 @@ def set_agreement(connection: sa.Connection, actor: Actor, email: str, agreement
     begin_change_of_rights(connection)
     with _recorded(connection, actor, Verb.AGREEMENT_SET, email):
         vendor = find_vendor(connection, email)
+        granted = _list_grants(connection, vendor)
         _check(connection, vendor, agreement)
         row = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(agreement).items()}
         del row["first_day"], row["last_day"]
@@ -177,7 +177,7 @@ def set_agreement(connection: sa.Connection, actor: Actor, email: str, agreement
         row |= {"starts_at": agreement.starts_at, "ends_at": agreement.ends_at, "ended_at": None, "told_days": None}
         made = upsert(agreements).values(vendor_id=vendor.id, **row)
         connection.execute(made.on_conflict_do_update(index_elements=[agreements.c.vendor_id], set_=row))
-        _end_tokens(connection, vendor)
+        _end_tokens(connection, vendor, granted)
     return find_vendor(connection, email)
 
 
@@ -187,9 +187,10 @@ def remove_agreement(connection: sa.Connection, actor: Actor, email: str) -> Ven
     begin_change_of_rights(connection)
     with _recorded(connection, actor, Verb.AGREEMENT_REMOVE, email):
         vendor = find_vendor(connection, email)
+        granted = _list_grants(connection, vendor)
         if not connection.execute(sa.delete(agreements).where(agreements.c.vendor_id == vendor.id)).rowcount:
             raise CommandError(f"{vendor.email} has no agreement")
-        _end_tokens(connection, vendor)
+        _end_tokens(connection, vendor, granted)
     return find_vendor(connection, email)
 
 
@@ -290,17 +291,22 @@ def _list_beyond(connection: sa.Connection, vendor: Vendor, names: Mapping[str, 
     return found
 
 
-def _end_tokens(connection: sa.Connection, former: Vendor) -> None:
+def _list_grants(connection: sa.Connection, vendor: Vendor) -> Sequence[Any]:
+    """The grants of a vendor that its agreement allows."""
+    agreed = sa.func.agreed_grants(vendor.id).table_valued("id", "district_id", "school_id")
+    return connection.execute(sa.select(agreed).order_by(*agreed.c)).all()
+
+
+def _end_tokens(connection: sa.Connection, former: Vendor, granted: Sequence[Any]) -> None:
     """Updates what a vendor sees after a change of its agreement, and ends its tokens if it gets something else.
-    `former`: before the change."""
+    `former`, `granted`: the vendor, and its grants that were agreed, before the change."""
     now = find_vendor(connection, former.email)
     rights = [(vendor.open_flags, vendor.withheld, vendor.agreed_scopes) for vendor in (former, now)]
     # A vendor has deleted what it had when the agreement ended, as it promised: no delta brings that back.
-    if rights[0] != rights[1] or former.not_agreed is not None:
-        invalidate_tokens(connection, now.id, content_changed=True)
-    else:
-        # Of other orgs, the new visible orgs tell.
-        refresh_visible_orgs(connection, now.id)
+    content_changed = rights[0] != rights[1] or former.not_agreed is not None
+    # Of other orgs, the new visible orgs tell.
+    if content_changed or granted != _list_grants(connection, now):
+        invalidate_tokens(connection, now.id, content_changed=content_changed)
 
 
 def _check(connection: sa.Connection, vendor: Vendor, agreement: Agreement) -> None:

@@ -331,6 +331,25 @@ def test_an_agreement_that_changes_nothing_ends_no_token_and_one_that_does_ends_
     assert asked.get("v1p2", "/users?limit=1", tokens["v1p2"]).status_code == 401
 
 
+def test_a_token_ends_when_a_rule_is_agreed_that_was_not(asked: Asked) -> None:
+    rules = Rules(None, None, Staff.NONE, guardians=False)
+    with asked.engine.begin() as connection:
+        vendor_rights.set_district_grant(connection, TESTER, VENDOR, DISTRICT, [SCHOOLS[0]])
+        vendor_rights.grant(connection, TESTER, VENDOR, DISTRICT, [SCHOOLS[1]], (), rules)
+    asked.save(districts=(), schools=SCHOOLS[:1])
+    narrow = asked.ask_token("v1p2").json["access_token"]
+    assert asked.get("v1p2", "/classes", narrow).status_code == 200
+    asked.save()
+    assert asked.get("v1p2", "/classes", narrow).status_code == 401
+    for place, district_id in (("outside", "another"), ("inside again", DISTRICT)):
+        token = asked.ask_token("v1p2").json["access_token"]
+        with asked.engine.begin() as connection:
+            moved = sa.text("UPDATE orgs SET district_id = :district WHERE sourced_id = :school")
+            connection.execute(moved, {"district": district_id, "school": SCHOOLS[1]})
+            connection.execute(sa.text("SELECT refresh_visible_orgs(id) FROM vendors"))
+        assert asked.get("v1p2", "/classes", token).status_code == 401, place
+
+
 def test_a_vendor_without_a_scope_that_is_agreed_is_refused_with_that_reason(asked: Asked) -> None:
     with asked.engine.begin() as connection:
         connection.execute(sa.text("UPDATE oauth_clients SET scopes = ARRAY['v1p2/guardians.readonly']"))
