@@ -301,7 +301,11 @@ def _end_tokens(connection: sa.Connection, former: Vendor, granted: Sequence[Any
     """Updates what a vendor sees after a change of its agreement, and ends its tokens if it gets something else.
     `former`, `granted`: the vendor, and its grants that were agreed, before the change."""
     now = find_vendor(connection, former.email)
-    rights = [(vendor.open_flags, vendor.withheld, vendor.agreed_scopes) for vendor in (former, now)]
+    clients = list_clients(connection, oauth_clients.c.vendor_id == now.id)
+    rights = [
+        (vendor.open_flags, vendor.withheld, [vendor.limit_scopes(client.scopes) for client in clients])
+        for vendor in (former, now)
+    ]
     # A vendor has deleted what it had when the agreement ended, as it promised: no delta brings that back.
     content_changed = rights[0] != rights[1] or former.not_agreed is not None
     # Of other orgs, the new visible orgs tell.

@@ -238,15 +238,16 @@ def change_scopes(connection: sa.Connection, actor: Actor, client_id: str, scope
     texts = _list_texts(scopes, signs=may_sign(connection, client_id))
     client = find_listed_client(connection, client_id)
     begin_change_of_rights(connection)
+    vendor = find_vendor(connection, client.vendor)
     changed: dict[str, Any] = {"scopes": list(texts), **_NEXT_VERSION}
-    if {*texts} != {*client.scopes}:
+    # A scope that is not agreed opens nothing.
+    if {*vendor.limit_scopes(texts)} != {*vendor.limit_scopes(client.scopes)}:
         # Its copies are not kept right by deltas any more.
         changed["floor"] = sa.func.next_stamp()
     _change_client(connection, actor, Verb.CLIENT_SET_SCOPES, client_id, changed)
-    vendor_id = find_vendor(connection, client.vendor).id
-    refresh_visible_orgs(connection, vendor_id)
+    refresh_visible_orgs(connection, vendor.id)
     # A client has no revision of its own.
-    advance_view(connection, vendor_id)
+    advance_view(connection, vendor.id)
 
 
 def remove_client(connection: sa.Connection, actor: Actor, client_id: str) -> None:

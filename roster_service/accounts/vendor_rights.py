@@ -271,7 +271,10 @@ def _revoke_district(connection: sa.Connection, vendor: Vendor, district: str) -
 def _set_flags(connection: sa.Connection, vendor: Vendor, flags: set[str]) -> None:
     """Sets the flags, as the last step of a change of rights."""
     connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(flags)))
-    invalidate_tokens(connection, vendor.id, content_changed=flags != {*vendor.flags})
+    after = find_vendor(connection, vendor.email)
+    # A flag that is not agreed opens nothing.
+    is_same = (after.open_flags, after.withheld) == (vendor.open_flags, vendor.withheld)
+    invalidate_tokens(connection, vendor.id, content_changed=not is_same)
 
 
 # A vendor that is added, or given the default, beside the change would keep tokens with the former default.

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import agreements, vendor_rights, vendors
+from roster_service.accounts import agreements, clients, vendor_rights, vendors
 from roster_service.accounts.agreements import find_agreement, resolve_elements
 from roster_service.accounts.districts import end_district
 from roster_service.accounts.parts import PARTS, list_received
 from roster_service.app import create_app
-from roster_service.auth.scopes import ScopeName
+from roster_service.auth.scopes import Scope, ScopeName, read_scopes
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.errors import CommandError
@@ -48,6 +48,7 @@ NAMES = {
     *("username", "givenName", "familyName", "enabledUser", "grades", "role", "roles", "orgs", "primaryOrg"),
 }
 METADATA = {"metadata"}
+GUARDIANS = Scope("v1p2", ScopeName.GUARDIANS)
 
 
 @pytest.fixture
@@ -329,6 +330,38 @@ def test_an_agreement_that_changes_nothing_ends_no_token_and_one_that_does_ends_
     assert asked.get("v1p2", "/users?limit=1", tokens["v1p2"]).status_code == 200
     asked.save(elements=ALWAYS)
     assert asked.get("v1p2", "/users?limit=1", tokens["v1p2"]).status_code == 401
+
+
+def read_floors(asked: Asked) -> tuple[Any, Any]:
+    """What moves if the copies of the vendor, or those of its client, are not kept right by deltas any more."""
+    with asked.engine.connect() as connection:
+        floors = "SELECT (SELECT floor FROM vendors), (SELECT floor FROM oauth_clients)"
+        return tuple(connection.execute(sa.text(floors)).one())
+
+
+def test_no_copy_is_of_no_use_for_a_change_that_shows_nothing_else(asked: Asked) -> None:
+    def change(function: Callable[..., Any], *given: Any) -> Callable[[], None]:
+        def run() -> None:
+            with asked.engine.begin() as connection:
+                function(connection, TESTER, *given)
+
+        return run
+
+    core = read_scopes([f"v1p2/{ScopeName.CORE}", f"v1p1/{ScopeName.CORE}"])
+    steps: list[tuple[str, Callable[[], None], tuple[bool, bool]]] = [
+        ("all is agreed", asked.save, (False, False)),
+        ("all is agreed no more", asked.remove, (False, False)),
+        ("less is agreed", lambda: asked.save(elements=ALWAYS), (True, False)),
+        ("flags that are not", change(vendor_rights.set_flags, VENDOR, [PermissionFlag.ENROLLMENTS]), (False, False)),
+        ("a flag that is", change(vendor_rights.set_flags, VENDOR, []), (True, False)),
+        ("scopes that are not", change(clients.change_scopes, asked.client[0], [*core, GUARDIANS]), (False, True)),
+        ("the same without", change(clients.change_scopes, asked.client[0], core), (False, False)),
+        ("its schools", lambda: asked.save(elements=ALWAYS, districts=(), schools=SCHOOLS), (True, False)),
+    ]
+    for name, step, moved in steps:
+        before = read_floors(asked)
+        step()
+        assert tuple(was != now for was, now in zip(before, read_floors(asked), strict=True)) == moved, name
 
 
 def test_a_token_ends_when_a_rule_is_agreed_that_was_not(asked: Asked) -> None:
