@@ -120,7 +120,7 @@ class SignedRequests:
         timestamp = _require_fresh(signed.timestamp)
         client = self._verify(signed)
         if client is not None and not client.scopes:
-            raise NotAgreedError(NO_SCOPE_AGREED)
+            raise NotAgreedError(client.not_agreed or NO_SCOPE_AGREED)
         scopes = tuple(scope for scope in client.scopes if scope.version == version) if client else ()
         if client is None or not scopes:
             raise _refuse(

@@ -105,9 +105,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         f"SELECT ON {tables.published_vendors.name}",
         f"SELECT ON {_join_names((tables.oauth_clients, tables.signing_keys))}",
         # The token endpoint refuses a vendor whose agreement does not hold.
-        "EXECUTE ON FUNCTION find_agreement_refusal",
         # The access log names the districts.
-        f"SELECT (vendor_id, district_id) ON {tables.vendor_grants.name}",
+        "EXECUTE ON FUNCTION find_agreement_refusal, agreed_grants",
     ),
     DatabaseRole.COUNTERS: (
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",

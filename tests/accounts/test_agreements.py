@@ -472,3 +472,24 @@ def test_a_purged_district_is_agreed_no_more(asked: Asked) -> None:
 def test_owners_alone_save_agreements() -> None:
     verbs = (Verb.AGREEMENT_SET, Verb.AGREEMENT_REMOVE, Verb.AGREEMENT_REQUIRE)
     assert {verb.least_role for verb in verbs} == {OperatorRole.OWNER}
+
+
+def test_the_access_log_names_the_agreed_districts_alone(asked: Asked) -> None:
+    asked.save()
+    token = asked.ask_token("v1p2").json["access_token"]
+    assert asked.get("v1p2", "/users?limit=1", token).status_code == 200
+    asked.app.extensions["roster_access_log"].flush()
+    with asked.engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT districts FROM audit ORDER BY id DESC LIMIT 1")) == [DISTRICT]
+        agreed = sa.text("SELECT district_id FROM agreed_grants(:vendor)")
+        assert connection.scalars(agreed, {"vendor": asked.account.id}).all() == [DISTRICT]
+    with asked.engine.begin() as connection:
+        # A grant of another district that the agreement does not name.
+        granted = sa.text("INSERT INTO vendor_grants (vendor_id, district_id) VALUES (:vendor, 'another')")
+        connection.execute(granted, {"vendor": asked.account.id})
+        vendors.invalidate_tokens(connection, asked.account.id)
+    token = asked.ask_token("v1p2").json["access_token"]
+    assert asked.get("v1p2", "/users?limit=1", token).status_code == 200
+    asked.app.extensions["roster_access_log"].flush()
+    with asked.engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT districts FROM audit ORDER BY id DESC LIMIT 1")) == [DISTRICT]

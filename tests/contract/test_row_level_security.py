@@ -388,8 +388,8 @@ def test_a_raw_session_calls_no_function_but_those_of_its_role(
         assert callable_as_owner == {"use_secret_link(bytea,bytea,text)", "note_ended_agreements()"}
         assert connection.scalar(sa.text("SELECT use_secret_link('\\x00', '\\x01', 'x')")) is None
     elif role is DatabaseRole.ACCOUNTS:
-        # It says why an agreement does not hold, and nothing of records.
-        assert callable_as_owner == {"find_agreement_refusal(integer)"}
+        # They say why an agreement does not hold, and what is granted, and nothing of records.
+        assert callable_as_owner == {"find_agreement_refusal(integer)", "agreed_grants(integer)"}
     else:
         assert (role is DatabaseRole.SERVING) == bool(callable_as_owner)
 

@@ -1967,11 +1967,8 @@ GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendor_grants TO console_role;
 
-GRANT SELECT(vendor_id) ON TABLE public.vendor_grants TO accounts_role;
-
-GRANT SELECT(district_id) ON TABLE public.vendor_grants TO accounts_role;
-
 REVOKE ALL ON FUNCTION public.agreed_grants(vendor integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.agreed_grants(vendor integer) TO accounts_role;
 GRANT ALL ON FUNCTION public.agreed_grants(vendor integer) TO console_role;
 
 REVOKE ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) FROM PUBLIC;

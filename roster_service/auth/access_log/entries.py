@@ -18,7 +18,7 @@ from hashlib import blake2b
 import sqlalchemy as sa
 from oneroster_filter import fold_tree, parse
 
-from roster_service.db.tables import HASH_BYTES, CTexts, vendor_grants, vendors
+from roster_service.db.tables import HASH_BYTES, CText, CTexts, vendors
 
 # The ids whose hashes a worker keeps: 90 MB with ids of 36 characters.
 KEPT_HASHES = 500_000
@@ -107,8 +107,8 @@ class GrantedDistricts:
         return known[1] if known[0] == grant_version else None
 
     def _read(self, vendor_id: int) -> tuple[int, Sequence[str]] | None:
-        districts = sa.select(vendor_grants.c.district_id).where(vendor_grants.c.vendor_id == vendors.c.id)
-        ordered = districts.distinct().order_by(vendor_grants.c.district_id)
+        agreed = sa.func.agreed_grants(vendors.c.id).table_valued(sa.column("district_id", CText))
+        ordered = sa.select(agreed.c.district_id).distinct().order_by(agreed.c.district_id)
         with self._accounts.connect() as connection:
             granted = sa.func.array(ordered.scalar_subquery(), type_=CTexts).label("districts")
             columns = (vendors.c.grant_version, granted)
