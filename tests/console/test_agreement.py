@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.accounts.transparency import set_published
 from roster_service.change_log.actors import OperatorRole
 from tests.actors import TESTER
 from tests.console.conftest import Console
@@ -86,3 +87,17 @@ def test_an_ended_agreement_is_said_on_the_pages_of_the_vendor(console: Console,
         assert "ended on 2020-06-30" in owner.get(path).text, path
     viewer = console.log_in(OperatorRole.VIEWER)
     assert "<form" not in viewer.get(page).text.partition("<main")[2]
+
+
+def test_a_form_writes_the_public_list(console: Console, page: str) -> None:
+    """With the rights of the console's role."""
+    owner = console.log_in()
+    with console.engine.begin() as connection:
+        set_published(connection, TESTER, published=True)
+    owner.send(f"{page}/save", **FORM)
+    bodies = sa.text("SELECT body FROM published_vendors WHERE district_id = 'spr-district'")
+    with console.engine.connect() as connection:
+        [body] = [body for body in connection.scalars(bodies) if body["name"] == "Agreed"]
+    assert body["purpose"] == "Reading"
+    with console.engine.begin() as connection:
+        set_published(connection, TESTER, published=False)

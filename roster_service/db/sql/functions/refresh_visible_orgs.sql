@@ -56,9 +56,13 @@ BEGIN
         )
     ) INTO has_other_groups;
     UPDATE kept_people kept SET key = current_key WHERE kept.vendor_id = vendor AND kept.key <> current_key;
-    -- A token says whether there are rules: one that says no is answered without what they open. Where a school moves into
-    -- or out of an agreed district, no change of grants ends it.
-    UPDATE vendors asked SET has_rules = NOT asked.has_rules, grant_version = asked.grant_version + 1
+    -- A token says whether there are rules: one that says no is answered without what they open. Where a school moves
+    -- into an agreed district, no change of grants ends it.
+    UPDATE vendors asked SET has_rules = NOT asked.has_rules,
+        grant_version = asked.grant_version + CASE
+            WHEN NOT asked.has_rules AND EXISTS (SELECT FROM visible_groups own WHERE own.vendor_id = vendor) THEN 1
+            ELSE 0
+        END
     WHERE asked.id = vendor AND asked.has_rules <> (
         EXISTS (SELECT FROM visible_groups own WHERE own.vendor_id = vendor)
         OR EXISTS (SELECT FROM kept_people kept WHERE kept.vendor_id = vendor)
