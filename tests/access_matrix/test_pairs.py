@@ -44,7 +44,9 @@ def taken_away(engine: sa.Engine, table: sa.Table, sourced_id: str) -> Iterator[
     finally:
         with engine.begin() as connection:
             for of_table, row in reversed(rows):
-                connection.execute(sa.insert(of_table).values(row))
+                # SQLAlchemy would write JSON's null for an absent value.
+                present = {name: value for name, value in row.items() if value is not None}
+                connection.execute(sa.insert(of_table).values(present))
             forget_orderings(connection)
 
 
