@@ -155,10 +155,8 @@ NO_PART = "no more than ids, roles and schools"
 
 def explain_nothing(vendor: Vendor) -> str:
     """Returns why a vendor that gets nothing does, in words."""
-    if not vendor.enabled:
-        return "the vendor is disabled"
-    if vendor.not_agreed is not None:
-        return vendor.lack_of_agreement
+    if vendor.closed is not None:
+        return vendor.closed
     if not vendor.grants:
         return "no district or school is granted"
     return "what it is granted is not in the roster, or no API key, secret, link or delivery of it opens a part"

@@ -78,9 +78,11 @@ class Vendor:
         return tuple(flag for flag in self.flags if self.agreed_flags is None or flag in self.agreed_flags)
 
     @property
-    def lack_of_agreement(self) -> str:
-        """The words for an agreement that does not hold now."""
-        return f"the agreement of the vendor {self.not_agreed}"
+    def closed(self) -> str | None:
+        """Why the vendor gets nothing now, whatever is granted to it, in words; None if nothing closes it."""
+        if not self.enabled:
+            return "the vendor is disabled"
+        return None if self.not_agreed is None else f"the agreement of the vendor {self.not_agreed}"
 
     def limit_scopes(self, scopes: Iterable[str]) -> tuple[str, ...]:
         """Returns the scopes of a client, in short spelling, that its agreement allows."""

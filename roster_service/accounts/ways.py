@@ -114,10 +114,8 @@ def _list_sending(connection: sa.Connection) -> Mapping[str, Sequence[tuple[str,
 
 def explain_closed(client: Client, vendor: Vendor) -> str:
     """Returns why a client of a vendor without an open way has none, in words."""
-    if not vendor.enabled:
-        return "the vendor is disabled"
-    if vendor.not_agreed is not None:
-        return vendor.lack_of_agreement
+    if vendor.closed is not None:
+        return vendor.closed
     if not client.enabled:
         return "the client is disabled"
     return "the secret of the client has ended, and it has no link that waits and no delivery that goes on"

@@ -189,11 +189,9 @@ def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
                 for client in clients[vendor.email]
                 if client.client_id not in having
             ]
-            if table is users and vendor.keys and not vendor.enabled:
-                of_vendor.append(Verdict(vendor.email, kind, VENDOR_INTERFACE, False, "the vendor is disabled", rules))
-            elif table is users and vendor.keys and known[vendor.email].not_agreed is not None:
-                lack = known[vendor.email].lack_of_agreement
-                of_vendor.append(Verdict(vendor.email, kind, VENDOR_INTERFACE, False, lack, rules))
+            closed = known[vendor.email].closed
+            if table is users and vendor.keys and closed is not None:
+                of_vendor.append(Verdict(vendor.email, kind, VENDOR_INTERFACE, False, closed, rules))
             found += of_vendor or [Verdict(vendor.email, kind, "–", False, "it has no client")]
     return sorted(found, key=lambda it: (it.vendor, it.kind, it.by))
 
@@ -464,7 +462,6 @@ def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) 
     )
     return sa.select(
         vendors.c.email,
-        vendors.c.enabled,
         VALID_KEYS,
         sa.func.array(opened.correlate(vendors).scalar_subquery(), type_=CTexts).label("opened"),
         sa.func.array(granted.correlate(vendors).scalar_subquery(), type_=CTexts).label("granted"),
