@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from roster_service.accounts.agreements import KnownAgreement, list_agreements
+from roster_service.accounts.agreements import NOTICE_DAYS, KnownAgreement, list_agreements
 from roster_service.accounts.transparency import publish
 from roster_service.db.tables import agreements
 from sync_scripts.engine.nightly_feeds import NightlySync, send
@@ -12,7 +12,7 @@ from sync_scripts.notifications.announcement import Announcement, AnnouncementKi
 
 # How many days before the end something is said, and on the first night after it. Each is said once: a night that was
 # missed says it later.
-STEPS = (30, 14, 1, 0)
+STEPS = (NOTICE_DAYS, 14, 1, 0)
 
 
 def announce_agreements(sync: NightlySync) -> int:
