@@ -285,8 +285,8 @@ class _Look:
         """Returns the view of the vendor interface."""
         holder = find_holder_of(self.connection, vendor.id)
         shown = ("-" if holder is None else holder.key_prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH)
-        if not vendor.enabled:
-            return VendorView(*shown, None, "the vendor is disabled")
+        if vendor.closed is not None:
+            return VendorView(*shown, None, vendor.closed)
         if holder is None:
             return VendorView(*shown, None, "the vendor has no valid API key")
         lea = self.connection.scalar(_select_student_district(sourced_id), {VENDOR.key: vendor.id})

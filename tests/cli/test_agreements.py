@@ -72,6 +72,27 @@ def test_a_required_agreement_says_whom_it_stops(answer: Answer, roster: Roster)
     assert answer("vendor", "show", EMAIL)["not_agreed"] == "is required, and there is none"
 
 
+@pytest.mark.parametrize(
+    ("has_one", "why"), [(False, "is required, and there is none"), (True, "ended on ")], ids=["none", "ended"]
+)
+def test_a_student_is_not_shown_as_a_vendor_whose_agreement_does_not_hold(
+    answer: Answer, engine: sa.Engine, has_one: bool, why: str
+) -> None:
+    """The interfaces refuse the vendor, so the view of an operator shows nothing by any way, and says why."""
+    with engine.begin() as connection:
+        vendors.replace_key(connection, TESTER, EMAIL, timedelta(0))
+    assert answer("show", "spr-student-1", "--as", EMAIL)[-1]["body"]["sourcedId"] == "spr-student-1"
+    if has_one:
+        answer(*SAVE, "--yes")
+        with engine.begin() as connection:
+            connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = now() - interval '1 day'"))
+    answer("agreement", "require", "yes", "--yes")
+    views = answer("show", "spr-student-1", "--as", EMAIL)
+    assert views[-1]["version"] == "v1"
+    assert [view["body"] for view in views] == [None] * len(views)
+    assert [view["refusal"].startswith(f"the agreement of the vendor {why}") for view in views] == [True] * len(views)
+
+
 def test_without_a_confirmation_nothing_is_saved(roster: Roster, answer: Answer) -> None:
     for command in (SAVE, ("agreement", "require", "yes")):
         assert roster(*command).exit_code == 1
