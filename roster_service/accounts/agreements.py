@@ -118,7 +118,9 @@ class KnownAgreement:
         """Whether it holds, in words."""
         if self.refusal is not None:
             return f"it {self.refusal}: the vendor gets nothing"
-        return f"it holds, for {self.days_left} more days" if self.days_left else "it holds, and this is its last day"
+        if not self.days_left:
+            return "it holds, and this is its last day"
+        return f"it holds, for {self.days_left} more {'day' if self.days_left == 1 else 'days'}"
 
     def list_facts(self) -> Mapping[str, str]:
         """Returns what it says, by a word for each."""

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import agreements, clients, vendor_rights, vendors
-from roster_service.accounts.agreements import find_agreement, resolve_elements
+from roster_service.accounts.agreements import KnownAgreement, find_agreement, resolve_elements
 from roster_service.accounts.districts import end_district
 from roster_service.accounts.parts import PARTS, list_received
 from roster_service.app import create_app
@@ -253,6 +253,16 @@ def take_tokens(asked: Asked) -> dict[str, str]:
     """A token of each kind."""
     tokens = {version.prefix: asked.ask_token(version.prefix).json["access_token"] for version in VERSIONS}
     return {**tokens, "permission": VendorClient(asked.app).token(asked.account)}
+
+
+LEFT = {0: "this is its last day", 1: "for 1 more day", 2: "for 2 more days"}
+
+
+@in_one_test
+@pytest.mark.parametrize(("days", "words"), LEFT.items(), ids=map(str, LEFT))
+def test_the_days_that_are_left_are_counted_in_words(days: int, words: str) -> None:
+    known = KnownAgreement(1, VENDOR, "App", WHOLE, None, days, (), (), ())
+    assert known.state.endswith(words)
 
 
 @pytest.mark.shows(
