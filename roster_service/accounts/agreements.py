@@ -22,7 +22,7 @@ from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import DISTRICT, SCHOOL, require_org
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors
-from roster_service.auth.agreed_rights import ENDED
+from roster_service.auth.agreed_rights import has_ended
 from roster_service.auth.scopes import ScopeName
 from roster_service.change_log.actors import Actor, normalize_email
 from roster_service.change_log.changes import State, Subject, Verb, recorded
@@ -233,7 +233,7 @@ def _list(connection: sa.Connection, listed: Sequence[Vendor]) -> list[KnownAgre
             name=vendor.name,
             agreement=_read(rows[vendor.id]),
             refusal=vendor.not_agreed,
-            days_left=None if (vendor.not_agreed or "").startswith(ENDED) else (rows[vendor.id].ends_at - now).days,
+            days_left=None if has_ended(vendor.not_agreed) else (rows[vendor.id].ends_at - now).days,
             beyond=_list_beyond(connection, vendor, names),
             unsaved=_list_unsaved(rows[vendor.id]),
             places=[

@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.accounts.vendors import END_OF_LINK, find_vendor
+from roster_service.auth.agreed_rights import has_ended
 from roster_service.auth.credentials.secrets import (
     CLIENT_SECRET_PREFIX,
     derive_secret,
@@ -207,12 +208,15 @@ def end_old_secret(connection: sa.Connection, actor: Actor, client_id: str) -> N
 def change_link(connection: sa.Connection, actor: Actor, client_id: str, link_hash: bytes, ends_at: datetime) -> None:
     """Replaces the link with which the vendor makes the secret of a client (`secret_links.py`). Raises CommandError for
     an unknown client, for one that signs requests, whose secret is derived from the secret key, and for one that is
-    disabled, or its vendor."""
+    disabled, or its vendor, and for one whose vendor's agreement has ended."""
     client = find_listed_client(connection, client_id)
     if not client.enabled:
         raise CommandError(f"{client.name} is disabled, so nobody could use the link; enable it first")
-    if not find_vendor(connection, client.vendor).enabled:
-        raise CommandError(f"{client.vendor} is disabled, so nobody could use the link; enable it first")
+    vendor = find_vendor(connection, client.vendor)
+    if not vendor.enabled:
+        raise CommandError(f"{vendor.email} is disabled, so nobody could use the link; enable it first")
+    if has_ended(vendor.not_agreed):
+        raise CommandError(f"{vendor.closed}, so nobody could use the link; save its next agreement first")
     if may_sign(connection, client_id):
         raise CommandError("no link makes the secret of a client that signs requests; make a new secret here")
     values = {"link_hash": link_hash, "link_ends_at": ends_at, "link_used_at": None, "link_used_from": None}

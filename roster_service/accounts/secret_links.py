@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from roster_service.accounts.clients import change_link
-from roster_service.auth.agreed_rights import ENDED, find_refusal
+from roster_service.auth.agreed_rights import find_refusal, has_ended
 from roster_service.auth.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_secret
 from roster_service.change_log.actors import Actor
 from roster_service.db.tables import oauth_clients, vendors
@@ -41,7 +41,8 @@ class SecretLink:
 
 def make_link(connection: sa.Connection, actor: Actor, client_id: str) -> str:
     """Returns the token of a new link of a client; a former link ends. The present secret stays valid until somebody
-    uses the link. Raises CommandError for an unknown client, one that signs requests, and one that is disabled."""
+    uses the link. Raises CommandError for an unknown client, one that signs requests, one that is disabled, and one
+    whose agreement has ended."""
     token = make_secret(_PREFIX)
     ends_at = datetime.now(UTC) + timedelta(days=DAYS)
     change_link(connection, actor, client_id, hash_secret(token), ends_at)
@@ -64,9 +65,7 @@ def list_links(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -
             ends_at=row.link_ends_at.isoformat(timespec="seconds"),
             used_at=row.link_used_at and row.link_used_at.isoformat(timespec="seconds"),
             used_from=row.link_used_from,
-            has_ended=row.link_ends_at <= now
-            or not (row.enabled and row.vendor_enabled)
-            or (row.not_agreed or "").startswith(ENDED),
+            has_ended=row.link_ends_at <= now or not (row.enabled and row.vendor_enabled) or has_ended(row.not_agreed),
         )
         for row in found
     ]

@@ -22,10 +22,10 @@ from roster_service.schemas.flags import find_withheld
 
 # What names the agreement in a refusal of the database (`admit_client`), before the words of `find_agreement_refusal`.
 NOT_AGREED = "agreement "
-# How these words begin for an agreement that has ended.
-ENDED = "ended"
-# As these words, of a client.
+# As the words of `find_agreement_refusal`, of a client.
 NO_SCOPE_AGREED = "allows none of the scopes of the client"
+# How the words of `find_agreement_refusal` begin for an agreement that has ended.
+_ENDED = "ended"
 _AGREED = ("fields", "scopes", "flags")
 
 
@@ -56,6 +56,11 @@ def read_rights() -> tuple[sa.ColumnElement[Any], ...]:
 def find_refusal(vendor_id: sa.ColumnElement[int]) -> sa.ColumnElement[str | None]:
     """Returns an expression for why the agreement of a vendor lets it read nothing now; NULL for nothing."""
     return sa.func.find_agreement_refusal(vendor_id, type_=sa.Text)
+
+
+def has_ended(not_agreed: str | None) -> bool:
+    """Returns whether the agreement has ended. `not_agreed`: a value of `find_refusal`."""
+    return not_agreed is not None and not_agreed.startswith(_ENDED)
 
 
 def find_rights(row: Any) -> AgreedRights:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import agreements, clients, vendor_rights, vendors
+from roster_service.accounts import agreements, clients, secret_links, vendor_rights, vendors
 from roster_service.accounts.agreements import KnownAgreement, find_agreement, resolve_elements
 from roster_service.accounts.districts import end_district
 from roster_service.accounts.parts import PARTS, list_received
@@ -253,6 +253,19 @@ def take_tokens(asked: Asked) -> dict[str, str]:
     """A token of each kind."""
     tokens = {version.prefix: asked.ask_token(version.prefix).json["access_token"] for version in VERSIONS}
     return {**tokens, "permission": VendorClient(asked.app).token(asked.account)}
+
+
+def test_no_link_is_made_that_the_end_of_an_agreement_stops(asked: Asked) -> None:
+    asked.save()
+    with asked.engine.begin() as connection:
+        token = secret_links.make_link(connection, TESTER, asked.client[0])
+    asked.move_end("-1 minute")
+    with asked.engine.begin() as connection:
+        [link] = secret_links.list_links(connection)
+        assert link.has_ended
+        assert secret_links.use_link(connection, token, None) is None
+        with pytest.raises(CommandError, match=r"ended on .*, so nobody could use the link; save its next agreement"):
+            secret_links.make_link(connection, TESTER, asked.client[0])
 
 
 LEFT = {0: "this is its last day", 1: "for 1 more day", 2: "for 2 more days"}

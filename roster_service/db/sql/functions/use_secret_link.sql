@@ -1,7 +1,7 @@
 -- Gives a client the secret whose hash is `secret`, if `link` is the hash of its link: not used, not ended, of an enabled
--- client that does not sign requests, whose vendor's agreement has not ended. The former secret and its tokens end. It returns the client's id; NULL, and changes
--- nothing, for any other link. A link counts once: the row stays locked until the end of the transaction. It runs as the
--- owner of the tables, because no role of the service may change accounts.
+-- client that does not sign requests, whose vendor's agreement has not ended. The former secret and its tokens end. It
+-- returns the client's id; NULL, and changes nothing, for any other link. A link counts once: the row stays locked until
+-- the end of the transaction. It runs as the owner of the tables, because no role of the service may change accounts.
 CREATE OR REPLACE FUNCTION use_secret_link(link bytea, secret bytea, address text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
