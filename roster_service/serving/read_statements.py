@@ -4,8 +4,11 @@ They run in the same round trip as the admission, so they always give at least o
 `visible_set`, `revision`, `as_of` and `deletions_since`. The first is NULL where the database refused the admission,
 `NO_SLOT` where the vendor has no free slot, and `NO_GRANT` where it has no grant: then the others mean nothing.
 
-Nothing is stored: a text has what the caller sees of the record at this moment. The root of hrefs differs between
-requests, so the texts have the placeholder `HREF_ROOT` in its place.
+Nothing is stored: a text has what the caller sees of the record at this moment. Hardly any page shows a departure, and
+to look for them takes a tenth of the time of a page. So a page or record is read without them first, and once more with
+them if that leaves something out (`list_forms`, `list_page_forms`).
+
+The root of hrefs differs between requests, so the texts have the placeholder `HREF_ROOT` in its place.
 """
 
 from __future__ import annotations
@@ -83,8 +86,9 @@ def _make_collection_state_cte() -> sa.CTE:
     return freeze_select(make_collection_state_statement(), "state")
 
 
-def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
-    """Returns the statement that reads a page from the orderings whose hash is bound as `query`.
+def make_ordered_page_statement(shape: QueryShape, departed: bool) -> sa.Select[*tuple[Any, ...]]:
+    """Returns the statement that reads a page from the orderings whose hash is bound as `query`. `departed`: as for
+    `select_texts`.
 
     Columns: the state, the pull, `total`, `sees_districts` (whether the caller sees whole districts), and those of
     `select_texts`. There is one row for each text, in the order of the page. `total` is NULL where one of the orderings
@@ -96,7 +100,7 @@ def make_ordered_page_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]
     """
     found = _make_ordered_ids(shape.descending)
     ids = sa.select(found.c.ids).scalar_subquery()
-    texts = select_texts(_remove_path(shape, everything), ids, backwards=shape.descending)
+    texts = select_texts(_remove_path(shape, everything), ids, departed=departed, backwards=shape.descending)
     head = [column for column in found.c if column.name != "ids"]
     return _put_beside(head, found, texts)
 
@@ -142,7 +146,8 @@ def make_found_page_statement(shape: QueryShape, found: sa.CTE) -> sa.Select[*tu
     """
     state = _make_collection_state_cte()
     ids = sa.select(found.c.ids).scalar_subquery()
-    texts = select_texts(_remove_path(shape, no_condition), ids, backwards=False)
+    shown = _remove_path(shape, no_condition)
+    texts = select_texts(shown, ids, departed=has_departures(shown), backwards=False)
     return _put_beside((*state.c, found.c.total), state.join(found, sa.true()), texts)
 
 
@@ -156,8 +161,9 @@ def _put_beside(
     return rows.order_by(shown.c.number)
 
 
-def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
-    """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`.
+def make_record_statement(shape: QueryShape, departed: bool) -> sa.Select[*tuple[Any, ...]]:
+    """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`. `departed`: as for
+    `select_texts`.
 
     It gives one row: the state, `body` (the JSON text or NULL), `person` (whose record it is, or NULL), and `parts`, as
     in `select_texts`.
@@ -171,19 +177,34 @@ def make_record_statement(shape: QueryShape) -> sa.Select[*tuple[Any, ...]]:
         .select_from(table)
         .where(statements.get_key_column(shape) == RECORD, statements.make_collection_condition(shape, Driver.FILTER))
     )
-    if has_departures(shape):
-        departed = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("departed")
+    if departed:
+        former = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("former")
         blank = [sa.false().label(column.name) for column in own]
         # As in a list: a departure has nothing of the person but the id.
         nobody = sa.cast(sa.null(), CText).label("person")
         # A text without the id and the stamp names no column of the departure.
-        left = sa.select(make_departure_json(shape, departed).label("body"), nobody, *blank).select_from(departed)
+        left = sa.select(make_departure_json(shape, former).label("body"), nobody, *blank).select_from(former)
         # In 1.1, the list may have a record of which a role has ended.
         record = sa.select(*sa.union_all(left, record).subquery("either").c).limit(1)
     # The text has one place, since PostgreSQL makes it anew at each.
     found = record.offset(0).subquery("record")
     columns = (found.c.body, found.c.person, name_parts(shape, found).label("parts"))
     return sa.select(*state.c, *columns).select_from(state.outerjoin(found, sa.true()))
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def list_forms(shape: QueryShape) -> tuple[bool, ...]:
+    """Returns the values of `departed` with which a record of a shape is read in turn, until it is there."""
+    if not has_departures(shape):
+        return (False,)
+    return (True,) if may_show_departure_of_visible(shape) else (False, True)
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def list_page_forms(shape: QueryShape) -> tuple[bool, ...]:
+    """Returns the same for a page of an ordering, until none of its records is left out. Below a parent, too, a page of
+    a pull shows what has left since."""
+    return list_forms(_remove_path(shape, everything))
 
 
 def _keep_prepared(make: Callable[..., Statement]) -> Callable[..., PreparedStatement]:
@@ -201,14 +222,15 @@ BATCH_SIZE = 100
 
 
 def select_texts(
-    shape: QueryShape, ids: sa.ColumnElement[Any], *, backwards: bool
+    shape: QueryShape, ids: sa.ColumnElement[Any], *, departed: bool, backwards: bool
 ) -> sa.Select[str, int, Sequence[str], int, int]:
     """Returns the SELECT of (JSON texts joined by commas, number of texts, people, parts, number of the row).
 
     Each row has up to `BATCH_SIZE` records. People: the ids of the people whose records these are, NULL for records of
     no person; parts: the number of the parts of people in the texts. `ids`: the array of the records' ids, which the
-    path has selected. `backwards`: whether the texts are in the reverse order of `ids`. The statement checks visibility
-    again, and leaves out records that are not visible.
+    path has selected. `departed`: whether what has left is shown, too, of a list that has departures. `backwards`:
+    whether the texts are in the reverse order of `ids`. The statement checks visibility again, and leaves out records
+    that are not visible.
     """
     # OFFSET 0 makes PostgreSQL evaluate the array once. It is no CTE, so that it can be beside the source of the ids.
     listed = sa.select(sa.type_coerce(ids, CTexts).label("ids")).offset(0).subquery("listed")
@@ -232,17 +254,17 @@ def select_texts(
     shown: sa.FromClause = page.join(found, is_found)
     is_shown: sa.ColumnElement[bool] = sa.true()
     has_record = None
-    if has_departures(shape):
+    if departed:
         # Of a record that is seen, PostgreSQL then looks for no departure.
         may_have_left = sa.true() if may_show_departure_of_visible(shape) else found.c.sourced_id.is_(None)
         of_page = (tables.departures.c.sourced_id == page.c.id, may_have_left)
-        departed = select_departures(shape, *of_page).lateral("departed")
-        has_left = departed.c.sourced_id.is_not(None)
-        body = sa.case((has_left, make_departure_json(shape, departed)), else_=body)
+        former = select_departures(shape, *of_page).lateral("former")
+        has_left = former.c.sourced_id.is_not(None)
+        body = sa.case((has_left, make_departure_json(shape, former)), else_=body)
         # A departure has nothing of the person but the id, so its page discloses no record of them.
         person = sa.case((has_left, sa.null()), else_=person)
         has_record = ~has_left
-        shown = page.outerjoin(found, is_found).outerjoin(departed, sa.true())
+        shown = page.outerjoin(found, is_found).outerjoin(former, sa.true())
         is_shown = has_left | found.c.sourced_id.is_not(None)
     position = page.c.position.desc() if backwards else page.c.position.asc()
     joined = sa.func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)

@@ -26,6 +26,8 @@ from roster_service.serving.plan import Plan, QueryShape
 from roster_service.serving.pulls import PULL_MINUTES, Pull
 from roster_service.serving.read_statements import (
     STATE_STATEMENT,
+    list_forms,
+    list_page_forms,
     make_collection_state_statement,
     make_found_page_statement,
     prepare_found_page,
@@ -115,7 +117,11 @@ class Reader:
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """Reads the record that the path of the request names. Raises as `admit`."""
-        (row,) = self._fetch(request, Call(prepare_record(request.plan.shape), request.values))
+        shape = request.plan.shape
+        for departed in list_forms(shape):
+            (row,) = self._fetch(request, Call(prepare_record(shape, departed), request.values))
+            if row.body is not None:
+                break
         return ReadRecord(read_state(row), row.body, row.person, row.parts or 0, row.visible_set)
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
@@ -212,10 +218,12 @@ class Reader:
     def _read_stored(self, request: AuthorizedRequest) -> _StoredPage:
         """Reads the page from its ordering. Raises RefusedRequestError (PULL_ENDED) where that is not stored any more,
         or has records that the caller does not see any more, and the roster is of a later revision."""
-        plan = request.plan
-        rows = self._fetch(request, Call(prepare_ordered_page(_remove_sort(plan.shape)), request.values))
-        state, first = _read_collection_state(request, rows[0]), rows[0]
-        if first.total is not None:
+        plan, shape = request.plan, _remove_sort(request.plan.shape)
+        for departed in list_page_forms(shape):
+            rows = self._fetch(request, Call(prepare_ordered_page(shape, departed), request.values))
+            state, first = _read_collection_state(request, rows[0]), rows[0]
+            if first.total is None:
+                break
             page = _join(rows)
             if page.records == _count_expected(plan, first.total):
                 return _StoredPage(state, ReadPage(state.shown, page, state.visible_set), sees_districts=False)

@@ -11,6 +11,7 @@ from roster_service.auth.scopes import ScopeName
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
+from tests.contract.client import ROOTS
 from tests.extent import cases
 from tests.sync.export_changes import column
 
@@ -270,6 +271,27 @@ def test_a_change_of_rights_makes_its_vendor_pull_whole_and_no_other(world: Worl
         for interface, consumer in kept.items()
         if consumer.instant and not consumer.update()
     } == set()
+
+
+@pytest.mark.parametrize("path", ["/users", "/schools/a-s1/students", "/classes/a-k1/students", "/students"])
+def test_a_pull_goes_on_with_who_has_left_since_its_first_page(world: World, path: str) -> None:
+    """As a departure, below a parent, too: else the page would lack a record, and the pull would be refused."""
+    reader, address = (
+        world.read_rostering("one school", "v1p2"),
+        f"{ROOTS['v1p2']}{path}?sort=sourcedId&orderBy=desc&limit",
+    )
+
+    def read(query: str) -> list[tuple[str, str]]:
+        answer = reader._get(f"{address}={query}")
+        assert answer.status_code == 200, answer.data
+        return [(record["sourcedId"], record["status"]) for record in answer.get_json()["users"]]
+
+    whole = [key for key, _ in read("100")]
+    place = whole.index("a-p1")
+    assert [key for key, _ in read("1")] == whole[:1]
+    edit(world, EVENTS["a student moves away"].edits)
+    assert read(f"1&offset={place}") == [("a-p1", "tobedeleted")]
+    assert [key for key, _ in read("100&offset=1")] == whole[1:]
 
 
 def test_a_delta_without_a_change_is_empty(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator
 
 import pytest
 from oneroster_filter import Kind
@@ -23,8 +24,10 @@ from roster_service.serving.first_page import SharedSearch, make_first_page_quer
 from roster_service.serving.ordering_statements import make_ordering_query, select_positions
 from roster_service.serving.params import Params
 from roster_service.serving.path_filters import everything
-from roster_service.serving.plan import Plan, make_plan
+from roster_service.serving.plan import Plan, QueryShape, make_plan
 from roster_service.serving.read_statements import (
+    list_forms,
+    list_page_forms,
     make_found_page_statement,
     make_ordered_page_statement,
     make_record_statement,
@@ -97,6 +100,11 @@ def page_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
     )
 
 
+def records_of(shape: QueryShape) -> Iterator[ClauseElement]:
+    """The statements of a record."""
+    return (make_record_statement(shape, departed) for departed in list_forms(shape))
+
+
 def positions_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
     """The numbered ids of an ordering of all records."""
     driver = choose_driver(made, sees_districts=sees_districts)
@@ -148,8 +156,10 @@ def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Versio
             assert_limited(statement, record, 1)
         for found in finding:
             assert_limited(make_found_page_statement(shape, found), record, 2)
-        assert_limited(make_ordered_page_statement(shape), record, 1)
-        assert_limited(make_record_statement(shape), record, 1)
+        for departed in list_page_forms(shape):
+            assert_limited(make_ordered_page_statement(shape, departed), record, 1)
+        for departed in list_forms(shape):
+            assert_limited(make_record_statement(shape, departed), record, 1)
 
 
 @in_one_test
@@ -162,7 +172,7 @@ def test_a_vendor_without_rules_pays_for_none(endpoint: Endpoint) -> None:
 
     def find_tables(rights: ContentRights) -> set[str]:
         made = make_plan(params(filter="sourcedId!='x'"), record, rights, endpoint.path_filter, ids)
-        statements = (matching_of(made), page_of(made), positions_of(made), make_record_statement(made.shape))
+        statements = (matching_of(made), page_of(made), positions_of(made), *records_of(made.shape))
         texts = " ".join(compile_sql(statement)[0] for statement in statements)
         return {table for table in ("group_members", "kept_people") if table in texts}
 
@@ -351,10 +361,10 @@ def test_only_the_chosen_fields_are_made() -> None:
 def test_a_statement_without_a_filter_is_made_once() -> None:
     made = plan(v1p1.User).shape
     for statement in (prepare_ordered_page, prepare_record):
-        assert statement(made) is statement(plan(v1p1.User, limit=3, offset=7).shape)
-        assert statement(made) is not statement(plan(v1p1.User, ALL).shape)
+        assert statement(made, False) is statement(plan(v1p1.User, limit=3, offset=7).shape, False)
+        assert statement(made, False) is not statement(plan(v1p1.User, ALL).shape, False)
     backwards = plan(v1p1.User, descending=True).shape
-    assert prepare_ordered_page(made) is not prepare_ordered_page(backwards)
+    assert prepare_ordered_page(made, False) is not prepare_ordered_page(backwards, False)
 
 
 @RECORDS
