@@ -35,8 +35,21 @@ def freeze(expression: sa.ColumnElement[A], table: sa.FromClause) -> sa.ColumnEl
 def freeze_select(rows: sa.Select[Any], name: str) -> sa.CTE:
     """Returns a SELECT, with the CTEs that it reads, as one CTE of this name and of the same columns."""
     compiled: SQLCompiler = rows.compile(dialect=DIALECT)
-    columns = [sa.column(column.name, column.type) for column in rows.selected_columns]
-    return _make_text(str(compiled), compiled).columns(*columns).cte(name)
+    return _name_columns(rows, _make_text(str(compiled), compiled)).cte(name)
+
+
+def freeze_correlated(rows: sa.Select[Any], table: sa.FromClause) -> sa.TextualSelect:
+    """Returns a SELECT as text with the same columns. `table`: the one of whose row in an enclosing statement it is; as
+    for `freeze`."""
+    whole = sa.select(rows.exists().label(_NAME)).select_from(table)
+    compiled: SQLCompiler = whole.compile(dialect=DIALECT)
+    text = str(compiled)
+    inside = text[len("SELECT EXISTS (") : text.rindex(f") AS {_NAME} ")]
+    return _name_columns(rows, _make_text(inside, compiled))
+
+
+def _name_columns(rows: sa.Select[Any], text: sa.TextClause) -> sa.TextualSelect:
+    return text.columns(*(sa.column(column.name, column.type) for column in rows.selected_columns))
 
 
 def _make_text(text: str, compiled: SQLCompiler) -> sa.TextClause:

@@ -18,7 +18,7 @@ from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import VERSIONS
 from roster_service.serving.page import escape_root
 from roster_service.serving.record_stream import admit, select_records, stream_rows
-from roster_service.serving.statements import make_record_json
+from roster_service.serving.statements import join_rows, make_record_json
 from roster_service.settings import Settings
 
 
@@ -72,7 +72,8 @@ def export_collection(
     number = 0
     with open_snapshots(owner, settings) as snapshots, snapshots.connect() as snapshot:
         admit(snapshot, token.admission, token.vendor_id)
-        rows = select_records(snapshot, plan, token.vendor_id, make_record_json(plan.shape), base_url=root)
+        body, source = make_record_json(plan.shape), join_rows(plan.shape, plan.shape.view.record.table)
+        rows = select_records(snapshot, plan, token.vendor_id, body, base_url=root).select_from(source)
         for (body,) in stream_rows(snapshot, rows):
             out.write(body + "\n")
             number += 1

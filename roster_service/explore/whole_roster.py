@@ -37,6 +37,7 @@ from roster_service.serving.shown_parts import find_values, name_parts
 from roster_service.serving.statements import (
     HREF_ROOT,
     STATEMENT_CACHE_SIZE,
+    join_rows,
     make_filter_condition,
     make_record_json,
     make_sort_keys,
@@ -197,7 +198,10 @@ def read_student(connection: sa.Connection, sourced_id: str) -> Any:
     found = connection.execute(lea.limit(1)).one_or_none()
     if found is None:
         return None
-    body = sa.select(make_record_json(shape)).where(tables.users.c.sourced_id == sa.bindparam("student"))
+    rows = join_rows(shape, tables.users)
+    body = (
+        sa.select(make_record_json(shape)).select_from(rows).where(tables.users.c.sourced_id == sa.bindparam("student"))
+    )
     values = {"student": sourced_id, "requested_lea": found[0], "base_url": HREF_ROOT}
     text = connection.scalar(body, values)
     return None if text is None else json.loads(text)
@@ -236,7 +240,7 @@ def find_ended_parts(connection: sa.Connection, sourced_id: str) -> frozenset[Pe
 def _select_parts(view: ResourceView) -> sa.Select[int]:
     shape = QueryShape(view, everything, None, False, tuple(view.fields))
     table = view.record.table
-    rows = sa.select(make_record_json(shape).label("body"), *find_values(shape))
+    rows = sa.select(make_record_json(shape).label("body"), *find_values(shape)).select_from(join_rows(shape, table))
     found = rows.where(table.c.sourced_id == sa.bindparam("id")).offset(0).subquery("record")
     return sa.select(name_parts(shape, found))
 
@@ -246,5 +250,5 @@ def _select_bodies(view: ResourceView) -> sa.Select[Any]:
     shape = QueryShape(view, everything, None, False, tuple(view.fields))
     table = view.record.table
     rows = sa.select(table.c.sourced_id, feeds.c.name.label("feed"), make_record_json(shape).label("body"))
-    rows = rows.join(feeds, feeds.c.id == table.c.feed_id)
+    rows = rows.select_from(join_rows(shape, table.join(feeds, feeds.c.id == table.c.feed_id)))
     return rows.where(table.c.sourced_id == sa.any_(sa.bindparam("ids", type_=CTexts)))

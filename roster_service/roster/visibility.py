@@ -25,7 +25,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -35,6 +35,8 @@ from roster_service.db.tables import CText, Stamp
 from roster_service.roster.references import PERSONS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
+
+Value = TypeVar("Value")
 
 
 class MetadataOf(Enum):
@@ -61,19 +63,21 @@ class Viewer(Enum):
 class ContentRights:
     """The content rights of a caller: the part of its rights that changes the text of a statement. `viewer`: for whom
     the statement asks visibility; `guardians`: whether the caller sees guardians; `metadata`: the kinds whose metadata
-    it sees; `withheld`: the fields that it does not see."""
+    it sees; `withheld`: the fields that it does not see; `joined`: whether the statement has joined the rows that
+    several fields of a record are made of (`Record.joined`), so that no expression needs to read them."""
 
     viewer: Viewer
     guardians: bool
     metadata: frozenset[MetadataOf]
     withheld: frozenset[WithheldField]
+    joined: bool = False
 
     @property
     def shown(self) -> tuple[tuple[str, object], ...]:
-        """Each right but the viewer, by its name, with the same text in every process: for keys, which a new right must
-        not be missing from."""
+        """Each right, by its name, with the same text in every process: for keys, which a new right must not be missing
+        from. The viewer and `joined` are none: they are about the statement."""
         rights = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del rights["viewer"]
+        del rights["viewer"], rights["joined"]
         return tuple(
             (name, sorted(one.value for one in right) if isinstance(right, frozenset) else right)
             for name, right in rights.items()
@@ -84,6 +88,11 @@ class ContentRights:
         """The same rights without those that change only what of a record is seen: conditions of what records are seen
         need no others."""
         return dataclasses.replace(self, metadata=frozenset(), withheld=frozenset())
+
+    @property
+    def of_texts(self) -> ContentRights:
+        """The same rights, for a statement that has joined these rows."""
+        return dataclasses.replace(self, joined=True)
 
 
 def has_row(row: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
@@ -425,12 +434,38 @@ def departure_is_shown(departure: sa.FromClause) -> sa.ColumnElement[bool]:
     )
 
 
+# The name under which a statement joins the roles of a user that the caller sees, in one row.
+SEEN_ROLES = "seen_roles"
+# The roles of the users whose metadata is of a kind.
+_OF_ROLES: Mapping[MetadataOf, tuple[str, ...]] = {
+    MetadataOf.STUDENTS: ("student",),
+    MetadataOf.GUARDIANS: GUARDIAN_ROLES,
+}
+
+
+def read_joined(name: str, column: str, kind: type[sa.types.TypeEngine[Value]]) -> sa.ColumnElement[Value]:
+    """Returns a column, of this type, of what a statement has joined under a name."""
+    return sa.literal_column(f"{name}.{column}", kind)
+
+
+def select_seen_roles(rights: ContentRights, more: Mapping[str, sa.ColumnElement[Any]]) -> sa.Select[Any]:
+    """Returns the SELECT of one row for a row of users: the `number` of the user's roles that the caller sees, whether
+    some show metadata of a kind, and `more`, aggregates of these roles by name."""
+    role = tables.user_roles
+    kinds = (
+        sa.func.coalesce(sa.func.bool_or(role.c.role.in_(roles)), sa.false()).label(f"of_{kind.value}")
+        for kind, roles in _OF_ROLES.items()
+    )
+    columns = (sa.func.count().label("number"), *kinds, *(column.label(name) for name, column in more.items()))
+    return sa.select(*columns).where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, rights))
+
+
 def user_metadata_is_visible(rights: ContentRights) -> sa.ColumnElement[bool] | None:
     """Returns the condition that the metadata of a row of users is visible; None if the caller sees no user's
     metadata."""
-    roles: tuple[str, ...] = ()
-    if MetadataOf.STUDENTS in rights.metadata:
-        roles += ("student",)
-    if MetadataOf.GUARDIANS in rights.metadata:
-        roles += GUARDIAN_ROLES
-    return user_is_visible(tables.users.c.sourced_id, rights, *roles) if roles else None
+    kinds = [kind for kind in _OF_ROLES if kind in rights.metadata]
+    if not kinds:
+        return None
+    if rights.joined:
+        return sa.or_(*(read_joined(SEEN_ROLES, f"of_{kind.value}", sa.Boolean) for kind in kinds))
+    return user_is_visible(tables.users.c.sourced_id, rights, *(role for kind in kinds for role in _OF_ROLES[kind]))

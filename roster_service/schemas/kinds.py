@@ -361,11 +361,19 @@ class _Many(RosterField):
     rows: ChildRows
     blank = ()
 
-    def _aggregate(self, item: sa.ColumnElement[str], rights: ContentRights) -> sa.ColumnElement[str]:
-        joined = sa.func.string_agg(item, aggregate_order_by(json_text.constant(","), *self.rows.order), type_=sa.Text)
-        if self.required:
-            joined = sa.func.coalesce(joined, "", type_=sa.Text)
-        return json_text.list_json(sa.select(joined).where(self.rows.condition(rights)).scalar_subquery())
+    def item_json(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        """Returns the expression of the JSON text of an item."""
+        raise NotImplementedError
+
+    def join_items(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        """Returns the aggregate of the items of a list, separated by commas."""
+        order = aggregate_order_by(json_text.constant(","), *self.rows.order)
+        joined = sa.func.string_agg(self.item_json(rights), order, type_=sa.Text)
+        return sa.func.coalesce(joined, "", type_=sa.Text) if self.required else joined
+
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        rows = sa.select(self.join_items(rights)).where(self.rows.condition(rights))
+        return json_text.list_json(rows.scalar_subquery())
 
     def _through(self, element: Source, rights: ContentRights) -> Through:
         def wrap(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
@@ -389,8 +397,8 @@ class RefList(_Many, fields.List[Any]):
         self.rows = rows
         self.filter_types = {"sourcedId": FieldType(Kind.TEXT, many=True)}
 
-    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
-        return self._aggregate(json_text.ref_json(self.kind.type, self.kind.path, self.identifier), rights)
+    def item_json(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        return json_text.ref_json(self.kind.type, self.kind.path, self.identifier)
 
     def source(self, path: str, rights: ContentRights) -> Source:
         return self._through(self.identifier, rights)
@@ -406,12 +414,20 @@ class ObjectList(_Many, fields.List[Any]):
         # None: the names for filters follow from the members.
         self.filter_types = None
 
-    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
-        return self._aggregate(make_members_json(self.members, rights), rights)
+    def item_json(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        return make_members_json(self.members, rights)
 
     def source(self, path: str, rights: ContentRights) -> Source:
         name, _, rest = path.partition(".")
         return self._through(self.members[name].source(rest, rights), rights)
+
+
+def find_list(schema: type[Schema], name: str) -> _Many:
+    """Returns the list `name` of a schema. Raises TypeError for another field."""
+    found = list_roster_fields(schema)[name]
+    if not isinstance(found, _Many):
+        raise TypeError(f"{name} is no list of rows")
+    return found
 
 
 class Unserved(fields.List[Any], RosterField):

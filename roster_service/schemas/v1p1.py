@@ -8,9 +8,17 @@ import sqlalchemy as sa
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from roster_service.db import tables
-from roster_service.roster import vocabulary
+from roster_service.roster import json_text, vocabulary
 from roster_service.roster.person_parts import PersonPart
-from roster_service.roster.visibility import ContentRights, has_row, per_row, role_is_visible
+from roster_service.roster.visibility import (
+    SEEN_ROLES,
+    ContentRights,
+    has_row,
+    per_row,
+    read_joined,
+    role_is_visible,
+    select_seen_roles,
+)
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, records
 from roster_service.schemas.version_words import Wording
@@ -32,7 +40,7 @@ def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[sa.
 def select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
     """Returns the user's role in 1.1, which has only one: the preferred role of those that the caller may see."""
     role = tables.user_roles.alias()
-    return (
+    preferred = (
         sa.select(vocabulary.NARROW_USER_ROLE.narrow(role.c.role))
         .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, rights))
         .order_by(*_make_preference_keys(role.c))
@@ -41,6 +49,13 @@ def select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
         .correlate_except(role)
         .scalar_subquery()
     )
+    return _take_only_role("word", preferred) if rights.joined else preferred
+
+
+def _take_only_role(name: str, other: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+    """Returns the aggregate `name` of the seen roles of a user with one role, as nearly all have; else `other`."""
+    is_only = read_joined(SEEN_ROLES, "number", sa.Integer) == 1
+    return sa.case((is_only, read_joined(SEEN_ROLES, name, sa.Text)), else_=other)
 
 
 def _shows_role(role: str, rights: ContentRights) -> sa.ColumnElement[bool]:
@@ -108,10 +123,26 @@ def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
     )
 
 
+class _Orgs(kinds.RefList):
+    """The orgs of a user of 1.1."""
+
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        listed = super().json(rights)
+        return _take_only_role("orgs", listed) if rights.joined else listed
+
+
+def _select_roles(rights: ContentRights) -> sa.Select[Any]:
+    word = vocabulary.NARROW_USER_ROLE.narrow(_role.role)
+    # Of one role, the largest value is the only one, and needs no order.
+    org = sa.func.max(kinds.find_list(User, "orgs").item_json(rights), type_=sa.Text)
+    return select_seen_roles(rights, {"word": sa.func.max(word), "orgs": json_text.list_json(org)})
+
+
 class User(records.UserRecord):
     """A user of 1.1."""
 
     wording = WORDING
+    joined = (records.JoinedRows(SEEN_ROLES, frozenset({"metadata", "role", "orgs"}), _select_roles),)
     username = kinds.Text(
         tables.users.c.username, "The name with which the user logs in", required=True, part=PersonPart.NAMES
     )
@@ -123,7 +154,7 @@ class User(records.UserRecord):
         part=PersonPart.GUARDIANS,
         part_words=vocabulary.GUARDIAN_ROLES,
     )
-    orgs = kinds.RefList(
+    orgs = _Orgs(
         kinds.ORG,
         _role.org_id,
         kinds.ChildRows(_is_in_orgs, _make_preference_keys(_role)),

@@ -174,7 +174,7 @@ def make_record_statement(shape: QueryShape, departed: bool) -> sa.Select[*tuple
     own = find_values(shape)
     record = (
         sa.select(*named, *own)
-        .select_from(table)
+        .select_from(statements.join_rows(shape, table))
         .where(statements.get_key_column(shape) == RECORD, statements.make_collection_condition(shape, Driver.FILTER))
     )
     if departed:
@@ -266,6 +266,7 @@ def select_texts(
         has_record = ~has_left
         shown = page.outerjoin(found, is_found).outerjoin(former, sa.true())
         is_shown = has_left | found.c.sourced_id.is_not(None)
+    shown = statements.join_rows(shape, shown)
     position = page.c.position.desc() if backwards else page.c.position.asc()
     joined = sa.func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)
     people = sa.null() if shape.view.record.person is None else sa.func.array_agg(person).filter(person.is_not(None))

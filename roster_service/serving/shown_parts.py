@@ -38,7 +38,7 @@ def list_signs(shape: QueryShape) -> Mapping[PersonPart, PartSigns]:
     """Returns the signs of each part that a record with the fields of the shape can have."""
     values: dict[PersonPart, list[sa.ColumnElement[Any]]] = {}
     texts: dict[PersonPart, list[str]] = {}
-    rights = shape.view.rights
+    rights = shape.view.rights.of_texts
     for name in shape.fields:
         field = shape.view.fields[name]
         counted = list(field.list_values(rights))

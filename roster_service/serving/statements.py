@@ -15,11 +15,11 @@ from oneroster_filter import FieldType, Kind, Operator, Through, fold_tree
 from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import TypedClause, TypedExpr
 
-from roster_service.db.frozen_sql import freeze
+from roster_service.db.frozen_sql import freeze, freeze_correlated
 from roster_service.roster import json_text
 from roster_service.roster.visibility import ContentRights, find_visible_rows, per_row, row_is_visible
 from roster_service.schemas.kinds import Source
-from roster_service.schemas.records import Record
+from roster_service.schemas.records import JoinedRows, Record
 from roster_service.serving.path_filters import PathFilter, bind_path_id
 from roster_service.serving.plan import Plan, QueryShape, ResourceView
 
@@ -46,8 +46,23 @@ def get_key_column(shape: QueryShape) -> sa.ColumnElement[str]:
 
 
 def make_record_json(shape: QueryShape) -> sa.ColumnElement[str]:
-    """Returns the expression of a record's JSON text, with the fields of the shape."""
+    """Returns the expression of a record's JSON text, with the fields of the shape. The statement that has it must have
+    what `join_rows` joins, too."""
     return _make_view_json(shape.view, shape.fields)
+
+
+def join_rows(shape: QueryShape, rows: sa.FromClause) -> sa.FromClause:
+    """Returns `rows`, which has the shape's table, joined with what the texts of the shape are made of."""
+    view = shape.view
+    for joined in view.record.joined:
+        if not joined.fields.isdisjoint(shape.fields):
+            rows = rows.join(_freeze_joined(joined, view).lateral(joined.name), sa.true())
+    return rows
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _freeze_joined(joined: JoinedRows, view: ResourceView) -> sa.TextualSelect:
+    return freeze_correlated(joined.select(view.rights), view.record.table)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
@@ -57,7 +72,7 @@ def _make_view_json(view: ResourceView, fields: tuple[str, ...]) -> sa.ColumnEle
 
 @functools.lru_cache(FRAGMENT_CACHE_SIZE)
 def _freeze_field(view: ResourceView, name: str) -> sa.ColumnElement[str]:
-    return freeze(view.fields[name].json(view.rights), view.record.table)
+    return freeze(view.fields[name].json(view.rights.of_texts), view.record.table)
 
 
 class Driver(Enum):
