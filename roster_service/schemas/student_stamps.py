@@ -17,32 +17,26 @@ from oneroster_filter.typing import Span, TypedClause
 
 from roster_service.db import tables
 from roster_service.db.tables import Stamp
-from roster_service.roster.references import REFERENCES, list_items, refers_to
-from roster_service.roster.visibility import ContentRights, Viewer, make_stamp, row_is_visible
+from roster_service.roster.references import REFERENCES, refers_to
+from roster_service.roster.visibility import ContentRights, Viewer, make_stamp, read_joined
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import Instant
 from roster_service.schemas.records import STAMP, Record
 from roster_service.schemas.students import (
+    SEEN_ENROLLMENTS,
     Student,
     guardian,
     guardian_agent,
-    is_enrollment_of_student,
     is_guardian_of_student,
     is_school_of_student,
-    student_enrollment,
+    select_seen_enrollments,
     student_school,
 )
 
 Included = frozenset[PermissionFlag]
 
 _users = tables.users.c
-_class = tables.classes.alias("stamped_class")
-_class_term = list_items(_class.c.term_ids)
-_course = tables.courses.alias("stamped_course")
-_term = tables.academic_sessions.alias("stamped_term")
-_teaching = tables.enrollments.alias("stamped_teaching")
-_teacher = tables.users.alias("stamped_teacher")
 
 
 @functools.cache
@@ -81,48 +75,15 @@ def _list_stamps(included: Included, rights: ContentRights) -> Iterator[sa.Colum
         both = guardian_agent.join(guardian, guardian_agent.c.agent_id == guardian.c.sourced_id)
         yield _latest(guardian.c.date_last_modified, both, is_guardian_of_student(rights))
     if PermissionFlag.ENROLLMENTS in included:
-        yield _stamp_enrollments(rights)
+        seen = select_seen_enrollments(rights)
+        stamp = seen.with_only_columns(seen.selected_columns["stamp"]).scalar_subquery()
+        yield read_joined(SEEN_ENROLLMENTS, "stamp", sa.DateTime) if rights.joined else stamp
 
 
 def _latest(
     stamp: sa.ColumnElement[Any], rows: sa.FromClause, condition: sa.ColumnElement[bool]
 ) -> sa.ColumnElement[Any]:
     return sa.select(sa.func.max(stamp)).select_from(rows).where(condition).correlate(tables.users).scalar_subquery()
-
-
-def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
-    """The latest stamp of the student's enrollments, with their classes, courses, terms and teachers, and with the
-    departure of a teacher."""
-    terms = (
-        sa.select(sa.func.max(_term.c.date_last_modified))
-        .select_from(_class_term.join(_term, _term.c.sourced_id == _class_term.c.item))
-        .correlate(_class)
-        .scalar_subquery()
-    )
-    teachers = (
-        sa.select(sa.func.max(sa.func.greatest(_teaching.c.date_last_modified, _teacher.c.date_last_modified)))
-        .select_from(_teaching.join(_teacher, _teacher.c.sourced_id == _teaching.c.user_id))
-        .where(
-            _teaching.c.class_id == student_enrollment.c.class_id,
-            _teaching.c.role == "teacher",
-            _teaching.c.status == "active",
-            row_is_visible(tables.enrollments, _teaching, rights),
-        )
-        .correlate(student_enrollment)
-        .scalar_subquery()
-    )
-    shown = student_enrollment.outerjoin(_class, _class.c.sourced_id == student_enrollment.c.class_id).outerjoin(
-        _course, _course.c.sourced_id == _class.c.course_id
-    )
-    latest = sa.func.greatest(
-        student_enrollment.c.date_last_modified,
-        _class.c.date_last_modified,
-        _class.c.teachers_changed,
-        _course.c.date_last_modified,
-        terms,
-        teachers,
-    )
-    return _latest(latest, shown, is_enrollment_of_student(rights))
 
 
 def _select_changed_students(included: Included, since: sa.ColumnElement[Any], rights: ContentRights) -> sa.Select[str]:

@@ -13,15 +13,24 @@ import sqlalchemy as sa
 from marshmallow import Schema, fields
 
 from roster_service.db import tables
+from roster_service.db.tables import Stamp
+from roster_service.roster import json_text
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.references import list_items
-from roster_service.roster.visibility import ContentRights, has_row, role_is_visible, row_is_visible
+from roster_service.roster.visibility import (
+    ContentRights,
+    has_row,
+    per_row,
+    read_joined,
+    role_is_visible,
+    row_is_visible,
+)
 from roster_service.roster.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, v1p2
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import RosterField, StrictSchema
-from roster_service.schemas.records import Record, make_base_fields
+from roster_service.schemas.records import JoinedRows, Record, make_base_fields
 
 _users = tables.users.c
 
@@ -29,7 +38,8 @@ _users = tables.users.c
 class NestedObject(fields.Nested, RosterField):
     """An object inside a record, made from the record's own row or from one row of another table.
 
-    `row`: the other table, and the condition that selects its row.
+    `row`: the other table, and the condition that selects its row; `key`: of a row that is joined with the record's
+    own, NULL where there is none.
     """
 
     def __init__(
@@ -37,11 +47,13 @@ class NestedObject(fields.Nested, RosterField):
         schema: type[Schema],
         description: str,
         row: tuple[sa.FromClause, Callable[[ContentRights], sa.ColumnElement[bool]]] | None = None,
+        key: sa.ColumnElement[Any] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(schema, metadata=kinds.describe(description), **options)
         self.members = kinds.list_roster_fields(schema)
         self.row = row
+        self.key = key
         # The vendor interface has no filter.
         self.filter_types = {}
 
@@ -49,7 +61,7 @@ class NestedObject(fields.Nested, RosterField):
         """Returns the expression of the object's JSON text, NULL where there is no such row."""
         made = kinds.make_members_json(self.members, rights)
         if self.row is None:
-            return made
+            return made if self.key is None else json_text.only_if(self.key.is_not(None), made)
         table, condition = self.row
         chosen = sa.select(made).select_from(table).where(condition(rights)).limit(1)
         return chosen.correlate_except(table).scalar_subquery()
@@ -57,6 +69,18 @@ class NestedObject(fields.Nested, RosterField):
     def source(self, path: str, rights: ContentRights) -> kinds.Source:
         """Raises LookupError."""
         raise LookupError("the vendor interface has no filter")
+
+
+class JoinedList(kinds.ObjectList):
+    """A list that the statement has in the column `items` of a row that it joins."""
+
+    def __init__(self, name: str, *given: Any, **options: Any) -> None:
+        """`name`: of the joined row; the other arguments are those of the list."""
+        super().__init__(*given, **options)
+        self.joined_as = name
+
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        return json_text.list_json(read_joined(self.joined_as, "items", sa.Text))
 
 
 def bind_requested_lea() -> sa.BindParameter[str]:
@@ -178,12 +202,13 @@ class Contacts(StrictSchema):
 
 # --- enrollments -------------------------------------------------------------------------------------------------
 
+# The names under which a statement joins the enrollments of a student, and the terms and teachers of each class. Their
+# rows are `items`, the list, and `stamp`, the latest stamp of what the list shows.
+SEEN_ENROLLMENTS, _SEEN_TERMS, _SEEN_TEACHERS = "seen_enrollments", "seen_terms", "seen_teachers"
 student_enrollment = tables.enrollments.alias("student_enrollment")
 _class = tables.classes.alias("student_class")
 _course = tables.courses.alias("student_course")
-_taught = tables.classes.alias("student_class_in_terms")
-_term_ids = sa.select(_taught.c.term_ids).where(_taught.c.sourced_id == student_enrollment.c.class_id)
-_class_term = list_items(_term_ids.correlate_except(_taught).scalar_subquery())
+_class_term = list_items(_class.c.term_ids)
 _term = tables.academic_sessions.alias("student_term")
 _teaching = tables.enrollments.alias("student_teaching")
 _teacher = tables.users.alias("student_teacher")
@@ -226,9 +251,10 @@ class StudentTeacher(StrictSchema):
     email = kinds.Text(_teacher.c.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
 
 
-def _is_course_of_class(_rights: ContentRights) -> sa.ColumnElement[bool]:
-    of_class = sa.select(_class.c.course_id).where(_class.c.sourced_id == student_enrollment.c.class_id)
-    return _course.c.sourced_id == of_class.correlate_except(_class).scalar_subquery()
+def _is_seen_enrollment(enrollment: sa.FromClause, rights: ContentRights) -> sa.ColumnElement[bool]:
+    """Returns the condition that an enrollment is visible, for the few of a student or of the teachers of a class: for
+    a join, PostgreSQL would read all open labels for each of them."""
+    return per_row(row_is_visible(tables.enrollments, enrollment, rights))
 
 
 def _is_teacher_of_class(rights: ContentRights) -> sa.ColumnElement[bool]:
@@ -237,7 +263,7 @@ def _is_teacher_of_class(rights: ContentRights) -> sa.ColumnElement[bool]:
         & (_teaching.c.role == "teacher")
         & (_teaching.c.status == "active")
         & (_teacher.c.sourced_id == _teaching.c.user_id)
-        & row_is_visible(tables.enrollments, _teaching, rights)
+        & _is_seen_enrollment(_teaching, rights)
     )
 
 
@@ -251,14 +277,10 @@ class StudentEnrollment(StrictSchema):
     beginDate = kinds.Day(student_enrollment.c.begin_date, "The first day of the enrollment")
     endDate = kinds.Day(student_enrollment.c.end_date, "The day after the last day of the enrollment")
     school = kinds.Text(student_enrollment.c.school_id, "The id of the school of the class", required=True)
-    class_ = NestedObject(
-        StudentClass,
-        "The class",
-        (_class, lambda _rights: _class.c.sourced_id == student_enrollment.c.class_id),
-        data_key="class",
-    )
-    course = NestedObject(StudentCourse, "The course that the class teaches", (_course, _is_course_of_class))
-    terms = kinds.ObjectList(
+    class_ = NestedObject(StudentClass, "The class", key=_class.c.sourced_id, data_key="class")
+    course = NestedObject(StudentCourse, "The course that the class teaches", key=_course.c.sourced_id)
+    terms = JoinedList(
+        _SEEN_TERMS,
         StudentTerm,
         kinds.ChildRows(
             lambda rights: (
@@ -268,20 +290,53 @@ class StudentEnrollment(StrictSchema):
         ),
         "The sessions in which the class meets",
     )
-    teachers = kinds.ObjectList(
-        StudentTeacher, kinds.ChildRows(_is_teacher_of_class, (_teacher.c.sourced_id,)), "The teachers of the class"
+    teachers = JoinedList(
+        _SEEN_TEACHERS,
+        StudentTeacher,
+        kinds.ChildRows(_is_teacher_of_class, (_teacher.c.sourced_id,)),
+        "The teachers of the class",
     )
 
 
-def is_enrollment_of_student(rights: ContentRights) -> sa.ColumnElement[bool]:
+def _is_enrollment_of_student(rights: ContentRights) -> sa.ColumnElement[bool]:
     """Returns the condition that a row of `student_enrollment` is an enrollment of the student."""
     return (
         (student_enrollment.c.user_id == _users.sourced_id)
         & (student_enrollment.c.role == "student")
         # A deleted one leaves the answer at once, and stamps the student: its purge would change the answer unsaid.
         & (student_enrollment.c.status == "active")
-        & row_is_visible(tables.enrollments, student_enrollment, rights)
+        & _is_seen_enrollment(student_enrollment, rights)
     )
+
+
+def _select_items(
+    schema: type[Schema], name: str, rights: ContentRights, *stamps: sa.ColumnElement[Any]
+) -> sa.Select[*tuple[Any, ...]]:
+    """Returns the SELECT of one row for the list `name`. `stamps`: of what an item shows."""
+    listed = kinds.find_list(schema, name)
+    stamp = sa.func.max(sa.func.greatest(*stamps), type_=Stamp).label("stamp")
+    return sa.select(listed.join_items(rights).label("items"), stamp).where(listed.rows.condition(rights))
+
+
+def select_seen_enrollments(rights: ContentRights) -> sa.Select[*tuple[Any, ...]]:
+    """Returns the SELECT of one row for a row of users: `items`, the enrollments of a student, and `stamp`, the latest
+    stamp of what they show: of an enrollment, its class, course, terms and teachers, and of the departure of a
+    teacher."""
+    teachers = _select_items(
+        StudentEnrollment, "teachers", rights, _teaching.c.date_last_modified, _teacher.c.date_last_modified
+    )
+    terms = _select_items(StudentEnrollment, "terms", rights, _term.c.date_last_modified)
+    own = student_enrollment
+    rows: sa.FromClause = own.outerjoin(_class, _class.c.sourced_id == own.c.class_id)
+    rows = rows.outerjoin(_course, _course.c.sourced_id == _class.c.course_id)
+    rows = rows.join(teachers.correlate(own).lateral(_SEEN_TEACHERS), sa.true())
+    rows = rows.join(terms.correlate(_class).lateral(_SEEN_TERMS), sa.true())
+    stamps = (
+        *(table.c.date_last_modified for table in (own, _class, _course)),
+        _class.c.teachers_changed,
+        *(read_joined(name, "stamp", sa.DateTime) for name in (_SEEN_TEACHERS, _SEEN_TERMS)),
+    )
+    return _select_items(Student, "enrollments", rights, *stamps).select_from(rows).correlate(tables.users)
 
 
 # --- the student -------------------------------------------------------------------------------------------------
@@ -292,6 +347,7 @@ class Student(Record):
 
     table = tables.users
     person = tables.users.c.sourced_id
+    joined = (JoinedRows(SEEN_ENROLLMENTS, frozenset({PermissionFlag.ENROLLMENTS}), select_seen_enrollments),)
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
     identifier = kinds.Text(
@@ -332,9 +388,10 @@ class Student(Record):
         ),
     )
     contacts = NestedObject(Contacts, "Phone numbers and guardians; only with `contacts` in `include`")
-    enrollments = kinds.ObjectList(
+    enrollments = JoinedList(
+        SEEN_ENROLLMENTS,
         StudentEnrollment,
-        kinds.ChildRows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)),
+        kinds.ChildRows(_is_enrollment_of_student, (student_enrollment.c.sourced_id,)),
         "The classes that the student attends; only with `enrollments` in `include`",
         part=PersonPart.CLASSES,
     )

@@ -247,6 +247,8 @@ enrollments = _roster_table(
     sa.Column("begin_date", sa.Date),
     sa.Column("end_date", sa.Date),
     sa.Index(None, "class_id"),
+    # The teachers of a class: to find them among the students of a class takes twice as long as all else.
+    sa.Index("ix_enrollments_class_id_teachers", "class_id", postgresql_where=sa.text("role = 'teacher'")),
     sa.Index(None, "user_id"),
     sa.Index(None, "school_id", "sourced_id"),
     _label_index(),
