@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
+from sqlalchemy.types import NullType
 
 from roster_service.db import tables
 from roster_service.roster import json_text, vocabulary
@@ -37,12 +39,21 @@ def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[sa.
     )
 
 
+def _find_roles(rights: ContentRights) -> tuple[sa.FromClause, sa.ColumnElement[bool]]:
+    """Returns an alias of the roles of the user of a record, and the condition that selects those that the caller sees.
+    A statement that joins them has them in an array."""
+    if rights.joined:
+        return sa.func.unnest(read_joined(SEEN_ROLES, "roles", NullType)).table_valued(*_role.keys()).alias(), sa.true()
+    role = tables.user_roles.alias()
+    return role, (role.c.user_id == tables.users.c.sourced_id) & role_is_visible(role, rights)
+
+
 def select_single_role(rights: ContentRights) -> sa.ColumnElement[str]:
     """Returns the user's role in 1.1, which has only one: the preferred role of those that the caller may see."""
-    role = tables.user_roles.alias()
+    role, is_seen = _find_roles(rights)
     preferred = (
         sa.select(vocabulary.NARROW_USER_ROLE.narrow(role.c.role))
-        .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, rights))
+        .where(is_seen)
         .order_by(*_make_preference_keys(role.c))
         .limit(1)
         # The subquery of `orgs` also contains this expression, two levels below `users`.
@@ -105,37 +116,51 @@ def _is_in_orgs(rights: ContentRights) -> sa.ColumnElement[bool]:
 
     In 1.1, `orgs` are the orgs at which the user has `role`.
     """
-    other, twin = tables.user_roles.alias(), tables.user_roles.alias()
+    other = tables.user_roles.alias()
     has_other = has_row(other, other.c.user_id == _role.user_id, other.c.ordinal != _role.ordinal)
-    has_same_word = vocabulary.NARROW_USER_ROLE.narrow(_role.role) == select_single_role(rights)
-    has_earlier_twin = has_row(
-        twin,
-        twin.c.user_id == _role.user_id,
-        twin.c.org_id == _role.org_id,
-        twin.c.ordinal < _role.ordinal,
-        vocabulary.NARROW_USER_ROLE.narrow(twin.c.role) == vocabulary.NARROW_USER_ROLE.narrow(_role.role),
-    )
     return (
         (_role.user_id == tables.users.c.sourced_id)
         & role_is_visible(tables.user_roles, rights)
         # Few users have several roles, and the only one is the single one: PostgreSQL then looks no further.
-        & per_row(~has_other | (has_same_word & ~has_earlier_twin))
+        & per_row(~has_other | _is_first_of_word(_role, rights))
     )
 
 
+def _is_first_of_word(role: ReadOnlyColumnCollection[str, Any], rights: ContentRights) -> sa.ColumnElement[bool]:
+    """The condition that a role of a user with several has the word of the single role, and is the first at its org
+    that has it."""
+    twin, is_seen = _find_roles(rights)
+    has_earlier_twin = has_row(
+        twin,
+        is_seen,
+        twin.c.org_id == role.org_id,
+        twin.c.ordinal < role.ordinal,
+        vocabulary.NARROW_USER_ROLE.narrow(twin.c.role) == vocabulary.NARROW_USER_ROLE.narrow(role.role),
+    )
+    return (vocabulary.NARROW_USER_ROLE.narrow(role.role) == select_single_role(rights)) & ~has_earlier_twin
+
+
 class _Orgs(kinds.RefList):
-    """The orgs of a user of 1.1."""
+    """The orgs of a user of 1.1. The statement has joined the roles."""
 
     def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
-        listed = super().json(rights)
-        return _take_only_role("orgs", listed) if rights.joined else listed
+        role, is_seen = _find_roles(rights)
+        order = aggregate_order_by(json_text.constant(","), *_make_preference_keys(role.c))
+        joined = sa.func.string_agg(
+            json_text.ref_json(self.kind.type, self.kind.path, role.c.org_id), order, type_=sa.Text
+        )
+        listed = sa.select(sa.func.coalesce(joined, "", type_=sa.Text)).where(
+            is_seen, _is_first_of_word(role.c, rights)
+        )
+        return json_text.list_json(_take_only_role("orgs", listed.correlate_except(role).scalar_subquery()))
 
 
 def _select_roles(rights: ContentRights) -> sa.Select[Any]:
     word = vocabulary.NARROW_USER_ROLE.narrow(_role.role)
     # Of one role, the largest value is the only one, and needs no order.
     org = sa.func.max(kinds.find_list(User, "orgs").item_json(rights), type_=sa.Text)
-    return select_seen_roles(rights, {"word": sa.func.max(word), "orgs": json_text.list_json(org)})
+    rows: sa.ColumnElement[Any] = sa.func.array_agg(sa.literal_column(tables.user_roles.name, NullType))
+    return select_seen_roles(rights, {"word": sa.func.max(word), "orgs": org, "roles": rows})
 
 
 class User(records.UserRecord):
