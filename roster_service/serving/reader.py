@@ -151,12 +151,13 @@ class Reader:
 
     def _read_small(self, request: AuthorizedRequest) -> _FoundPage | None:
         """Reads the first page or the count of a narrow collection, or a whole delta: to find few records costs less
-        than to look for their ordering. None for any other page, and where further pages follow."""
+        than to look for their ordering. None for any other page, and where further pages follow: then the search ends
+        with the first record of these, and no text is made in vain."""
         plan = request.plan
         if plan.offset:
             return None
         if is_narrow(plan):
-            found = self._find_page(request, sees_districts=False)
+            found = self._find_page(request, sees_districts=False, only_whole=plan.limit > 0)
         elif plan.limit and is_delta(plan):
             found = self._find_delta(request)
         else:
