@@ -112,6 +112,8 @@ def pytest_runtestloop() -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hands them over, in such a process."""
+    # pytest then searches everything several times for what was lost, which takes 6 s.
+    gc.freeze()
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[TALLY] = session.config.stash.get(TALLIED, [])
