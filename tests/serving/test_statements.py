@@ -13,7 +13,7 @@ from sqlalchemy.sql import ClauseElement
 
 from roster_service.db.prepared_statements import PreparedStatement
 from roster_service.roster.references import PERSONS
-from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
+from roster_service.roster.visibility import SEEN_ROLES, ContentRights, MetadataOf, Viewer
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
@@ -356,6 +356,10 @@ def test_only_the_chosen_fields_are_made() -> None:
     assert '"givenName":' in sql
     assert "familyName" not in sql
     assert "user_agents" not in sql
+    assert SEEN_ROLES not in sql
+    for record, field in ((v1p1.User, "orgs"), (v1p1.User, "role"), (v1p2.User, "roles"), (v1p1.User, "metadata")):
+        sql, _ = compile_sql(page_of(plan(record, ALL, fields=("givenName", field))))
+        assert sql.count(f"AS {SEEN_ROLES} ") == 1, field
 
 
 def test_a_statement_without_a_filter_is_made_once() -> None:
