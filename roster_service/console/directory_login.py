@@ -40,8 +40,10 @@ ATTEMPT_SECONDS = 600
 ANSWER_SECONDS = 10
 ALGORITHMS = ["RS256", "ES256"]
 _ERROR = re.compile(r"[a-z_]{1,40}", re.ASCII)
+# What JSON of another shape makes raise, here and in the libraries.
+_OF_SHAPE = (ValueError, KeyError, TypeError, AttributeError)
 # What a directory that is away, or answers something else than its protocol, makes raise.
-_AWAY = (RequestException, ValueError, KeyError)
+_AWAY = (RequestException, *_OF_SHAPE)
 _UNTRUSTED = (AuthlibBaseError, JoseError)
 
 _log = logging.getLogger(__name__)
@@ -226,5 +228,5 @@ class DirectoryLogin:
 def _read_keys(published: dict[str, Any]) -> Iterator[Key]:
     """Yields the keys of a set. It ignores those that it cannot use, as RFC 7517, section 5, asks for."""
     for key in published["keys"]:
-        with contextlib.suppress(JoseError, ValueError, KeyError):
+        with contextlib.suppress(JoseError, *_OF_SHAPE):
             yield JWKRegistry.import_key(key)

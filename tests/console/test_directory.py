@@ -39,7 +39,8 @@ class Provider:
     claims: dict[str, Any] = field(default_factory=dict)
     published: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
     key: RSAKey | None = None
-    beside: list[dict[str, str]] = field(default_factory=list)
+    beside: list[dict[str, Any]] = field(default_factory=list)
+    odd: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     is_away: bool = False
 
@@ -86,6 +87,8 @@ class Handler(BaseHTTPRequestHandler):
         provider: Provider = self.server.provider  # type: ignore[attr-defined]
         if provider.is_away:
             self.answer({}, 500)
+        elif self.path in provider.odd:
+            self.answer(provider.odd[self.path])
         elif self.path == "/.well-known/openid-configuration":
             paths = {f"{name}_endpoint": f"{provider.issuer}/{name}" for name in ("authorization", "token")}
             self.answer({"issuer": provider.named or provider.issuer, "jwks_uri": f"{provider.issuer}/keys", **paths})
@@ -97,10 +100,10 @@ class Handler(BaseHTTPRequestHandler):
         provider: Provider = self.server.provider  # type: ignore[attr-defined]
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
         form = {name: values[0] for name, values in parse_qs(text).items()}
-        found = provider.give_token(form, self.headers.get("Authorization", ""))
+        found = provider.odd.get(self.path) or provider.give_token(form, self.headers.get("Authorization", ""))
         self.answer(found or {"error": "invalid_grant"}, 200 if found else 400)
 
-    def answer(self, members: dict[str, Any], status: int = 200) -> None:
+    def answer(self, members: Any, status: int = 200) -> None:
         """A JSON response."""
         body = json.dumps(members).encode()
         self.send_response(status)
@@ -139,7 +142,7 @@ def console(make_console: Callable[..., Console], server: Provider) -> Console:
 def provider(server: Provider) -> Iterator[Provider]:
     """The provider, as it should be."""
     yield server
-    server.named, server.claims, server.key, server.beside, server.is_away = None, {}, None, [], False
+    server.named, server.claims, server.key, server.beside, server.odd, server.is_away = None, {}, None, [], {}, False
 
 
 def lead(browser: Browser, provider: Provider) -> str:
@@ -167,23 +170,53 @@ def test_an_issuer_may_end_with_a_slash(console: Console, provider: Provider) ->
     assert browser.get(lead(browser, provider)).status_code == 200
 
 
-BESIDE: dict[str, dict[str, str]] = {
+BESIDE: dict[str, dict[str, Any]] = {
     "of an unknown curve": {"kty": "EC", "crv": "brainpoolP256r1", "kid": "two", "x": "AAAA", "y": "AAAA"},
     "of an unknown curve of another type": {"kty": "OKP", "crv": "Ed1", "kid": "two", "x": "AAAA"},
     "of an unknown type": {"kty": "AKP", "alg": "ML-DSA-65", "kid": "two", "pub": "AAAA"},
     "of no point of its curve": {"kty": "EC", "crv": "P-256", "kid": "two", "x": "AAAA", "y": "AAAA"},
     "without its numbers": {"kty": "RSA", "kid": "two"},
     "without a type": {"kid": "two"},
+    "of a list of types": {"kty": ["RSA"], "kid": "two"},
 }
 
 
 @pytest.mark.parametrize("key", BESIDE.values(), ids=BESIDE)
 def test_a_published_key_that_nobody_can_use_spoils_no_other(
-    console: Console, provider: Provider, key: dict[str, str]
+    console: Console, provider: Provider, key: dict[str, Any]
 ) -> None:
     provider.beside = [key]
     browser = console.open()
     assert browser.get(lead(browser, provider)).status_code == 200
+
+
+TOKEN = {"access_token": "unused", "token_type": "Bearer"}
+ODD: dict[str, tuple[str, Any]] = {
+    "metadata in a list": ("/.well-known/openid-configuration", [{"issuer": "x"}]),
+    "metadata that are a number": ("/.well-known/openid-configuration", 1),
+    "an address that is a number": ("/.well-known/openid-configuration", {"jwks_uri": 1}),
+    "keys in a list": ("/keys", ["x"]),
+    "keys that are none": ("/keys", {"keys": None}),
+    "keys that are texts": ("/keys", {"keys": ["x", 1, None]}),
+    "a token in a list": ("/token", [TOKEN]),
+    "an ID token that is a number": ("/token", {**TOKEN, "id_token": 1}),
+    "an ID token in a list": ("/token", {**TOKEN, "id_token": ["x"]}),
+    "no ID token": ("/token", TOKEN),
+}
+
+
+@pytest.mark.parametrize(("path", "answer"), ODD.values(), ids=ODD)
+def test_json_of_another_shape_is_no_failure_of_the_console(
+    console: Console, provider: Provider, path: str, answer: Any
+) -> None:
+    browser = console.open()
+    back = lead(browser, provider)
+    if "jwks_uri" in (answer if isinstance(answer, dict) else ()):
+        answer = {"issuer": provider.issuer, "token_endpoint": f"{provider.issuer}/token", **answer}
+    provider.odd = {path: answer}
+    answered = browser.get(back)
+    assert answered.status_code in (401, 503)
+    assert "Not logged in" in answered.text
 
 
 FAILED: dict[str, tuple[dict[str, Any], str, str]] = {
