@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from roster_service.accounts.agreements import NOTICE_DAYS, KnownAgreement, list_agreements
@@ -9,9 +11,10 @@ from roster_service.accounts.transparency import publish
 from roster_service.db.tables import agreements
 from sync_scripts.engine.nightly_feeds import NightlySync, send
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
+from sync_scripts.notifications.channels import list_channels
 
 # How many days before the end something is said, and on the first night after it. Each is said once: a night that was
-# missed says it later.
+# missed, or whose words reached no channel, says it later.
 STEPS = (NOTICE_DAYS, 14, 1, 0)
 
 
@@ -20,23 +23,30 @@ def announce_agreements(sync: NightlySync) -> int:
     publishes what holds now. Returns how many were announced."""
     with sync.engine.begin() as connection:
         connection.execute(sa.select(sa.func.note_ended_agreements()))
-        announced = {row.vendor_id: row.told_days for row in connection.execute(sa.select(agreements))}
+        stored = {row.vendor_id: row for row in connection.execute(sa.select(agreements))}
         due = [
             (known, step)
             for known in list_agreements(connection)
             if (step := _find_step(known)) is not None
-            and step < (STEPS[0] + 1 if announced[known.vendor_id] is None else announced[known.vendor_id])
+            and step < (STEPS[0] + 1 if (last := stored[known.vendor_id].told_days) is None else last)
         ]
-        for known, step in due:
-            own = agreements.c.vendor_id == known.vendor_id
-            connection.execute(sa.update(agreements).where(own).values(told_days=step))
         publish(connection)
-    for known, _ in due:
+    channels = {name for name, _ in list_channels(sync.settings)}
+    for known, step in due:
         said = known.agreement
         words = f"the agreement “{said.title}” of {known.vendor}: {known.state}; its last day is {said.last_day}"
         message = f"{words}. Contact: {said.contact}. It promises: {said.deletion}"
-        send(sync, Announcement(AnnouncementKind.AGREEMENT, None, message, vendor=known.vendor))
+        failed = send(sync, Announcement(AnnouncementKind.AGREEMENT, None, message, vendor=known.vendor))
+        if not channels or channels > set(failed):
+            _note(sync, stored[known.vendor_id], step)
     return len(due)
+
+
+def _note(sync: NightlySync, row: Any, step: int) -> None:
+    """Notes that a step is announced, unless somebody has saved another end since."""
+    same = (agreements.c.vendor_id == row.vendor_id, agreements.c.ends_at == row.ends_at)
+    with sync.engine.begin() as connection:
+        connection.execute(sa.update(agreements).where(*same).values(told_days=step))
 
 
 def _find_step(known: KnownAgreement) -> int | None:

@@ -65,6 +65,21 @@ def test_each_step_is_announced_once(
     assert all(WHOLE.contact in it.message and WHOLE.deletion in it.message for it in sent)
 
 
+def test_what_reached_nobody_is_announced_again(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_first(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, VENDOR, "App")
+        agreements.set_agreement(connection, TESTER, VENDOR, WHOLE)
+        connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = now() + interval '20 hours'"))
+    channels = Settings(webhook_url="http://127.0.0.1:9", smtp_url="smtp://127.0.0.1:9", mail_to="ops@example.org")
+    sync = NightlySync(engine, channels, lambda _: None)
+    runs = [("e-mail", "webhook"), ("e-mail", "webhook"), ("e-mail",), ()]
+    for failing in runs:
+        monkeypatch.setattr(nightly_feeds, "announce", lambda *_, it=failing: dict.fromkeys(it, "was not sent"))
+        # One channel that was reached is enough; then nothing is to be said any more.
+        assert announce_agreements(sync) == (failing != ())
+
+
 def test_a_renewed_agreement_is_announced_anew(engine: sa.Engine, sent: list[Announcement]) -> None:
     load_first(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     sync = NightlySync(engine, Settings(), lambda _: None)
