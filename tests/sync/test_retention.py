@@ -81,8 +81,8 @@ LOGS: dict[str, tuple[Any, Any, dict[str, Any], int]] = {
 
 
 def age(engine: sa.Engine, run: int, days: int) -> None:
-    """Lets a run have started so many days ago."""
-    started = datetime.now(UTC) - timedelta(days=days)
+    """Lets a run have started so many days ago. A second more, because stamps have milliseconds."""
+    started = datetime.now(UTC) - timedelta(days=days, seconds=1)
     with engine.begin() as connection:
         connection.execute(sa.update(sync_runs).where(sync_runs.c.id == run).values(started_at=started))
 
