@@ -120,9 +120,10 @@ class Reader:
         shape = request.plan.shape
         for departed in list_forms(shape):
             (row,) = self._fetch(request, Call(prepare_record(shape, departed), request.values))
+            state = read_state(row)
             if row.body is not None:
                 break
-        return ReadRecord(read_state(row), row.body, row.person, row.parts or 0, row.visible_set)
+        return ReadRecord(state, row.body, row.person, row.parts or 0, row.visible_set)
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
         """Admits the caller and returns the state of the roster from which the page would be read. Raises as

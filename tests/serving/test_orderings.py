@@ -21,7 +21,7 @@ from roster_service.db.tables import ordering_chunks, orderings, pulls
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.feeds.feed_states import list_feed_ids
 from roster_service.feeds.roster_state import advance_state
-from roster_service.roster.visible_orgs import refresh_vendors_of
+from roster_service.roster.visible_orgs import refresh_vendors_of, refresh_visible_orgs
 from roster_service.serving.orderings import Orderings, evict_orderings
 from tests.actors import TESTER
 from tests.extent import examples
@@ -54,6 +54,23 @@ def of_all(orgs: Orgs) -> Ask:
     return lambda path, **more: Question(
         path=path, districts=tuple(districts), schools=(), school=more.pop("school", schools[0]), **more
     )
+
+
+def test_a_refused_caller_is_asked_once_for_a_record(questioner: Questioner, of_all: Ask) -> None:
+    """Also where a record that is missing would be looked for among what has left."""
+    request = questioner.request(of_all("/users/{sourcedId}", school="nobody"), 1, 0, None)
+    reader, sent = questioner.workers[0], questioner.round_trips.sent
+    sent.clear()
+    assert reader.read_record(request).text is None
+    assert len(sent) == 2
+    with questioner.owner.begin() as connection:
+        vendors_of = sa.delete(tables.vendor_grants).where(tables.vendor_grants.c.vendor_id == request.vendor_id)
+        connection.execute(vendors_of)
+        refresh_visible_orgs(connection, request.vendor_id)
+    sent.clear()
+    with pytest.raises(RefusedRequestError):
+        reader.read_record(request)
+    assert len(sent) == 1
 
 
 @st.composite
