@@ -72,8 +72,8 @@ def export_collection(
     number = 0
     with open_snapshots(owner, settings) as snapshots, snapshots.connect() as snapshot:
         admit(snapshot, token.admission, token.vendor_id)
-        body, source = make_record_json(plan.shape), join_rows(plan.shape, plan.shape.view.record.table)
-        rows = select_records(snapshot, plan, token.vendor_id, body, base_url=root).select_from(source)
+        text, source = make_record_json(plan.shape), join_rows(plan.shape, plan.shape.view.record.table)
+        rows = select_records(snapshot, plan, token.vendor_id, text, base_url=root).select_from(source)
         for (body,) in stream_rows(snapshot, rows):
             out.write(body + "\n")
             number += 1

@@ -7,8 +7,7 @@ column.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import sqlalchemy as sa
 
@@ -21,24 +20,11 @@ from roster_service.roster.visibility import ContentRights, MetadataOf
 from roster_service.roster.vocabulary import GRADES, STATUS
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds
+from roster_service.schemas.joined_rows import JoinedRows
 from roster_service.schemas.kinds import StrictSchema
 from roster_service.schemas.version_words import STORED, Wording
 
 STAMP = "The instant of the sync that last changed anything which the record shows"
-
-
-@dataclass(frozen=True)
-class JoinedRows:
-    """Rows of other tables that several fields of a record are made of, in one row of aggregates. A statement of texts
-    joins it with each record, because both layers check each row each time that it is read: the roles of a user, read
-    by each field that is made of them, took half of the time of a page.
-
-    `name`: of the row in the statement; `fields`: whose texts are made of it; `select`: makes the SELECT of it, for a
-    record of the enclosing statement."""
-
-    name: str
-    fields: frozenset[str]
-    select: Callable[[ContentRights], sa.Select[Any]]
 
 
 class Record(StrictSchema):

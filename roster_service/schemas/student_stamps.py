@@ -25,6 +25,7 @@ from roster_service.schemas.kinds import Instant
 from roster_service.schemas.records import STAMP, Record
 from roster_service.schemas.students import (
     SEEN_ENROLLMENTS,
+    STAMP_COLUMN,
     Student,
     guardian,
     guardian_agent,
@@ -75,15 +76,20 @@ def _list_stamps(included: Included, rights: ContentRights) -> Iterator[sa.Colum
         both = guardian_agent.join(guardian, guardian_agent.c.agent_id == guardian.c.sourced_id)
         yield _latest(guardian.c.date_last_modified, both, is_guardian_of_student(rights))
     if PermissionFlag.ENROLLMENTS in included:
-        seen = select_seen_enrollments(rights)
-        stamp = seen.with_only_columns(seen.selected_columns["stamp"]).scalar_subquery()
-        yield read_joined(SEEN_ENROLLMENTS, "stamp", sa.DateTime) if rights.joined else stamp
+        yield _stamp_enrollments(rights)
 
 
 def _latest(
     stamp: sa.ColumnElement[Any], rows: sa.FromClause, condition: sa.ColumnElement[bool]
 ) -> sa.ColumnElement[Any]:
     return sa.select(sa.func.max(stamp)).select_from(rows).where(condition).correlate(tables.users).scalar_subquery()
+
+
+def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
+    if rights.joined:
+        return read_joined(SEEN_ENROLLMENTS, STAMP_COLUMN, sa.DateTime)
+    seen = select_seen_enrollments(rights)
+    return seen.with_only_columns(seen.selected_columns[STAMP_COLUMN]).scalar_subquery()
 
 
 def _select_changed_students(included: Included, since: sa.ColumnElement[Any], rights: ContentRights) -> sa.Select[str]:

@@ -29,8 +29,9 @@ from roster_service.roster.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, v1p2
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.joined_rows import ITEMS, JoinedList, JoinedRows
 from roster_service.schemas.kinds import RosterField, StrictSchema
-from roster_service.schemas.records import JoinedRows, Record, make_base_fields
+from roster_service.schemas.records import Record, make_base_fields
 
 _users = tables.users.c
 
@@ -69,18 +70,6 @@ class NestedObject(fields.Nested, RosterField):
     def source(self, path: str, rights: ContentRights) -> kinds.Source:
         """Raises LookupError."""
         raise LookupError("the vendor interface has no filter")
-
-
-class JoinedList(kinds.ObjectList):
-    """A list that the statement has in the column `items` of a row that it joins."""
-
-    def __init__(self, name: str, *given: Any, **options: Any) -> None:
-        """`name`: of the joined row; the other arguments are those of the list."""
-        super().__init__(*given, **options)
-        self.joined_as = name
-
-    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
-        return json_text.list_json(read_joined(self.joined_as, "items", sa.Text))
 
 
 def bind_requested_lea() -> sa.BindParameter[str]:
@@ -202,9 +191,10 @@ class Contacts(StrictSchema):
 
 # --- enrollments -------------------------------------------------------------------------------------------------
 
-# The names under which a statement joins the enrollments of a student, and the terms and teachers of each class. Their
-# rows are `items`, the list, and `stamp`, the latest stamp of what the list shows.
+# The names under which a statement joins the enrollments of a student, and the terms and teachers of each class.
 SEEN_ENROLLMENTS, _SEEN_TERMS, _SEEN_TEACHERS = "seen_enrollments", "seen_terms", "seen_teachers"
+# The column of these that has the latest stamp of what the list shows.
+STAMP_COLUMN = "stamp"
 student_enrollment = tables.enrollments.alias("student_enrollment")
 _class = tables.classes.alias("student_class")
 _course = tables.courses.alias("student_course")
@@ -314,8 +304,8 @@ def _select_items(
 ) -> sa.Select[*tuple[Any, ...]]:
     """Returns the SELECT of one row for the list `name`. `stamps`: of what an item shows."""
     listed = kinds.find_list(schema, name)
-    stamp = sa.func.max(sa.func.greatest(*stamps), type_=Stamp).label("stamp")
-    return sa.select(listed.join_items(rights).label("items"), stamp).where(listed.rows.condition(rights))
+    stamp = sa.func.max(sa.func.greatest(*stamps), type_=Stamp).label(STAMP_COLUMN)
+    return sa.select(listed.join_items(rights).label(ITEMS), stamp).where(listed.rows.condition(rights))
 
 
 def select_seen_enrollments(rights: ContentRights) -> sa.Select[*tuple[Any, ...]]:
@@ -334,7 +324,7 @@ def select_seen_enrollments(rights: ContentRights) -> sa.Select[*tuple[Any, ...]
     stamps = (
         *(table.c.date_last_modified for table in (own, _class, _course)),
         _class.c.teachers_changed,
-        *(read_joined(name, "stamp", sa.DateTime) for name in (_SEEN_TEACHERS, _SEEN_TERMS)),
+        *(read_joined(name, STAMP_COLUMN, sa.DateTime) for name in (_SEEN_TEACHERS, _SEEN_TERMS)),
     )
     return _select_items(Student, "enrollments", rights, *stamps).select_from(rows).correlate(tables.users)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.types import NullType
 
@@ -23,6 +22,7 @@ from roster_service.roster.visibility import (
 )
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, records
+from roster_service.schemas.joined_rows import JoinedRows
 from roster_service.schemas.version_words import Wording
 
 _role = tables.user_roles.c
@@ -145,14 +145,10 @@ class _Orgs(kinds.RefList):
 
     def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
         role, is_seen = _find_roles(rights)
-        order = aggregate_order_by(json_text.constant(","), *_make_preference_keys(role.c))
-        joined = sa.func.string_agg(
-            json_text.ref_json(self.kind.type, self.kind.path, role.c.org_id), order, type_=sa.Text
+        rows = kinds.ChildRows(
+            lambda _rights: is_seen & _is_first_of_word(role.c, rights), _make_preference_keys(role.c)
         )
-        listed = sa.select(sa.func.coalesce(joined, "", type_=sa.Text)).where(
-            is_seen, _is_first_of_word(role.c, rights)
-        )
-        return json_text.list_json(_take_only_role("orgs", listed.correlate_except(role).scalar_subquery()))
+        return _take_only_role("orgs", kinds.RefList(self.kind, role.c.org_id, rows, "", required=True).json(rights))
 
 
 def _select_roles(rights: ContentRights) -> sa.Select[Any]:
@@ -160,14 +156,14 @@ def _select_roles(rights: ContentRights) -> sa.Select[Any]:
     # Of one role, the largest value is the only one, and needs no order.
     org = sa.func.max(kinds.find_list(User, "orgs").item_json(rights), type_=sa.Text)
     rows: sa.ColumnElement[Any] = sa.func.array_agg(sa.literal_column(tables.user_roles.name, NullType))
-    return select_seen_roles(rights, {"word": sa.func.max(word), "orgs": org, "roles": rows})
+    return select_seen_roles(rights, {"word": sa.func.max(word), "orgs": json_text.list_json(org), "roles": rows})
 
 
 class User(records.UserRecord):
     """A user of 1.1."""
 
     wording = WORDING
-    joined = (records.JoinedRows(SEEN_ROLES, frozenset({"metadata", "role", "orgs"}), _select_roles),)
+    joined = (JoinedRows(SEEN_ROLES, frozenset({"metadata", "role", "orgs"}), _select_roles),)
     username = kinds.Text(
         tables.users.c.username, "The name with which the user logs in", required=True, part=PersonPart.NAMES
     )

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from roster_service.roster import json_text, vocabulary
+from roster_service.roster import vocabulary
 from roster_service.roster.json_text import entries, member
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.visibility import (
@@ -15,12 +15,12 @@ from roster_service.roster.visibility import (
     ContentRights,
     is_in_group,
     org_id_is_granted,
-    read_joined,
     role_is_visible,
     select_seen_roles,
 )
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, records
+from roster_service.schemas.joined_rows import ITEMS, JoinedList, JoinedRows
 from roster_service.schemas.kinds import StrictSchema
 
 
@@ -119,21 +119,14 @@ def _is_visible_role(rights: ContentRights) -> sa.ColumnElement[bool]:
     return (_role.user_id == _users.sourced_id) & role_is_visible(tables.user_roles, rights)
 
 
-class _Roles(kinds.ObjectList):
-    """The roles of a user."""
-
-    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
-        return json_text.list_json(read_joined(SEEN_ROLES, "roles", sa.Text)) if rights.joined else super().json(rights)
-
-
 def _select_roles(rights: ContentRights) -> sa.Select[Any]:
-    return select_seen_roles(rights, {"roles": kinds.find_list(User, "roles").join_items(rights)})
+    return select_seen_roles(rights, {ITEMS: kinds.find_list(User, "roles").join_items(rights)})
 
 
 class User(records.UserRecord):
     """A user of 1.2."""
 
-    joined = (records.JoinedRows(SEEN_ROLES, frozenset({"metadata", "roles"}), _select_roles),)
+    joined = (JoinedRows(SEEN_ROLES, frozenset({"metadata", "roles"}), _select_roles),)
 
     userMasterIdentifier = kinds.Text(
         _users.user_master_identifier,
@@ -151,8 +144,12 @@ class User(records.UserRecord):
         _users.preferred_last_name, "The last name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
     )
     pronouns = kinds.Text(_users.pronouns, "The pronouns of the user", withheld_as=WithheldField.PRONOUNS)
-    roles = _Roles(
-        Role, kinds.ChildRows(_is_visible_role, (_role.ordinal,)), "The roles of the user at orgs", required=True
+    roles = JoinedList(
+        SEEN_ROLES,
+        Role,
+        kinds.ChildRows(_is_visible_role, (_role.ordinal,)),
+        "The roles of the user at orgs",
+        required=True,
     )
     userProfiles = kinds.ObjectList(
         UserProfile,

@@ -18,8 +18,9 @@ from oneroster_filter.typing import TypedClause, TypedExpr
 from roster_service.db.frozen_sql import freeze, freeze_correlated
 from roster_service.roster import json_text
 from roster_service.roster.visibility import ContentRights, find_visible_rows, per_row, row_is_visible
+from roster_service.schemas.joined_rows import JoinedRows
 from roster_service.schemas.kinds import Source
-from roster_service.schemas.records import JoinedRows, Record
+from roster_service.schemas.records import Record
 from roster_service.serving.path_filters import PathFilter, bind_path_id
 from roster_service.serving.plan import Plan, QueryShape, ResourceView
 
