@@ -15,7 +15,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.accounts.vendors import END_OF_LINK, find_vendor
-from roster_service.auth.agreed_rights import has_ended
 from roster_service.auth.credentials.secrets import (
     CLIENT_SECRET_PREFIX,
     derive_secret,
@@ -215,7 +214,7 @@ def change_link(connection: sa.Connection, actor: Actor, client_id: str, link_ha
     vendor = find_vendor(connection, client.vendor)
     if not vendor.enabled:
         raise CommandError(f"{vendor.email} is disabled, so nobody could use the link; enable it first")
-    if has_ended(vendor.not_agreed):
+    if not vendor.takes_links:
         raise CommandError(f"{vendor.closed}, so nobody could use the link; save its next agreement first")
     if may_sign(connection, client_id):
         raise CommandError("no link makes the secret of a client that signs requests; make a new secret here")

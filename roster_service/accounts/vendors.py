@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.auth.agreed_rights import find_rights, read_rights
+from roster_service.auth.agreed_rights import find_rights, has_ended, read_rights
 from roster_service.auth.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
 from roster_service.auth.credentials.secrets import make_password, set_password
 from roster_service.auth.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
@@ -83,6 +83,11 @@ class Vendor:
         if not self.enabled:
             return "the vendor is disabled"
         return None if self.not_agreed is None else f"the agreement of the vendor {self.not_agreed}"
+
+    @property
+    def takes_links(self) -> bool:
+        """Whether a link to make a secret would work now."""
+        return self.enabled and not has_ended(self.not_agreed)
 
     def limit_scopes(self, scopes: Iterable[str]) -> tuple[str, ...]:
         """Returns the scopes of a client, in short spelling, that its agreement allows."""

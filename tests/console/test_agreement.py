@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import vendor_rights, vendors
+from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.parts import PARTS
 from roster_service.accounts.transparency import set_published
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
 from tests.actors import TESTER
 from tests.console.conftest import Console
@@ -87,6 +89,25 @@ def test_an_ended_agreement_is_said_on_the_pages_of_the_vendor(console: Console,
         assert "ended on 2020-06-30" in owner.get(path).text, path
     viewer = console.log_in(OperatorRole.VIEWER)
     assert "<form" not in viewer.get(page).text.partition("<main")[2]
+
+
+def test_the_secret_of_a_vendor_whose_agreement_has_ended_is_made_without_a_link(console: Console, page: str) -> None:
+    """A link would not work, so no form makes one: that to end a leaked secret would end nothing."""
+    owner, credentials = console.log_in(), page.replace("/agreement", "/credentials")
+    with console.engine.begin() as connection:
+        client = clients.add_client(connection, TESTER, EMAIL, "reader", [Scope("v1p2", ScopeName.CORE)]).client_id
+    offers = ("Make a link", "End it now, and make a link", "End the secret now, and show the new one")
+    for is_over in (False, True):
+        assert owner.send(f"{page}/save", **{**FORM, "element": [*PARTS]}).status_code == 303
+        if is_over:
+            with console.engine.begin() as connection:
+                connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = '2020-07-01 05:00Z'"))
+        shown = owner.get(credentials).text
+        assert [offer in shown for offer in offers] == [not is_over, not is_over, True]
+        sent = owner.send(f"{credentials}/leaked", client=client, reason="leaked").text
+        assert ("ended on 2020-06-30, so nobody could use the link" in sent) == is_over
+    sent = owner.send(f"{credentials}/secret", client=client, grace="0", reason="leaked").text
+    assert "Every earlier secret of the client has ended" in sent
 
 
 def test_a_form_writes_the_public_list(console: Console, page: str) -> None:
