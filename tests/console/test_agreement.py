@@ -12,6 +12,7 @@ from roster_service.accounts.parts import PARTS
 from roster_service.accounts.transparency import set_published
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
+from roster_service.db.tables import oauth_clients
 from tests.actors import TESTER
 from tests.console.conftest import Console
 
@@ -91,23 +92,40 @@ def test_an_ended_agreement_is_said_on_the_pages_of_the_vendor(console: Console,
     assert "<form" not in viewer.get(page).text.partition("<main")[2]
 
 
-def test_the_secret_of_a_vendor_whose_agreement_has_ended_is_made_without_a_link(console: Console, page: str) -> None:
-    """A link would not work, so no form makes one: that to end a leaked secret would end nothing."""
+# What makes a link useless, with the words that say so.
+CLOSED = {
+    "nothing": ("SELECT 1", None),
+    "an ended agreement": (
+        "UPDATE agreements SET starts_at = 'epoch', ends_at = '2020-07-01 05:00Z'",
+        "ended on 2020-06-30, so nobody could use the link",
+    ),
+    "a disabled vendor": (
+        f"UPDATE vendors SET enabled = false WHERE email = '{EMAIL}'",
+        f"{EMAIL} is disabled, so nobody",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), CLOSED.values(), ids=CLOSED)
+def test_a_leaked_secret_ends_also_where_no_link_makes_the_next_one(
+    console: Console, page: str, change: str, words: str | None
+) -> None:
+    """The page offers no link then; a page of before still does."""
     owner, credentials = console.log_in(), page.replace("/agreement", "/credentials")
     with console.engine.begin() as connection:
         client = clients.add_client(connection, TESTER, EMAIL, "reader", [Scope("v1p2", ScopeName.CORE)]).client_id
+    assert owner.send(f"{page}/save", **{**FORM, "element": [*PARTS]}).status_code == 303
+    with console.engine.begin() as connection:
+        connection.execute(sa.text(change))
+    shown = owner.get(credentials).text
     offers = ("Make a link", "End it now, and make a link", "End the secret now, and show the new one")
-    for is_over in (False, True):
-        assert owner.send(f"{page}/save", **{**FORM, "element": [*PARTS]}).status_code == 303
-        if is_over:
-            with console.engine.begin() as connection:
-                connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = '2020-07-01 05:00Z'"))
-        shown = owner.get(credentials).text
-        assert [offer in shown for offer in offers] == [not is_over, not is_over, True]
-        sent = owner.send(f"{credentials}/leaked", client=client, reason="leaked").text
-        assert ("ended on 2020-06-30, so nobody could use the link" in sent) == is_over
-    sent = owner.send(f"{credentials}/secret", client=client, grace="0", reason="leaked").text
-    assert "Every earlier secret of the client has ended" in sent
+    assert [offer in shown for offer in offers] == [words is None, words is None, True]
+    said = owner.send(f"{credentials}/leaked", client=client, reason="leaked").text + owner.get(credentials).text
+    assert words is None or words in said
+    assert "Every secret of" in said
+    with console.engine.connect() as connection:
+        is_over = oauth_clients.c.secret_expires_at <= sa.func.now()
+        assert connection.scalar(sa.select(is_over).where(oauth_clients.c.client_id == client)) is True
 
 
 def test_a_form_writes_the_public_list(console: Console, page: str) -> None:

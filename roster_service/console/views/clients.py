@@ -111,7 +111,7 @@ def set_scopes(sent: Submission) -> Outcome:
     with sent.change() as connection:
         client = find_client(sent)
         clients.change_scopes(connection, sent.actor, client.client_id, _read_scopes(sent))
-    return _return(sent, f"The scopes of {client.name} have changed. Its tokens have ended.")
+    return return_to_credentials(sent, f"The scopes of {client.name} have changed. Its tokens have ended.")
 
 
 def rotate_secret(sent: Submission) -> Outcome:
@@ -130,7 +130,9 @@ def end_old_secret(sent: Submission) -> Outcome:
     with sent.change() as connection:
         client = find_client(sent)
         clients.end_old_secret(connection, sent.actor, client.client_id)
-    return _return(sent, f"The old secret of {client.name} and all its tokens have ended. The new secret stays valid.")
+    return return_to_credentials(
+        sent, f"The old secret of {client.name} and all its tokens have ended. The new secret stays valid."
+    )
 
 
 def set_client_enabled(sent: Submission) -> Outcome:
@@ -142,7 +144,7 @@ def set_client_enabled(sent: Submission) -> Outcome:
         links = describe_ended_links(connection, oauth_clients.c.client_id == client.client_id)
         files = end_files_of(sent, connection, client.client_id) if client.enabled else ""
     words = f"{client.name} is {'disabled' if client.enabled else 'enabled'} now."
-    return _return(sent, " ".join(filter(None, [words, links, files])))
+    return return_to_credentials(sent, " ".join(filter(None, [words, links, files])))
 
 
 def remove_client(sent: Submission) -> Outcome:
@@ -151,7 +153,7 @@ def remove_client(sent: Submission) -> Outcome:
         client = find_client(sent)
         clients.remove_client(connection, sent.actor, client.client_id)
         files = end_files_of(sent, connection, client.client_id)
-    return _return(sent, f"{client.name} is removed. {files}".strip())
+    return return_to_credentials(sent, f"{client.name} is removed. {files}".strip())
 
 
 def end_files_of(sent: Submission, connection: sa.Connection, client_id: str) -> str:
@@ -160,7 +162,8 @@ def end_files_of(sent: Submission, connection: sa.Connection, client_id: str) ->
     return describe_ended_files(connection, end_files(connection, sent.actor, client_id, stops=stops))
 
 
-def _return(sent: Submission, message: str) -> Moved:
+def return_to_credentials(sent: Submission, message: str) -> Moved:
+    """Returns the outcome of a form that leads back to the page of the credentials."""
     return Moved(f"/vendors/{find_vendor(sent).id}/credentials", message)
 
 

@@ -28,7 +28,7 @@ from roster_service.console.rule_forms import RuleForm, Values, make_rule_form, 
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import show_key
 from roster_service.console.vendor_words import DistrictAccess, list_district_access
-from roster_service.console.views.clients import end_files_of, find_client
+from roster_service.console.views.clients import end_files_of, find_client, return_to_credentials
 from roster_service.console.visit import Again, Outcome, Shown, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.feeds import list_feeds
@@ -202,13 +202,19 @@ def send_link(sent: Submission) -> Outcome:
 
 
 def end_leaked(sent: Submission) -> Outcome:
-    """Ends every secret of a client at once, and shows a link with which the vendor makes the next one."""
+    """Ends every secret of a client at once, and shows a link with which the vendor makes the next one. The secrets end
+    also where no link can be made."""
     with sent.change() as connection:
-        client_id = find_client(sent).client_id
+        client = find_client(sent)
         # Nobody is shown this secret, and it has ended, with a former link.
-        clients.rotate_secret(connection, sent.actor, client_id, timedelta(0), expires_at=datetime.now(UTC))
-        files = end_files_of(sent, connection, client_id)
-        return _show_letter(sent, connection, client_id, has_ended_secrets=True, files=files)
+        clients.rotate_secret(connection, sent.actor, client.client_id, timedelta(0), expires_at=datetime.now(UTC))
+        files = end_files_of(sent, connection, client.client_id)
+        try:
+            return _show_letter(sent, connection, client.client_id, has_ended_secrets=True, files=files)
+        except CommandError as error:
+            refused = error
+    words = f"Every secret of {client.name} has ended, with all its tokens."
+    return return_to_credentials(sent, " ".join(filter(None, [words, files, f"There is no link: {refused}."])))
 
 
 def _show_letter(
