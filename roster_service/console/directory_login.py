@@ -41,7 +41,7 @@ ANSWER_SECONDS = 10
 ALGORITHMS = ["RS256", "ES256"]
 _ERROR = re.compile(r"[a-z_]{1,40}", re.ASCII)
 # What JSON of another shape makes raise, here and in the libraries.
-_OF_SHAPE = (ValueError, KeyError, TypeError, AttributeError)
+_OF_SHAPE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 # What a directory that is away, or answers something else than its protocol, makes raise.
 _AWAY = (RequestException, *_OF_SHAPE)
 _UNTRUSTED = (AuthlibBaseError, JoseError)

@@ -104,8 +104,8 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(found or {"error": "invalid_grant"}, 200 if found else 400)
 
     def answer(self, members: Any, status: int = 200) -> None:
-        """A JSON response."""
-        body = json.dumps(members).encode()
+        """A JSON response; of bytes, as they are."""
+        body = members if isinstance(members, bytes) else json.dumps(members).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -193,6 +193,7 @@ def test_a_published_key_that_nobody_can_use_spoils_no_other(
 TOKEN = {"access_token": "unused", "token_type": "Bearer"}
 ODD: dict[str, tuple[str, Any]] = {
     "metadata in a list": ("/.well-known/openid-configuration", [{"issuer": "x"}]),
+    "metadata nested without end": ("/.well-known/openid-configuration", b"[" * 100_000),
     "metadata that are a number": ("/.well-known/openid-configuration", 1),
     "an address that is a number": ("/.well-known/openid-configuration", {"jwks_uri": 1}),
     "keys in a list": ("/keys", ["x"]),
