@@ -16,6 +16,8 @@ from sync_scripts.notifications.channels import list_channels
 # How many days before the end something is said, and on the first night after it. Each is said once: a night that was
 # missed, or whose words reached no channel, says it later.
 STEPS = (NOTICE_DAYS, 14, 1, 0)
+# The step of an agreement of which nothing is announced yet, or the last one.
+_ANNOUNCED = sa.func.coalesce(agreements.c.told_days, STEPS[0] + 1)
 
 
 def announce_agreements(sync: NightlySync) -> int:
@@ -23,15 +25,16 @@ def announce_agreements(sync: NightlySync) -> int:
     publishes what holds now. Returns how many were announced."""
     with sync.engine.begin() as connection:
         connection.execute(sa.select(sa.func.note_ended_agreements()))
-        stored = {row.vendor_id: row for row in connection.execute(sa.select(agreements))}
+        columns = (agreements.c.vendor_id, agreements.c.ends_at, _ANNOUNCED.label("announced"))
+        stored = {row.vendor_id: row for row in connection.execute(sa.select(*columns))}
         due = [
             (known, step)
             for known in list_agreements(connection)
-            if (step := _find_step(known)) is not None
-            and step < (STEPS[0] + 1 if (last := stored[known.vendor_id].told_days) is None else last)
+            if (step := _find_step(known)) is not None and step < stored[known.vendor_id].announced
         ]
         publish(connection)
     channels = {name for name, _ in list_channels(sync.settings)}
+    count = 0
     for known, step in due:
         said = known.agreement
         words = f"the agreement “{said.title}” of {known.vendor}: {known.state}; its last day is {said.last_day}"
@@ -39,14 +42,15 @@ def announce_agreements(sync: NightlySync) -> int:
         failed = send(sync, Announcement(AnnouncementKind.AGREEMENT, None, message, vendor=known.vendor))
         if not channels or channels > set(failed):
             _note(sync, stored[known.vendor_id], step)
-    return len(due)
+            count += 1
+    return count
 
 
 def _note(sync: NightlySync, row: Any, step: int) -> None:
-    """Notes that a step is announced, unless somebody has saved another end since."""
+    """Notes that a step is announced, unless somebody has saved another end since, or another run has noted more."""
     same = (agreements.c.vendor_id == row.vendor_id, agreements.c.ends_at == row.ends_at)
     with sync.engine.begin() as connection:
-        connection.execute(sa.update(agreements).where(*same).values(told_days=step))
+        connection.execute(sa.update(agreements).where(*same, step < _ANNOUNCED).values(told_days=step))
 
 
 def _find_step(known: KnownAgreement) -> int | None:

@@ -77,7 +77,26 @@ def test_what_reached_nobody_is_announced_again(engine: sa.Engine, monkeypatch: 
     for failing in runs:
         monkeypatch.setattr(nightly_feeds, "announce", lambda *_, it=failing: dict.fromkeys(it, "was not sent"))
         # One channel that was reached is enough; then nothing is to be said any more.
-        assert announce_agreements(sync) == (failing != ())
+        assert announce_agreements(sync) == (failing == ("e-mail",))
+
+
+def test_an_older_run_beside_another_takes_no_step_back(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_first(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, VENDOR, "App")
+        agreements.set_agreement(connection, TESTER, VENDOR, WHOLE)
+        connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = now() + interval '13 days'"))
+
+    def announce(*_: Any) -> Mapping[str, str]:
+        # Another run has announced a later step meanwhile.
+        with engine.begin() as connection:
+            connection.execute(sa.text("UPDATE agreements SET told_days = 1"))
+        return {}
+
+    monkeypatch.setattr(nightly_feeds, "announce", announce)
+    announce_agreements(NightlySync(engine, Settings(), lambda _: None))
+    with engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT told_days FROM agreements")) == 1
 
 
 def test_a_renewed_agreement_is_announced_anew(engine: sa.Engine, sent: list[Announcement]) -> None:
