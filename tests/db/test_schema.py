@@ -11,6 +11,7 @@ import roster_service.db
 from roster_service.db.sql_objects import FUNCTIONS, POLICY, REMOVED, VARIANTS, apply_objects
 from tests.db.schema_snapshot import SNAPSHOT, read_schema
 from tests.offenders import in_one_test
+from tests.postgres.server import drop_indexes
 
 SQL = Path(roster_service.db.__file__).parent / "sql"
 WRITE = (
@@ -25,10 +26,11 @@ IS_LIKE_THE_EMBEDDED = sa.text(
 
 @pytest.fixture
 def url(engine: sa.Engine, database_url: str) -> str:
-    """A migrated database on a server like the embedded one."""
+    """A database after a fresh upgrade, on a server like the embedded one."""
     with engine.connect() as connection:
         if not connection.scalar(IS_LIKE_THE_EMBEDDED):
             pytest.skip("the snapshot is of PostgreSQL 18 and a superuser")
+    drop_indexes(engine)
     return database_url
 
 

@@ -17,6 +17,7 @@ from sync_scripts.engine.load import load
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.registry import ONEROSTER, Family
 from tests.postgres.databases import copy_database, drop_databases
+from tests.postgres.server import drop_indexes
 
 EXPORTS = Path(__file__).parent.parent / "exports"
 # In the order of loading, which is also that of the ids: the records of a feed are together in a whole collection, and
@@ -48,6 +49,7 @@ class _Loads:
 
     def _load(self, name: str, loads: tuple[tuple[Family, str, str], ...]) -> tuple[str, Report]:
         engine = make_engine(copy_database(self.server_url, self.template, name))
+        drop_indexes(engine)
         reports = [load(engine, feed, EXPORTS / export, family=family) for family, feed, export in loads]
         engine.dispose()
         return name, reports[-1]
