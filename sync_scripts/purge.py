@@ -39,7 +39,7 @@ from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.run_record import record_purge
 from sync_scripts.retention import delete_expired, delete_old_orderings, make_interval
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED
-from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, store_ids
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, store_ids
 
 DEFAULTS = Settings()
 
@@ -123,7 +123,7 @@ def _end_naming(connection: sa.Connection, feed: sa.Row[int, str], cutoff: datet
         stamped = {"date_last_modified": stamp, "fingerprint": None}
         connection.execute(sa.update(users).where(users.c.sourced_id.in_(ids)).values(stamped))
         # The others are counted anew, as the next export counts them.
-        left = create_temporary(connection, "left_agents", copy_columns(user_agents.c))
+        left = create_temporary(connection, "left_agents", user_agents.c)
         number = sa.func.row_number().over(partition_by=user_agents.c.user_id, order_by=user_agents.c.ordinal)
         rows = sa.select(user_agents.c.user_id, number.label("ordinal"), user_agents.c.agent_id).where(
             user_agents.c.user_id.in_(ids), user_agents.c.agent_id.not_in(_select_expired(users, feed.id, cutoff))
@@ -160,7 +160,7 @@ def _select_expired(table: sa.Table, feed_id: int, cutoff: datetime) -> sa.Selec
 
 def _purge_table(connection: sa.Connection, table: sa.Table, feed_id: int, cutoff: datetime) -> int:
     """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number."""
-    doomed = create_temporary(connection, f"doomed_{table.name}", [sa.Column("sourced_id", CText, primary_key=True)])
+    doomed = create_temporary(connection, f"doomed_{table.name}", [sa.column("sourced_id", CText)], key="sourced_id")
     connection.execute(doomed.insert().from_select(["sourced_id"], _select_expired(table, feed_id, cutoff)))
     analyze_temporary(connection, doomed)
     # A record to which a remaining record refers remains. Then the records it refers to remain too, and so on.

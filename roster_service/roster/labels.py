@@ -87,11 +87,13 @@ def relabel(
     ids: sa.Select[Any] | sa.CompoundSelect[Any],
     feed_id: int,
     stamp: datetime,
-) -> sa.TableClause:
+) -> sa.TableClause | None:
     """Makes the labels of the stored records with these ids anew. Returns a temporary table of the ids (`sourced_id`)
-    of the records whose label is another one. `stamp`: of the run."""
+    of the records whose label is another one; None: no label is. `stamp`: of the run."""
     rows = sa.select(table).where(table.c.sourced_id.in_(ids), table.c.feed_id == feed_id).subquery("relabelled")
     found = find_labels(connection, table, rows, feed_id)
+    if not connection.scalar(sa.text(_DIFFERS.format(table=table.name, found=found.name))):
+        return None
     moved = sa.table(f"moved_{table.name}", sa.column("sourced_id", CText))
     _drop(connection, moved.name)
     parts = {
@@ -225,6 +227,11 @@ _MAKE_FOUND = """
     SELECT r.sourced_id, label.id AS label_id{columns}
     FROM keyed_{table} r JOIN keys_{table} k ON {joined}
     JOIN visibility_labels label ON label.feed_id = :feed_id AND label.digest = k.digest
+"""
+_DIFFERS = """
+    SELECT EXISTS (
+        SELECT FROM {table} t JOIN {found} n USING (sourced_id) WHERE t.label_id IS DISTINCT FROM n.label_id
+    )
 """
 _DEPART = """
     INSERT INTO departures AS known (type, sourced_id, label_id, feed_id, person_id, departed_at)

@@ -17,7 +17,7 @@ from roster_service.feeds.sharing_members import MEMBERS, note_candidates
 from roster_service.roster.references import OWNERS
 from sync_scripts.applying.desired_state import OWN_COLUMNS, DesiredPart, DesiredState
 from sync_scripts.staging.retained import ACTIVE, Retention, is_active
-from sync_scripts.staging.temporary import Follow, analyze_temporary, copy_columns, create_temporary
+from sync_scripts.staging.temporary import Follow, analyze_temporary, create_ids, create_temporary
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
 KEY, CHANGE, FINGERPRINT = "sourced_id", "change", "fingerprint"
@@ -117,7 +117,7 @@ def _follow_needs(connection: sa.Connection, table: sa.Table, retention: Retenti
     if table not in retention.returning:
         return found
     columns = [column for column in table.c if column.name not in OWN_COLUMNS]
-    made = create_temporary(connection, f"changed_{table.name}", [*copy_columns(columns), sa.Column(CHANGE, CText)])
+    made = create_temporary(connection, f"changed_{table.name}", [*columns, sa.column(CHANGE, CText)])
     count = _add_returning(connection, table, made, retention)
     return replace(found, rows=made, counts=replace(found.counts, revived=count))
 
@@ -136,28 +136,27 @@ def _compare_table(
     connection: sa.Connection, table: sa.Table, desired: DesiredState, retention: Retention
 ) -> Difference:
     new = desired.records[table].subquery("new")
-    stored = sa.select(sa.func.count()).select_from(table).where(table.c.feed_id == retention.feed_id)
-    active = connection.execute(stored.where(table.c.status == ACTIVE)).scalar_one()
-    if not active and not connection.scalar(stored):
+    numbers = (sa.func.count().filter(table.c.status == ACTIVE), sa.func.count())
+    active, stored = connection.execute(sa.select(*numbers).where(table.c.feed_id == retention.feed_id)).one()
+    if not stored:
         rows = sa.select(*new.c, sa.literal(ADDED, CText).label(CHANGE)).subquery(f"added_{table.name}")
-        counts = Counts(added=connection.execute(sa.select(sa.func.count()).select_from(new)).scalar_one())
-        return Difference(table, rows, _make_gone(connection, table), counts, all_new=True)
-    made = create_temporary(connection, f"changed_{table.name}", [*copy_columns(new.c), sa.Column(CHANGE, CText)])
+        added = connection.execute(sa.select(sa.func.count()).select_from(new)).scalar_one()
+        return Difference(table, rows, _make_gone(connection, table), Counts(added=added), all_new=True)
+    made = create_temporary(connection, f"changed_{table.name}", [*new.c, sa.column(CHANGE, CText)])
     gone = _make_gone(connection, table)
     tombstoned = connection.execute(
         gone.insert().from_select(["sourced_id"], _select_gone(table, desired, retention))
     ).rowcount
     touched = _find_touched(connection, table, desired, gone)
-    changed = _select_changed(table, new, touched)
-    connection.execute(made.insert().from_select(list(made.c.keys()), changed))
+    written = 0
+    if not all(file.is_known for file in retention.list_files(table)):
+        changed = _select_changed(table, new, touched)
+        written += connection.execute(made.insert().from_select(list(made.c.keys()), changed)).rowcount
     if touched is not None:
-        _add_touched(connection, table, made, touched, gone)
+        written += _add_touched(connection, table, made, touched, gone)
     if table in retention.returning:
-        _add_returning(connection, table, made, retention)
-    analyze_temporary(connection, made, KEY, CHANGE)
-    found = {
-        row[0]: row[1] for row in connection.execute(sa.select(made.c.change, sa.func.count()).group_by(made.c.change))
-    }
+        written += _add_returning(connection, table, made, retention)
+    found = _count_changes(connection, made) if written else {}
     counts = Counts(
         added=found.get(ADDED, 0),
         changed=found.get(CHANGED, 0),
@@ -166,6 +165,13 @@ def _compare_table(
         unchanged=active - tombstoned - found.get(CHANGED, 0),
     )
     return Difference(table, made, gone, counts, all_new=False, orphans=retention.orphans.get(table))
+
+
+def _count_changes(connection: sa.Connection, made: sa.Table) -> dict[str, int]:
+    """The number of the rows of each kind of change."""
+    analyze_temporary(connection, made, KEY, CHANGE)
+    rows = connection.execute(sa.select(made.c.change, sa.func.count()).group_by(made.c.change)).all()
+    return {row[0]: row[1] for row in rows}
 
 
 def _select_changed(table: sa.Table, new: sa.FromClause, touched: sa.Table | None) -> sa.Select[Any]:
@@ -184,10 +190,11 @@ def _select_changed(table: sa.Table, new: sa.FromClause, touched: sa.Table | Non
     )
 
 
-def _add_touched(connection: sa.Connection, table: sa.Table, made: sa.Table, touched: sa.Table, gone: sa.Table) -> None:
-    """Adds the stored records whose parts differ although their own lines did not change and were not staged."""
+def _add_touched(connection: sa.Connection, table: sa.Table, made: sa.Table, touched: sa.Table, gone: sa.Table) -> int:
+    """Adds the stored records whose parts differ although their own lines did not change and were not staged. Returns
+    their number."""
     seen = made.alias()
-    _add_stored(
+    return _add_stored(
         connection, table, made, CHANGED, touched,
         table.c.status == ACTIVE,
         ~sa.exists().where(seen.c.sourced_id == table.c.sourced_id),
@@ -215,7 +222,7 @@ def _add_stored(
 
 
 def _make_gone(connection: sa.Connection, table: sa.Table) -> sa.Table:
-    return create_temporary(connection, f"gone_{table.name}", [sa.Column("sourced_id", CText)])
+    return create_ids(connection, f"gone_{table.name}")
 
 
 def _select_gone(table: sa.Table, desired: DesiredState, retention: Retention) -> sa.Select[Any]:
@@ -242,7 +249,7 @@ def _find_touched(connection: sa.Connection, table: sa.Table, desired: DesiredSt
     found += _list_touched_parents(table, desired, gone)
     if not found:
         return None
-    touched = create_temporary(connection, f"touched_{table.name}", [sa.Column("sourced_id", CText)])
+    touched = create_ids(connection, f"touched_{table.name}")
     changed = sa.union(*found)
     connection.execute(touched.insert().from_select(["sourced_id"], changed))
     analyze_temporary(connection, touched)

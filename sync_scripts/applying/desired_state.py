@@ -27,7 +27,7 @@ from sync_scripts.applying.parts import (
 )
 from sync_scripts.formats.model import METADATA, Format, Part, StagedFile
 from sync_scripts.staging.retained import Retention
-from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, store_ids
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, store_ids
 
 # The columns that the write step sets by itself.
 OWN_COLUMNS = frozenset(
@@ -93,7 +93,7 @@ def _make_desired_part(
     connection: sa.Connection, part: Part, retention: Retention, profiles: sa.Table | None
 ) -> DesiredPart:
     staged = retention.staged
-    rows = create_temporary(connection, f"desired_{part.table.name}", copy_columns(part.table.columns))
+    rows = create_temporary(connection, f"desired_{part.table.name}", part.table.columns)
     own_file = find_own_file(part, staged)
     owners = None
     if own_file is None:
@@ -168,6 +168,9 @@ def _keep_parts(
 ) -> None:
     """Replaces the parts of some records by their stored ones: of retained records, and of `owners` without a staged
     row."""
+    if owners is not None and part.table is not tables.user_roles:
+        # Each of them has a staged row.
+        return
     if owners is None:
         owner_records = part.owner.alias()
         is_retained = retention.is_retained(part.owner, owner_records)

@@ -71,6 +71,7 @@ class RunLabels:
             enrolled.append(_select_rewritten(own))
         if enrolled:
             self._relabel(enrollments, sa.union(*enrolled))
+        if enrollments in self._moved:
             self._stamp_enrolled(sa.select(self._moved[enrollments].c.sourced_id))
         if users in self._moved:
             moved = sa.select(self._moved[users].c.sourced_id)
@@ -81,7 +82,9 @@ class RunLabels:
             self._relabel(courses, sa.select(courses.c.sourced_id).where(courses.c.feed_id == self._feed_id))
 
     def _relabel(self, table: sa.Table, ids: Ids) -> None:
-        self._moved[table] = relabel(self._connection, table, ids, self._feed_id, self._stamp)
+        moved = relabel(self._connection, table, ids, self._feed_id, self._stamp)
+        if moved is not None:
+            self._moved[table] = moved
 
     def _stamp_enrolled(self, ids: Ids) -> None:
         """Stamps the users of these enrollments, and the classes of those of teachers."""

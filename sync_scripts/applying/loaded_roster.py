@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, CText
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from roster_service.feeds.checked_roster import ACTIVE
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.references import OWNERS, RECORDS
@@ -19,7 +19,7 @@ from sync_scripts.applying.desired_state import OWN_COLUMNS, DesiredState
 from sync_scripts.reading.rejections import Findings
 from sync_scripts.staging.temporary import (
     analyze_temporary,
-    copy_columns,
+    create_ids,
     create_temporary,
     insert_rows,
     store_ids,
@@ -72,7 +72,7 @@ def make_loaded_roster(
     records = {table: _store_records(connection, table, by_table.get(table), feed_id) for table in ROSTER_TABLES}
     pieces = {table: _store_parts(connection, table, desired, records[RECORDS[table]]) for table in PART_TABLES}
     named = (record for rejection in findings.first for record in rejection.records if not record.own)
-    classes = create_temporary(connection, "checked_rejected_classes", [sa.Column("sourced_id", CText)])
+    classes = create_ids(connection, "checked_rejected_classes")
     _insert_ids(
         connection, classes, {record.sourcedId for record in named if record.type == TYPES[tables.classes.name]}
     )
@@ -87,7 +87,7 @@ def _insert_ids(connection: sa.Connection, table: sa.Table, ids: Iterable[str]) 
 def _store_records(connection: sa.Connection, table: sa.Table, difference: Difference | None, feed_id: int) -> sa.Table:
     """A temporary table of the records of a table that the feed has after the run."""
     columns = [column for column in table.c if column.name not in _LEFT_OUT]
-    made = create_temporary(connection, f"checked_{table.name}", copy_columns(columns))
+    made = create_temporary(connection, f"checked_{table.name}", columns)
     if difference is None or not difference.all_new:
         stored = sa.select(*columns).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
         if difference is not None:
@@ -103,7 +103,7 @@ def _store_records(connection: sa.Connection, table: sa.Table, difference: Diffe
 
 def _store_parts(connection: sa.Connection, table: sa.Table, desired: DesiredState, owners: sa.Table) -> sa.Table:
     """A temporary table of the parts of the feed's records after the run. `owners`: the records."""
-    made = create_temporary(connection, f"checked_{table.name}", copy_columns(table.c))
+    made = create_temporary(connection, f"checked_{table.name}", table.c)
     part, owner = desired.parts.get(table), OWNERS[table]
     stored = sa.select(table).where(owner.in_(sa.select(owners.c.sourced_id)))
     if part is not None:

@@ -99,8 +99,8 @@ def _insert_org(connection: sa.Connection, file: StagedFile, cells: Mapping[str,
 
 def store_parents(connection: sa.Connection, orgs: StagedFile) -> sa.Table:
     """A temporary table of the parent of each org. `orgs`: the orgs after the run, with their parents."""
-    columns = [sa.Column("sourced_id", CText, primary_key=True), sa.Column("parent_id", CText)]
-    table = create_temporary(connection, "desired_parents", columns)
+    columns = [sa.column("sourced_id", CText), sa.column("parent_id", CText)]
+    table = create_temporary(connection, "desired_parents", columns, key="sourced_id")
     found = sa.select(orgs["sourcedId"].label("sourced_id"), orgs["parentSourcedId"].label("parent_id"))
     insert_rows(connection, table, found)
     analyze_temporary(connection, table)
@@ -111,8 +111,8 @@ def store_districts(connection: sa.Connection, orgs: StagedFile) -> sa.Table:
     """A temporary table of the nearest org of type district at or above each org, without orgs that have none.
 
     The checks have rejected rows that close a circle; UNION would end the recursion in one too."""
-    columns = [sa.Column("sourced_id", CText, primary_key=True), sa.Column("district_id", CText)]
-    table = create_temporary(connection, "desired_districts", columns)
+    columns = [sa.column("sourced_id", CText), sa.column("district_id", CText)]
+    table = create_temporary(connection, "desired_districts", columns, key="sourced_id")
     start = sa.select(orgs["sourcedId"].label("sourced_id"), orgs["sourcedId"].label("reached")).where(orgs.live)
     chain = start.cte("chain", recursive=True)
     here = orgs.alias()

@@ -212,7 +212,7 @@ def _select_missing_roles(
         found = sa.select(*every.c).select_from(seen)
         found = found.where(sa.or_(have.c.user_id.is_(None), classes.c.school_id != every.c.school_id))
     # The planner would not guess how few they are, so put them into an analyzed table.
-    columns = [sa.Column(name, CText) for name in ("sourced_id", *names)]
+    columns = [sa.column(name, CText) for name in ("sourced_id", *names)]
     enrollments = create_temporary(connection, "enrollments_of_owners", columns)
     insert_rows(connection, enrollments, found)
     analyze_temporary(connection, enrollments)

@@ -6,7 +6,7 @@ marked `tobedeleted`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -47,11 +47,6 @@ def delete_records(connection: sa.Connection, feed_id: int) -> None:
 SORT_MEMORY = "256MB"
 TABLES = (*ROSTER_TABLES, *PART_TABLES)
 _NAMES = [str(name) for table in TABLES for name in (table.primary_key.name, *(index.name for index in table.indexes))]
-
-
-def has_key(connection: sa.Connection, table: sa.Table) -> bool:
-    """Whether the index of the table's primary key exists. Only the first load runs without it."""
-    return connection.scalar(sa.select(sa.func.to_regclass(sa.literal(table.primary_key.name, CText)))) is not None
 
 
 def list_missing_indexes(connection: sa.Connection) -> set[str]:
@@ -125,14 +120,15 @@ def write_differences(
     """Writes the differences into the roster, all with the dateLastModified `stamp`, and the visibility labels that
     follow from them."""
     labels = RunLabels(connection, feed_id, stamp)
+    missing = list_missing_indexes(connection)
     for difference in differences:
         labels.stamp_left_parts(difference)
         if difference.counts.tombstoned:
             _mark_deleted(connection, difference, stamp)
         if difference.counts.written:
             # The labels of users follow from their parts.
-            _write_parts(connection, difference, desired)
-            _write_records(connection, difference, feed_id, stamp, labels)
+            _write_parts(connection, difference, desired, missing)
+            _write_records(connection, difference, feed_id, stamp, labels, missing)
         labels.renew(difference)
     labels.renew_others()
 
@@ -147,7 +143,12 @@ def _mark_deleted(connection: sa.Connection, difference: Difference, stamp: date
 
 
 def _write_records(
-    connection: sa.Connection, difference: Difference, feed_id: int, stamp: datetime, labels: RunLabels
+    connection: sa.Connection,
+    difference: Difference,
+    feed_id: int,
+    stamp: datetime,
+    labels: RunLabels,
+    missing: Collection[str],
 ) -> None:
     table, rows = difference.table, difference.rows
     data = {column.name: column for column in rows.c if column.name not in (KEY, CHANGE)}
@@ -170,7 +171,7 @@ def _write_records(
             values |= {column.name: column for column in first.c if column.name != KEY}
             source = rows.outerjoin(first, first.c.sourced_id == rows.c.sourced_id)
         chosen = sa.select(*values.values()).select_from(source).where(rows.c.change == ADDED)
-        added = _order(connection, table, chosen, [rows.c.sourced_id])
+        added = _order(chosen, table, [rows.c.sourced_id], missing)
         connection.execute(table.insert().from_select(list(values), added))
 
 
@@ -200,15 +201,18 @@ def _forget_needs(
 
 
 def _order(
-    connection: sa.Connection, table: sa.Table, rows: sa.Select[Any], key: list[sa.ColumnElement[Any]]
+    rows: sa.Select[Any], table: sa.Table, key: Iterable[sa.ColumnElement[Any]], missing: Collection[str]
 ) -> sa.Select[Any]:
     """The rows in the order of the table's key, so that PostgreSQL fills the pages of the index one after the other.
-    Unordered if the table has no key yet, because the run then makes the index after the rows."""
-    return rows.order_by(*key) if has_key(connection, table) else rows
+    Unordered if the table has no key yet, because the run then makes the index after the rows. `missing`: the names of
+    the indexes that there are not."""
+    return rows if table.primary_key.name in missing else rows.order_by(*key)
 
 
-def _write_parts(connection: sa.Connection, difference: Difference, desired: DesiredState) -> None:
-    """Replaces the parts of every record that is written."""
+def _write_parts(
+    connection: sa.Connection, difference: Difference, desired: DesiredState, missing: Collection[str]
+) -> None:
+    """Replaces the parts of every record that is written. `missing`: as for `_order`."""
     changed = difference.rows
     for part in desired.parts.values():
         if part.part.owner is not difference.table:
@@ -220,7 +224,8 @@ def _write_parts(connection: sa.Connection, difference: Difference, desired: Des
             # The run did not look at the parts of other owners, so these parts stay.
             looked_at = sa.select(part.owners.subquery().c.sourced_id)
             connection.execute(sa.delete(table).where(owner.in_(stored), owner.in_(looked_at)))
-        written = _order(connection, table, sa.select(*rows.c), [rows.c[column.name] for column in table.primary_key])
+        key = [rows.c[column.name] for column in table.primary_key]
+        written = _order(sa.select(*rows.c), table, key, missing)
         if not difference.all_new:
             written = written.where(rows.c[owner.name].in_(sa.select(changed.c.sourced_id)))
         connection.execute(table.insert().from_select([column.name for column in rows.c], written))

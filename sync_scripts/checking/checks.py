@@ -62,8 +62,10 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     export of another feed.
     """
     staged = retention.staged
-    _refuse_export_of_another_feed(connection, retention)
-    doubled = [file for file in staged.values() if file.file.unique and _has_duplicates(connection, file)]
+    owner = _find_owner(connection, retention)
+    if owner is not None:
+        _refuse_export_of_another_feed(connection, retention, owner)
+    doubled = _list_doubled(connection, staged)
     notices = list(_delete_copies(connection, doubled))
     _refuse_doubled(connection, form, retention, doubled)
     retention = follow_needs(connection, form, retention)
@@ -86,7 +88,6 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     # expect each id once.
     if failing := _run_row_checks(staged, doubled, failures):
         retention = reject(failing)
-    owner = _Owner(retention.feed_id, retention.feed_name)
     failing = _run_first(connection, form, retention.list_targets(form), owner, failures, dropped, follow)
     while failing:
         returned = retention.returning
@@ -137,6 +138,12 @@ class _Owner:
     name: str
 
 
+def _find_owner(connection: sa.Connection, retention: Retention) -> _Owner | None:
+    """The feed of an export; None while the service has no other one that could own its records."""
+    has_others = connection.scalar(sa.select(sa.exists().where(feeds.c.id != retention.feed_id)))
+    return _Owner(retention.feed_id, retention.feed_name) if has_others else None
+
+
 def _run_row_checks(staged: Staged, doubled: Collection[StagedFile], failures: Failures) -> list[str]:
     """Runs the checks of whole rows: that they have as many cells as the header, and an id that no other has.
     `doubled`: the files where an id occurs twice. Returns the names of the files with failing rows."""
@@ -160,6 +167,11 @@ def _list_staged(targets: Targets) -> Staged:
     return {name: target.staged for name, target in targets.items() if target.staged is not None}
 
 
+def _leave_out_known(staged: Staged) -> Staged:
+    """The files with a row to check."""
+    return {name: file for name, file in staged.items() if not file.is_known}
+
+
 def _list_cell_targets(targets: Targets, name: sa.ColumnElement[str], cell: Cell) -> list[sa.ColumnElement[bool]]:
     """The conditions of which one holds if a name in a cell has a target; none for a reference to an absent file of
     which nothing is stored."""
@@ -170,14 +182,14 @@ def _list_cell_targets(targets: Targets, name: sa.ColumnElement[str], cell: Cell
     return list(list_found(name, refers, target.staged, target.retained))
 
 
-def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retention) -> None:
+def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retention, owner: _Owner) -> None:
     """Raises RefusedExportError if every org of a bulk file belongs to another feed: then no row could be loaded, and
     to reject each of them takes many times as long."""
     for file in retention.staged.values():
         if _find_described(file) is not orgs or file.file.name in retention.deltas:
             continue
         count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
-        for check in _list_owner_checks(file, _Owner(retention.feed_id, retention.feed_name)):
+        for check in _list_owner_checks(file, owner):
             foreign = check.failing.subquery()
             by_reason = sa.select(foreign.c[REASON], sa.func.count()).group_by(foreign.c[REASON])
             found: dict[str, int] = dict(connection.execute(by_reason).all())
@@ -189,7 +201,7 @@ def _run_first(
     connection: sa.Connection,
     form: Format,
     targets: Targets,
-    owner: _Owner,
+    owner: _Owner | None,
     failures: Failures,
     dropped: DroppedReferences,
     follow: Follow,
@@ -197,11 +209,12 @@ def _run_first(
     """Runs all checks, but those of cells only if a cell may be bad. Returns the names of the files with failing
     rows."""
     staged = _list_staged(targets)
+    looked_at = _leave_out_known(staged)
     failures.begin_round()
-    dropped.drop(connection, staged, partial(_list_cell_targets, targets), None)
+    dropped.drop(connection, looked_at, partial(_list_cell_targets, targets), None)
     failing = {
         name
-        for name, file in follow(staged.items())
+        for name, file in follow(looked_at.items())
         if failures.run(
             file,
             (
@@ -211,9 +224,9 @@ def _run_first(
             ),
         )
     }
-    if failing or any(may_have_bad_cells(connection, file, staged) for file in staged.values()):
+    if failing or any(may_have_bad_cells(connection, file, staged) for file in looked_at.values()):
         failing |= {
-            name for name, file in staged.items() if failures.run(file, list_failing_cell_checks(connection, file))
+            name for name, file in looked_at.items() if failures.run(file, list_failing_cell_checks(connection, file))
         }
     return [name for name in staged if name in failing]
 
@@ -230,12 +243,12 @@ def _run_again(
     """Runs the checks that may fail because rows of the files `failed` are rejected, and records of the files `lost`
     are gone: a row that refers to one is rejected too, unless the record that it names is retained. Returns the names
     of the files with failing rows."""
-    staged = _list_staged(targets)
+    looked_at = _leave_out_known(_list_staged(targets))
     failures.begin_round()
-    dropped.drop(connection, staged, partial(_list_cell_targets, targets), lost)
+    dropped.drop(connection, looked_at, partial(_list_cell_targets, targets), lost)
     return [
         name
-        for name, file in staged.items()
+        for name, file in looked_at.items()
         if failures.run(
             file,
             (
@@ -249,13 +262,19 @@ def _run_again(
 # --- sets -------------------------------------------------------------------------------------------------------
 
 
-def _has_duplicates(connection: sa.Connection, file: StagedFile) -> bool:
+def _list_doubled(connection: sa.Connection, staged: Staged) -> list[StagedFile]:
+    """The files where an id occurs twice, of those where none may."""
+    files = [file for file in staged.values() if file.file.unique and not file.is_known]
+    if not files:
+        return []
     # A count of distinct ids sorts them, which takes two thirds of the time of grouping them.
-    named = file["sourcedId"]
-    return (
-        connection.scalar(sa.select(sa.func.count(named) > sa.func.count(named.distinct())).select_from(file.table))
-        is True
+    ids = ((file, file["sourcedId"]) for file in files)
+    is_doubled = (
+        sa.select(sa.func.count(named) > sa.func.count(named.distinct())).select_from(file.table).scalar_subquery()
+        for file, named in ids
     )
+    found = connection.execute(sa.select(*is_doubled)).one()
+    return [file for file, is_one in zip(files, found, strict=True) if is_one]
 
 
 def _check_doubled(file: StagedFile) -> Check:
@@ -363,7 +382,9 @@ def _list_rule_checks(file: StagedFile, form: Format, targets: Targets, looked_a
             yield Check(rule.header, select_rows(file, rule.header, rule.reason, file.live, breaks))
 
 
-def _list_owner_checks(file: StagedFile, owner: _Owner) -> Iterator[Check]:
+def _list_owner_checks(file: StagedFile, owner: _Owner | None) -> Iterator[Check]:
+    if owner is None:
+        return
     if file.file.table is not None:
         yield _check_owner(file, file.file.table, owner.feed_id, lambda key: key)
     subject = file.file.subject

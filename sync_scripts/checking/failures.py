@@ -69,16 +69,16 @@ class Failures:
     def _find_table(self, file: StagedFile) -> sa.Table:
         name = file.file.name
         if name not in self._failed:
-            columns: list[sa.Column[Any]] = [
-                sa.Column(LINE, sa.BigInteger),
-                sa.Column(VALUE, CText),
-                sa.Column(REASON, CText),
-                sa.Column(CAUSE, sa.Integer),
-                sa.Column(DETAIL, CText),
-                sa.Column(ROUND, sa.Integer),
-                sa.Column(HEADER, CText),
-                sa.Column(IS_CONSEQUENCE, sa.Boolean),
-                sa.Column(KEY, CText),
+            columns: list[sa.ColumnElement[Any]] = [
+                sa.column(LINE, sa.BigInteger),
+                sa.column(VALUE, CText),
+                sa.column(REASON, CText),
+                sa.column(CAUSE, sa.Integer),
+                sa.column(DETAIL, CText),
+                sa.column(ROUND, sa.Integer),
+                sa.column(HEADER, CText),
+                sa.column(IS_CONSEQUENCE, sa.Boolean),
+                sa.column(KEY, CText),
             ]
             self._failed[name] = create_temporary(
                 self._connection, f"failed_{cast(sa.Table, file.table).name}", columns

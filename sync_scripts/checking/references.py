@@ -29,7 +29,7 @@ from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import HASH, LINE, Cell, CellReference, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import NO_TARGET, Tolerated
 from sync_scripts.staging.retained import ACTIVE, Retention, is_active
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary
+from sync_scripts.staging.temporary import analyze_temporary, create_ids, create_temporary
 
 
 def follow_needs(connection: sa.Connection, form: Format, retention: Retention) -> Retention:
@@ -60,7 +60,7 @@ def follow_needs(connection: sa.Connection, form: Format, retention: Retention) 
             # The check costs a few look-ups, and hardly any run has orphans.
             if not connection.scalar(sa.select(sa.exists(found))):
                 continue
-            orphans[table] = create_temporary(connection, f"orphans_{table.name}", [sa.Column("sourced_id", CText)])
+            orphans[table] = create_ids(connection, f"orphans_{table.name}")
         connection.execute(orphans[table].insert().from_select(["sourced_id"], found))
         analyze_temporary(connection, orphans[table])
     return retention
@@ -88,7 +88,7 @@ def _find_returning(
     found = sa.select(stored.c.sourced_id).where(*ended, left, *unsaid, *there)
     if not connection.scalar(sa.select(sa.exists(found))):
         return
-    returning[table] = create_temporary(connection, f"returning_{table.name}", [sa.Column("sourced_id", CText)])
+    returning[table] = create_ids(connection, f"returning_{table.name}")
     connection.execute(returning[table].insert().from_select(["sourced_id"], found))
     analyze_temporary(connection, returning[table])
 
@@ -200,7 +200,7 @@ def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, list_targets:
     if not connection.scalar(sa.select(sa.exists(lost))):
         return 0
     table = cast(sa.Table, file.table)
-    columns: list[sa.Column[Any]] = [sa.Column(LINE, sa.BigInteger), sa.Column("name", CText)]
+    columns = (sa.column(LINE, sa.BigInteger), sa.column("name", CText))
     found = create_temporary(connection, f"dropped_{table.name}_{cell.header}", columns)
     connection.execute(found.insert().from_select([LINE, "name"], lost))
     analyze_temporary(connection, found)

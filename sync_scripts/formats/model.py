@@ -194,12 +194,14 @@ STATEMENT_CACHE_SIZE = 128
 class StagedFile:
     """A file of an export in the database: a temporary table of texts with one column per CSV column, where an empty
     cell is NULL, and with the number and the hash of each line. Lines that the last export also had may be left out.
-    `has_faults`: whether any row has a fault."""
+    `has_faults`: whether any row has a fault; `is_known`: whether all lines are left out, so that there is none to look
+    at."""
 
     file: CsvFile
     table: sa.FromClause
     metadata_keys: tuple[str, ...]
     has_faults: bool = False
+    is_known: bool = False
 
     @property
     def columns(self) -> list[Any]:

@@ -85,10 +85,10 @@ def _list_rows(source: Retention) -> Staged:
 def _convert_file(connection: sa.Connection, converted: ConvertedFile, source: Retention) -> StagedFile:
     file = converted.file
     rows = converted.rows(_list_rows(source), source.feed_name).subquery()
-    columns: list[sa.Column[Any]] = [
-        sa.Column(LINE, sa.BigInteger),
-        *(sa.Column(header, CText) for header in file.headers),
-        sa.Column(METADATA, JSONB),
+    columns: list[sa.ColumnElement[Any]] = [
+        sa.column(LINE, sa.BigInteger),
+        *(sa.column(header, CText) for header in file.headers),
+        sa.column(METADATA, JSONB),
     ]
     table = create_temporary(connection, f"converted_{file.name}", columns)
     read: list[sa.ColumnElement[Any]] = [
@@ -235,9 +235,9 @@ def make_courses(
     own_id = make_id(feed_name, "class-course", classes["sourcedId"])
     without = is_blank(classes["courseSourcedId"])
     connection.execute(sa.update(typing.cast(sa.Table, classes.table)).where(without).values(courseSourcedId=own_id))
-    columns: list[sa.Column[Any]] = [
-        sa.Column(LINE, sa.BigInteger),
-        *(sa.Column(header, CText) for header in file.headers),
+    columns: list[sa.ColumnElement[Any]] = [
+        sa.column(LINE, sa.BigInteger),
+        *(sa.column(header, CText) for header in file.headers),
     ]
     table = create_temporary(connection, "made_courses", columns)
     named, school, twin = classes["courseSourcedId"], classes["schoolSourcedId"], classes.alias()

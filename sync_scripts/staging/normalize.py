@@ -40,7 +40,7 @@ from sync_scripts.formats.tolerated import (
 )
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
-from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 # The name of the mapping in the reasons for which a run refuses it.
 NAME = "the mapping of words"
@@ -217,7 +217,7 @@ def _find_tolerated(
     connection: sa.Connection, file: StagedFile, tolerances: list[tuple[Cell, Tolerance]]
 ) -> tuple[list[_Found], list[_Found]]:
     """(the deviations of the cells, those that are not read because their columns contradict themselves)."""
-    if not tolerances:
+    if not tolerances or file.is_known:
         return [], []
     counted, asked = _make_count(file, tuple(tolerances))
     counts: dict[int, list[int]] = {}
@@ -259,7 +259,7 @@ def _list_tolerances(file: StagedFile, day_first: frozenset[str] | None) -> Iter
 
 
 def _rewrite(connection: sa.Connection, file: StagedFile, found: list[_Found], name: str) -> StagedFile:
-    table = create_temporary(connection, f"{name}_{file.file.name}", copy_columns(file.columns))
+    table = create_temporary(connection, f"{name}_{file.file.name}", file.columns)
     read = [_normalize_cell(column.name, column, found).label(column.name) for column in file.columns]
     connection.execute(
         table.insert().from_select([column.name for column in read], sa.select(*read).select_from(file.table))
@@ -279,8 +279,12 @@ def find_days_with_slashes(connection: sa.Connection, staged: Staged) -> list[st
     found = []
     for name, file in staged.items():
         days = [file[cell.header] for cell in file.file.cells if SLASHES[0] in cell.kind.tolerates]
-        if days and connection.scalar(
-            sa.select(sa.exists(sa.select(file.line).where(sa.or_(*map(may_have_slashes, days)))))
+        if (
+            days
+            and not file.is_known
+            and connection.scalar(
+                sa.select(sa.exists(sa.select(file.line).where(sa.or_(*map(may_have_slashes, days)))))
+            )
         ):
             found.append(name)
     return found

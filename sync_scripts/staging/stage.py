@@ -168,11 +168,11 @@ def _quote(connection: sa.Connection, name: str) -> str:
 
 
 def _create(connection: sa.Connection, file: CsvFile, headers: Iterable[str]) -> sa.Table:
-    columns: list[sa.Column[Any]] = [
-        sa.Column(HASH, sa.BigInteger),
-        sa.Column(LINE, sa.BigInteger),
-        *(sa.Column(header, CText) for header in headers),
-        sa.Column(FAULT, CText),
+    columns: list[sa.ColumnElement[Any]] = [
+        sa.column(HASH, sa.BigInteger),
+        sa.column(LINE, sa.BigInteger),
+        *(sa.column(header, CText) for header in headers),
+        sa.column(FAULT, CText),
     ]
     return create_temporary(connection, f"staged_{file.name}", columns)
 
@@ -201,6 +201,7 @@ def _copy(
         reader = _Reader(new)
         try:
             cursor.copy_expert(statement, reader, BLOCK)
+            is_known = last.find_table(file) is not None and not cursor.rowcount
         except psycopg2.Error as error:
             _raise_damage(error, reader, file)
     # An extra column may hold a secret.
@@ -208,7 +209,7 @@ def _copy(
         connection.exec_driver_sql(f"ALTER TABLE {target} DROP COLUMN {quote(unread)}")
     joined = [cell.header for cell in file.cells if cell.header == file.key or cell.refers is not None]
     analyze_temporary(connection, table, *joined)
-    staged = StagedFile(file, table, keys, has_faults=lines.faults > 0)
+    staged = StagedFile(file, table, keys, has_faults=lines.faults > 0, is_known=is_known)
     notices = (Tolerated(file.file_name, deviation, count=count) for deviation, count in lines.repairs.items() if count)
     return _Found(staged, digested.digest, new.rows, tuple(notices), known)
 

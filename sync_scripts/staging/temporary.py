@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Protocol, TypeVar, cast
 
@@ -11,25 +12,28 @@ from sqlalchemy.schema import CreateTable
 from roster_service.db.tables import CText
 from sync_scripts.formats.model import StagedFile
 
-# One Table object per name and columns, so that SQLAlchemy's statement cache also works across runs.
-_TABLES: dict[tuple[object, ...], sa.Table] = {}
+# One Table object per name and columns, so that SQLAlchemy's statement cache also works across runs, and the statement
+# that creates it.
+_TABLES: dict[tuple[object, ...], tuple[sa.Table, str]] = {}
+# To spell a type takes longer than to look for it.
+_spell = functools.lru_cache(maxsize=512)(repr)
 
 
-def create_temporary(connection: sa.Connection, name: str, columns: Iterable[sa.Column[Any]]) -> sa.Table:
-    """Creates a temporary table with these columns, which must not belong to a table yet."""
+def create_temporary(
+    connection: sa.Connection, name: str, columns: Iterable[sa.ColumnElement[Any]], *, key: str | None = None
+) -> sa.Table:
+    """Creates a temporary table whose columns have the names and types of the given ones. `key`: the name of its
+    primary key."""
     columns = tuple(columns)
-    look = (name, *((column.name, repr(column.type), column.primary_key) for column in columns))
+    look = (name, key, *((column.name, _spell(column.type)) for column in columns))
     if look not in _TABLES:
-        made = sa.Table(name, sa.MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
+        own = (sa.Column(column.name, column.type, primary_key=column.name == key) for column in columns)
+        made = sa.Table(name, sa.MetaData(), *own, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
         # Another thread may have made it meanwhile.
-        _TABLES.setdefault(look, made)
-    connection.execute(CreateTable(_TABLES[look]))
-    return _TABLES[look]
-
-
-def copy_columns(columns: Iterable[Any]) -> list[sa.Column[Any]]:
-    """New columns with the names and types of the given ones, for another table."""
-    return [sa.Column(column.name, column.type) for column in columns]
+        _TABLES.setdefault(look, (made, str(CreateTable(made).compile(dialect=connection.dialect))))
+    table, statement = _TABLES[look]
+    connection.exec_driver_sql(statement)
+    return table
 
 
 def insert_rows(connection: sa.Connection, table: sa.Table, rows: sa.Select[Any] | sa.CompoundSelect[Any]) -> None:
@@ -47,12 +51,18 @@ def analyze_temporary(connection: sa.Connection, table: sa.Table, *names: str) -
 def store_ids(connection: sa.Connection, name: str, ids: sa.Select[Any] | sa.CompoundSelect[Any]) -> sa.Table:
     """A temporary table of the ids that `ids` selects, each once, with a unique index. With the index, the planner
     never reads the whole table for each id that it looks up, however wrong its estimate of their number is."""
-    table = create_temporary(connection, name, [sa.Column("sourced_id", CText)])
+    table = create_ids(connection, name)
     connection.execute(table.insert().from_select(["sourced_id"], ids))
     quote = connection.dialect.identifier_preparer.quote_identifier
-    connection.exec_driver_sql(f"CREATE UNIQUE INDEX ON pg_temp.{quote(name)} (sourced_id)")
-    analyze_temporary(connection, table)
+    connection.exec_driver_sql(
+        f"CREATE UNIQUE INDEX ON pg_temp.{quote(name)} (sourced_id); ANALYZE pg_temp.{quote(name)}"
+    )
     return table
+
+
+def create_ids(connection: sa.Connection, name: str) -> sa.Table:
+    """A temporary table for ids of records."""
+    return create_temporary(connection, name, [sa.column("sourced_id", CText)])
 
 
 Item = TypeVar("Item")
@@ -84,7 +94,7 @@ def quarantine_rows(
 
 def make_quarantine(connection: sa.Connection, file: StagedFile) -> StagedFile:
     """An empty quarantine for a file."""
-    made = create_temporary(connection, f"rejected_{file.file.name}", copy_columns(file.columns))
+    made = create_temporary(connection, f"rejected_{file.file.name}", file.columns)
     return StagedFile(file.file, made, file.metadata_keys)
 
 
