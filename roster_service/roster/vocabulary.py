@@ -52,6 +52,11 @@ class Narrowing:
         otherwise = sa.null() if self.otherwise is None else sa.literal(self.otherwise)
         return sa.case(*whens, (stored.is_(None), sa.null()), else_=otherwise)
 
+    def list_others(self, shown: str) -> list[str]:
+        """Returns the words that, stored, are shown as another one than `shown`, of those that this names."""
+        named = {**dict.fromkeys(self.vocabulary.words), **self.stand_ins}
+        return sorted(word for word, stand_in in named.items() if (stand_in or word) != shown)
+
 
 STATUS = Vocabulary(("active", "tobedeleted"))
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
+from oneroster_filter import Operator
+from oneroster_filter.sqlalchemy import FilterValue
+from oneroster_filter.typing import TypedClause
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.types import NullType
 
 from roster_service.db import tables
+from roster_service.db.tables import CTexts
 from roster_service.roster import json_text, vocabulary
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.visibility import (
@@ -159,6 +163,19 @@ def _select_roles(rights: ContentRights) -> sa.Select[Any]:
     return select_seen_roles(rights, {"word": sa.func.max(word), "orgs": json_text.list_json(org), "roles": rows})
 
 
+class _SingleRole(kinds.Token):
+    """The single role of a user of 1.1."""
+
+    def preselect(self, clause: TypedClause, _rights: ContentRights) -> sa.ColumnElement[bool] | None:
+        """The users with a role that may be shown as this word. To find the single role of each of 40,000 users makes
+        a first page of teachers, or of aides, take six times as long."""
+        if clause.operator is not Operator.EQUAL or not isinstance(clause.value, str):
+            return None
+        others = FilterValue(None, vocabulary.NARROW_USER_ROLE.list_others(clause.value), type_=CTexts, unique=True)
+        held = tables.user_roles.alias()
+        return tables.users.c.sourced_id.in_(sa.select(held.c.user_id).where(held.c.role != sa.all_(others)))
+
+
 class User(records.UserRecord):
     """A user of 1.1."""
 
@@ -167,7 +184,7 @@ class User(records.UserRecord):
     username = kinds.Text(
         tables.users.c.username, "The name with which the user logs in", required=True, part=PersonPart.NAMES
     )
-    role = kinds.Token(
+    role = _SingleRole(
         select_single_role,
         vocabulary.NARROW_USER_ROLE.vocabulary,
         "The role of the user",

@@ -54,6 +54,16 @@ def test_a_stored_word_is_said_so_in_1_1(engine: sa.Engine, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NARROWED)
+def test_the_words_that_1_1_says_as_another_one_are_listed(name: str) -> None:
+    """But for those that have no word of their own, as extensions."""
+    narrowing: Narrowing = getattr(vocabulary, name)
+    for shown in narrowing.vocabulary.words:
+        others, said = narrowing.list_others(shown), NARROWED[name]
+        assert not [word for word in said if said[word] == shown and word in others]
+        assert not [word for word in said if said[word] not in (shown, narrowing.otherwise) and word not in others]
+
+
+@pytest.mark.parametrize("name", NARROWED)
 def test_every_word_of_1_2_is_in_the_table(name: str) -> None:
     wide = {
         "NARROW_USER_ROLE": vocabulary.USER_ROLES,
