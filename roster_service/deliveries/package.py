@@ -125,7 +125,7 @@ class _Writer:
         self.present = list[File]()
         names = set[str]()
         for file in FILES[source.preset.version]:
-            wanted = source.preset.files is None or file.name in source.preset.files
+            wanted = source.preset.has_file(file.name)
             needed = {column.refers for column in file.columns if column.required and column.refers != file.name}
             # A file whose rows can name nothing would have 0 rows, which means that all are to be deleted.
             if wanted and needed | {file.owner} <= names | {None} and self._may_see(file):

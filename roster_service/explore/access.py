@@ -5,31 +5,23 @@ Whether a way shows a person, and which parts, is told by the verdicts of `who_s
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from roster_service.accounts.districts import SCHOOL, find_org
-from roster_service.accounts.parts import PARTS, Received, add_agents, list_received, require_part
+from roster_service.accounts.parts import PARTS, Received, list_received, require_part
 from roster_service.accounts.vendors import find_vendor, list_vendors
 from roster_service.accounts.ways import list_ways
-from roster_service.auth.agreed_rights import find_rights, read_rights
-from roster_service.auth.scopes import Scope, read_scopes
-from roster_service.db.tables import CText, orgs, user_roles, users, vendor_grants, vendors, visible_orgs
+from roster_service.auth.scopes import read_scopes
+from roster_service.db.tables import CText, orgs, user_roles, users, vendors, visible_orgs
 from roster_service.errors import CommandError
-from roster_service.explore.who_sees import (
-    FOLLOWING,
-    OF_EVERY_VENDOR,
-    VALID_KEYS,
-    list_following,
-    list_verdicts,
-)
-from roster_service.roster.person_parts import PersonPart
+from roster_service.explore.record_facts import OF_EVERY_VENDOR, VALID_KEYS
+from roster_service.explore.who_sees import explain
+from roster_service.roster.person_parts import OF_GUARDIANS
 from roster_service.roster.visibility import role_is_visible
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
-from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.sharing_rules import Rules, name_rules
 
 
@@ -76,10 +68,6 @@ def list_access(
         conditions.append(vendors.c.email == find_vendor(connection, vendor).email)
     if school is not None:
         conditions.append(orgs.c.sourced_id == find_org(connection, school, SCHOOL, None))
-    scopes: defaultdict[str, set[Scope]] = defaultdict(set)
-    for email, ways in list_ways(connection).items():
-        for way in ways:
-            scopes[email].update(() if way.client is None else read_scopes(way.client.scopes))
     role: sa.ColumnElement[str | None] = sa.literal(None, CText)
     seen = visible_orgs.join(vendors, vendors.c.id == visible_orgs.c.vendor_id)
     seen = seen.join(orgs, orgs.c.sourced_id == visible_orgs.c.org_id)
@@ -89,7 +77,10 @@ def list_access(
         if connection.scalar(sa.select(users.c.sourced_id).where(users.c.sourced_id == person)) is None:
             raise CommandError(f"there is no person {person}; an erased or hidden one is not in the roster")
         seeing = [email for email, parts in received.items() if "guardians" in parts]
-        received = _narrow_to_person(connection, received, person)
+        received = {
+            verdict.vendor.email: {name: tuple(found.ways) for name, found in verdict.parts.items() if found.ways}
+            for verdict in explain(connection, person)
+        }
         role = user_roles.c.role
         seen = seen.join(user_roles, user_roles.c.org_id == orgs.c.sourced_id)
         conditions += [
@@ -98,77 +89,43 @@ def list_access(
             role_is_visible(user_roles, OF_EVERY_VENDOR[True]),
         ]
     known = {item.email: item for item in list_vendors(connection)}
-    district = orgs.alias()
-    whole = sa.exists().where(
-        vendor_grants.c.vendor_id == vendors.c.id,
-        vendor_grants.c.district_id == orgs.c.district_id,
-        vendor_grants.c.school_id.is_(None),
-    )
-    found = sa.select(
-        vendors.c.email,
-        vendors.c.enabled,
-        *read_rights(),
-        district.c.name.label("district"),
-        orgs.c.name.label("school"),
-        orgs.c.sourced_id,
-        orgs.c.district_id,
-        role.label("role"),
-        whole.label("whole"),
-        VALID_KEYS,
-    ).select_from(seen.outerjoin(district, district.c.sourced_id == orgs.c.district_id))
-    ordered = found.where(*conditions).distinct().order_by(vendors.c.email, "district", "school", "role")
+    open_ways, district = list_ways(connection), orgs.alias()
+    columns = (vendors.c.email, district.c.name.label("district"), orgs.c.name.label("school"), role.label("role"))
+    found = sa.select(*columns, orgs.c.sourced_id, orgs.c.district_id, VALID_KEYS).where(*conditions).distinct()
+    found = found.select_from(seen.outerjoin(district, district.c.sourced_id == orgs.c.district_id))
     listed = []
-    for row in connection.execute(ordered):
-        rules = known[row.email].list_rules(row.sourced_id, row.district_id)
+    for row in connection.execute(found.order_by(vendors.c.email, "district", "school", "role")):
+        holder, ways = known[row.email], open_ways.get(row.email, ())
+        rules = holder.list_rules(row.sourced_id, row.district_id)
         gets = _leave_out_by_rules(received[row.email], rules if person is None else ())
-        if part is None or part in gets:
-            listed.append((row, name_rules(rules) or None, gets))
-    return [
-        Access(
-            vendor=row.email,
-            enabled=row.enabled,
-            district=row.district,
-            school=row.school,
-            sourcedId=row.sourced_id,
-            role=row.role,
-            grant="district" if row.whole else "school",
-            only=only,
-            scopes=tuple(scope.short for scope in sorted(scopes[row.email])),
-            keys=row.keys,
-            flags=tuple(sorted(find_rights(row).flags)),
-            withheld_fields=tuple(sorted(find_rights(row).withheld)),
-            parts=tuple(gets),
-            withheld=tuple(name for name in PARTS if name not in gets),
-            by=() if part is None else gets[part],
+        if part is not None and part not in gets:
+            continue
+        scopes = {scope for way in ways if way.client is not None for scope in read_scopes(way.client.scopes)}
+        is_whole = any(item.school_id is None for item in holder.list_grants(row.district_id))
+        listed.append(
+            Access(
+                vendor=row.email,
+                enabled=holder.enabled,
+                district=row.district,
+                school=row.school,
+                sourcedId=row.sourced_id,
+                role=row.role,
+                grant="district" if is_whole else "school",
+                only=name_rules(rules) or None,
+                scopes=tuple(scope.short for scope in sorted(scopes)),
+                keys=row.keys,
+                flags=tuple(sorted(holder.open_flags)),
+                withheld_fields=tuple(sorted(holder.withheld)),
+                parts=tuple(gets),
+                withheld=tuple(name for name in PARTS if name not in gets),
+                by=() if part is None else gets[part],
+            )
         )
-        for row, only, gets in listed
-    ]
+    return listed
 
 
 def _leave_out_by_rules(received: Received, rules: Sequence[Rules]) -> Received:
     """What a vendor gets at an org of what it gets of people. `rules`: all that narrow what it sees there."""
     if not rules or any(rule.guardians for rule in rules):
         return received
-    return {name: by for name, by in received.items() if not PARTS[name].is_of_guardians}
-
-
-def _narrow_to_person(
-    connection: sa.Connection, received: Mapping[str, Received], sourced_id: str
-) -> Mapping[str, Received]:
-    """What each vendor gets of a person, of what it gets of people."""
-    verdicts, following = list_verdicts(connection, sourced_id), list_following(connection, sourced_id)
-    open_ways, found = list_ways(connection), dict[str, Received]()
-    for vendor in list_vendors(connection):
-        parts, follows = received[vendor.email], following[vendor.email]
-        if WithheldField.AGENTS in vendor.withheld:
-            follows -= {PersonPart.GUARDIANS}
-        else:
-            parts = add_agents(parts, open_ways.get(vendor.email, ()), follows)
-        shown = [verdict for verdict in verdicts if verdict.vendor == vendor.email and verdict.shown]
-        kept = {
-            part: tuple(way for way in ways if any(verdict.by == way and verdict.shows(part) for verdict in shown))
-            for part, ways in parts.items()
-            if part not in FOLLOWING or part in follows
-        }
-        found[vendor.email] = {part: ways for part, ways in kept.items() if ways}
-    return found
+    return {name: by for name, by in received.items() if name not in OF_GUARDIANS}

@@ -22,8 +22,8 @@ from roster_service.db.tables import (
     users,
 )
 from roster_service.explore.known_people import EXCLUDED, KnownPerson, Whereabouts, is_rejected
+from roster_service.explore.record_facts import select_guardians
 from roster_service.explore.rejected_rows import explain_record
-from roster_service.explore.who_sees import select_guardians
 from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import list_feeds

@@ -26,8 +26,8 @@ from roster_service.errors import CommandError
 from roster_service.explore import person_words as words
 from roster_service.explore.known_people import EXCLUDED, KnownPerson
 from roster_service.explore.person import read_days
-from roster_service.explore.person_grid import GridCell, GridRow, Seeing, make_grid
-from roster_service.explore.who_sees import list_verdicts
+from roster_service.explore.person_grid import GridCell, GridRow, make_grid
+from roster_service.explore.who_sees import Seeing, explain
 from roster_service.explore.whole_roster import find_ended_parts, find_parts
 from roster_service.roster.person_parts import PersonPart
 from roster_service.schemas.versions import V1P2
@@ -120,8 +120,7 @@ def make_answer(
     sent = _sum_sent(connection, wanted)
     rows: Mapping[str, GridRow] = {}
     if person.name is not None:
-        verdicts = list_verdicts(connection, person.sourcedId)
-        rows = {row.vendor: row for row in make_grid(connection, person.sourcedId, verdicts, _EACH)}
+        rows = {row.vendor: row for row in make_grid(explain(connection, person.sourcedId), _EACH)}
     companies = list(_describe_vendors(connection, person, rows, sent))
     shown = [company for company in companies if company.sent or company.may_get or company.kept_since]
     return PersonAnswer(

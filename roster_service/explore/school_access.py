@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from roster_service.accounts.districts import ACTIVE, SCHOOL, list_named_districts
-from roster_service.accounts.parts import PARTS, list_received, require_part
+from roster_service.accounts.parts import OF_DEMOGRAPHICS, PARTS, list_received, require_part
 from roster_service.accounts.vendors import list_vendors
 from roster_service.db.tables import classes, orgs
-from roster_service.explore.access import list_access
+from roster_service.explore.access import Access, list_access
+from roster_service.roster.person_parts import OF_GUARDIANS
 
 # The levels of schools, by the codes of their grades (CEDS).
 LEVELS: Mapping[str, frozenset[str]] = {
@@ -20,12 +21,7 @@ LEVELS: Mapping[str, frozenset[str]] = {
     "high": frozenset({"09", "10", "11", "12", "13", "PS"}),
 }
 # With one of these, a vendor gets more of a child than names and classes.
-SENSITIVE = frozenset(
-    {
-        *("guardians", "guardianMetadata"),
-        *("birthDate", "sex", "race", "birthPlace", "residence", "demographicMetadata"),
-    }
-)
+SENSITIVE = OF_GUARDIANS | OF_DEMOGRAPHICS
 
 
 @dataclass(frozen=True)
@@ -92,15 +88,10 @@ def read_school_access(
         if part is None or part in received[vendor.email]
     ]
     ids = {vendor.email: vendor.id for vendor in vendors if vendor.parts}
-    seen: dict[str, dict[int, str]] = {}
-    only: dict[str, dict[int, str]] = {}
-    parts: dict[str, dict[int, Sequence[str]]] = {}
+    seen: dict[str, dict[int, Access]] = {}
     for access in list_access(connection, vendor=None, school=None, person=None, part=part):
         if access.vendor in ids:
-            seen.setdefault(access.sourcedId, {})[ids[access.vendor]] = access.grant
-            parts.setdefault(access.sourcedId, {})[ids[access.vendor]] = access.parts
-            if access.only is not None:
-                only.setdefault(access.sourcedId, {})[ids[access.vendor]] = access.only
+            seen.setdefault(access.sourcedId, {})[ids[access.vendor]] = access
     named = {item.sourcedId: item.words for item in list_named_districts(connection)}
     graded = sa.select(classes.c.school_id, sa.func.unnest(classes.c.grades, type_=sa.Text)).distinct()
     grades: dict[str, set[str]] = {}
@@ -110,23 +101,21 @@ def read_school_access(
     schools = schools.where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)
     if district is not None:
         schools = schools.where(orgs.c.district_id == district)
-    rows = [
-        SchoolRow(
-            sourcedId=row.sourced_id,
-            name=row.name,
-            district=named.get(row.district_id, row.district_id or ""),
-            levels=[name for name, codes in LEVELS.items() if codes & grades.get(row.sourced_id, set())],
-            seen=seen.get(row.sourced_id, {}),
-            only=only.get(row.sourced_id, {}),
-            parts={
-                vendor: [PARTS[name].words for name in names] for vendor, names in parts.get(row.sourced_id, {}).items()
-            },
-            sensitive=[
-                vendor for vendor, names in parts.get(row.sourced_id, {}).items() if not SENSITIVE.isdisjoint(names)
-            ],
-        )
-        for row in connection.execute(schools)
-        if search.casefold() in row.name.casefold()
-    ]
+    rows = []
+    for row in connection.execute(schools):
+        if search.casefold() in row.name.casefold():
+            own = seen.get(row.sourced_id, {})
+            rows.append(
+                SchoolRow(
+                    sourcedId=row.sourced_id,
+                    name=row.name,
+                    district=named.get(row.district_id, row.district_id or ""),
+                    levels=[name for name, codes in LEVELS.items() if codes & grades.get(row.sourced_id, set())],
+                    seen={vendor: access.grant for vendor, access in own.items()},
+                    only={vendor: access.only for vendor, access in own.items() if access.only is not None},
+                    parts={vendor: [PARTS[name].words for name in access.parts] for vendor, access in own.items()},
+                    sensitive=[vendor for vendor, access in own.items() if not SENSITIVE.isdisjoint(access.parts)],
+                )
+            )
     kept = [row for row in rows if level is None or level in row.levels]
     return vendors, sorted(kept, key=lambda row: (row.district, row.name, row.sourcedId))

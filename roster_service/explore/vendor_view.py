@@ -20,8 +20,7 @@ import sqlalchemy as sa
 from roster_service.accounts.clients import Client, find_listed_client, list_clients
 from roster_service.accounts.parts import DELIVERIES_PATH
 from roster_service.accounts.vendors import Vendor, find_vendor
-from roster_service.accounts.ways import FILE_METHOD, STUDENTS_PATH, Way, explain_closed, list_ways
-from roster_service.accounts.ways import VENDOR_INTERFACE as STUDENTS_WAY
+from roster_service.accounts.ways import FILE_METHOD, STUDENTS_PATH, Way, WayKind, explain_closed, list_ways
 from roster_service.auth.access_log.entries import mask_filter
 from roster_service.auth.credentials.api_keys import find_holder_of
 from roster_service.auth.credentials.tokens import AccessToken
@@ -31,7 +30,8 @@ from roster_service.change_log.changes import Subject, Verb, recorded
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import oauth_clients, orgs, user_roles, users
 from roster_service.errors import CommandError, Problem, RefusedRequestError
-from roster_service.explore.who_sees import explain_hidden, explain_left_out, find_endpoints, list_verdicts
+from roster_service.explore.record_facts import RecordFacts, read_facts
+from roster_service.explore.who_sees import explain_hidden, explain_left_out, judge_student
 from roster_service.feeds.exclusions import IdHasher
 from roster_service.roster.references import OF_PEOPLE
 from roster_service.roster.visibility import VENDOR, Viewer, org_id_is_shared
@@ -100,37 +100,34 @@ def show_as(
     """
     vendor = find_vendor(connection, email)
     clients = list_clients(connection, oauth_clients.c.vendor_id == vendor.id)
-    endpoints = find_endpoints(connection, sourced_id)
-    is_student = connection.scalar(sa.select(sa.exists().where(_is_student(sourced_id))))
-    is_user = any(table is users for table, _ in endpoints)
-    naming = _explain_naming(connection, vendor, sourced_id) if is_user and not is_student else None
+    records, ways = list(read_facts(connection, sourced_id, vendor.id)), list_ways(connection).get(vendor.email, ())
+    user = next((facts for facts in records if facts.table is users), None)
+    is_student = user is not None and any(place.role == STUDENT for place in user.places)
+    naming = None
+    if user is not None and not is_student and any(way.kind is WayKind.API_KEY for way in ways):
+        is_named, reason, _ = judge_student(user)
+        naming = reason if is_named else None
     if not clients and not is_student and naming is None:
         raise CommandError(f"the vendor {vendor.email} has no client, and so gets nothing from the rostering interface")
     # The change log names people by a keyed hash.
-    is_person = any(table in OF_PEOPLE for table, _ in endpoints)
+    is_person = any(facts.table in OF_PEOPLE for facts in records)
     name = IdHasher(settings.read_secret_key()).name_id(sourced_id) if is_person else sourced_id
-    kind = "person" if is_person else endpoints[0][1].resource.singular
+    kind = "person" if is_person else records[0].endpoint.resource.singular
     with recorded(connection, actor, Verb.SHOW, Subject(kind, name, vendor=vendor.email), dict):
-        look, ways = _Look(connection, serving, settings), list_ways(connection).get(vendor.email, ())
+        look = _Look(connection, serving, settings)
         views = [
             view
             for client in clients
             for wanted in VERSIONS
             if version in (None, wanted.prefix)
-            for table, endpoint in endpoints
-            for view in look.show_record(vendor, client, ways, wanted, endpoint, table, sourced_id)
+            for facts in records
+            for view in look.show_record(facts, client, ways, wanted, sourced_id)
         ]
-        if is_student and version in (None, VENDOR_INTERFACE):
-            views.append(look.show_student(vendor, sourced_id))
+        if user is not None and is_student and version in (None, VENDOR_INTERFACE):
+            views.append(look.show_student(user, sourced_id))
         if naming is not None and version in (None, VENDOR_INTERFACE):
             views.append(look.show_named(vendor, naming))
         return views
-
-
-def _explain_naming(connection: sa.Connection, vendor: Vendor, sourced_id: str) -> str | None:
-    """Why students of the vendor interface name a person who is none; None if no student does."""
-    verdicts = (verdict for verdict in list_verdicts(connection, sourced_id) if verdict.vendor == vendor.email)
-    return next((verdict.reason for verdict in verdicts if verdict.by == STUDENTS_WAY and verdict.shown), None)
 
 
 def show_collection_as(
@@ -231,14 +228,7 @@ class _Look:
         return operation.plan(token, token.admission, address, path_ids)
 
     def show_record(
-        self,
-        vendor: Vendor,
-        client: Client,
-        ways: Sequence[Way],
-        version: Version,
-        endpoint: Endpoint,
-        table: sa.Table,
-        sourced_id: str,
+        self, facts: RecordFacts, client: Client, ways: Sequence[Way], version: Version, sourced_id: str
     ) -> Iterator[VendorView]:
         """Yields the view of a client, and those of its files; nothing if it has no scope of the version. `ways`: of
         the vendor."""
@@ -246,43 +236,37 @@ class _Look:
         if token is None:
             return
         own = _list_own(client, ways)
-        path = version.root + endpoint.path.replace("{sourcedId}", quote(sourced_id, safe=""))
+        path = version.root + facts.endpoint.path.replace("{sourcedId}", quote(sourced_id, safe=""))
         shown = (client.client_id, client.name, version.prefix, "GET", path)
         if not own:
-            yield VendorView(*shown, None, explain_closed(client, vendor))
+            yield VendorView(*shown, None, explain_closed(client, facts.vendor))
             return
-        seen = self._read(vendor, token, version, endpoint, table, path, sourced_id)
+        seen = self._read(facts, token, version, path, sourced_id)
         if any(way.preset is None for way in own):
             yield VendorView(*shown, *seen)
         for way in own:
             if way.preset is not None and way.preset.version is version:
-                left_out = explain_left_out(self.connection, way, endpoint, table, sourced_id, vendor.id)
+                left_out = explain_left_out(facts, way)
                 path = f"{DELIVERIES_PATH}{way.preset.name}"
                 of_file = (client.client_id, way.words, version.prefix, FILE_METHOD, path)
                 yield VendorView(*of_file, *(seen if left_out is None or seen[1] else (None, left_out)))
 
     def _read(
-        self,
-        vendor: Vendor,
-        token: AccessToken,
-        version: Version,
-        endpoint: Endpoint,
-        table: sa.Table,
-        path: str,
-        sourced_id: str,
+        self, facts: RecordFacts, token: AccessToken, version: Version, path: str, sourced_id: str
     ) -> tuple[Any, str | None]:
         """Returns the JSON of a record and None, or None and why it is refused."""
         try:
-            planned = self.plan(token, version, endpoint, path, "", {"sourcedId": sourced_id})
+            planned = self.plan(token, version, facts.endpoint, path, "", {"sourcedId": sourced_id})
             with self.open_reader() as reader:
                 record = reader.read_record(planned.authorized_request)
             return json.loads(show_record(planned, record.text, record.person, record.parts).body), None
         except RefusedRequestError as error:
             hidden, guardians = error.problem is Problem.UNKNOWN_RECORD, token.rights.guardians
-            return None, self._explain(vendor, table, sourced_id, guardians=guardians) if hidden else str(error)
+            return None, explain_hidden(facts, guardians=guardians) if hidden else str(error)
 
-    def show_student(self, vendor: Vendor, sourced_id: str) -> VendorView:
+    def show_student(self, facts: RecordFacts, sourced_id: str) -> VendorView:
         """Returns the view of the vendor interface."""
+        vendor = facts.vendor
         holder = find_holder_of(self.connection, vendor.id)
         shown = ("-" if holder is None else holder.key_prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH)
         if vendor.closed is not None:
@@ -291,7 +275,7 @@ class _Look:
             return VendorView(*shown, None, "the vendor has no valid API key")
         lea = self.connection.scalar(_select_student_district(sourced_id), {VENDOR.key: vendor.id})
         if lea is None:
-            return VendorView(*shown, None, self._explain(vendor, users, sourced_id, guardians=True))
+            return VendorView(*shown, None, explain_hidden(facts, guardians=True))
         params = StudentsParams(districtlea=lea, limit=1, offset=0, include=sorted(holder.flags))
         try:
             with self.open_reader() as reader:
@@ -306,9 +290,6 @@ class _Look:
         prefix = "-" if holder is None else holder.key_prefix
         words = f"by itself, but inside of a student: {naming}"
         return VendorView(prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH, None, words)
-
-    def _explain(self, vendor: Vendor, table: sa.Table, sourced_id: str, *, guardians: bool) -> str:
-        return explain_hidden(self.connection, table, sourced_id, vendor.id, guardians=guardians)
 
 
 def _select_student_district(sourced_id: str) -> sa.Select[str]:

@@ -1,61 +1,42 @@
-"""Who sees a record, a person or another one, and why not. `access.py` has the schools and roles by which vendors see.
+"""Who sees a record, and which parts of a person, by which way, and why not: the one place that decides it.
 
-The query filter (roster/visibility.py) decides; a test compares the answers with those of the interfaces. No answer has
-the contents of a record, so the access log and the change log have no row of it.
+Console, commands and letters show its verdicts, each in its own words. They follow from what decides for requests too:
+`record_facts.py` asks the query filter, `accounts/parts.py` the schemas. Tests compare them with the answers of the
+interfaces. What the roster has of a person is told by `whole_roster.py`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum, StrEnum
 
 import sqlalchemy as sa
 
-from roster_service.accounts.clients import list_clients
-from roster_service.accounts.parts import PARTS, list_received
-from roster_service.accounts.vendors import Vendor, find_vendor_by_id, list_vendors
+from roster_service.accounts.clients import Client, list_clients
+from roster_service.accounts.parts import (
+    OF_DEMOGRAPHICS,
+    PARTS,
+    Received,
+    has_guardians,
+    is_withheld,
+    list_received,
+)
+from roster_service.accounts.vendors import Vendor, find_vendor
 from roster_service.accounts.ways import VENDOR_INTERFACE, Way, WayKind, explain_closed, list_ways
 from roster_service.auth.scopes import ScopeName
-from roster_service.change_log.actors import normalize_email
-from roster_service.db.tables import (
-    CTexts,
-    academic_sessions,
-    api_keys,
-    classes,
-    courses,
-    demographics,
-    enrollments,
-    orgs,
-    user_agents,
-    user_roles,
-    users,
-    vendors,
-    visible_orgs,
-)
-from roster_service.errors import CommandError
-from roster_service.explore.whole_roster import find_ended_parts
+from roster_service.db.tables import academic_sessions, classes, courses, demographics, enrollments, orgs, users
+from roster_service.explore.record_facts import RecordFacts, read_facts
+from roster_service.explore.whole_roster import find_parts
 from roster_service.roster.person_parts import PersonPart
-from roster_service.roster.references import OF_PEOPLE, PERSONS
-from roster_service.roster.visibility import (
-    ContentRights,
-    Opened,
-    Viewer,
-    is_kept,
-    record_is_open,
-    role_is_visible,
-    row_is_visible,
-)
+from roster_service.roster.references import OF_PEOPLE
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
-from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint, Scopes
-from roster_service.schemas.file_presets import PRESETS
+from roster_service.rostering.endpoints import Scopes
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.sharing_rules import name_rules
-from roster_service.schemas.v1p1 import select_single_role
-from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
-from roster_service.serving.path_filters import everything
+from roster_service.schemas.versions import DEMOGRAPHICS, USERS, V1P2, VERSIONS, Version
 
 # The records that the vendor interface shows inside of students, and the permission flag that it takes.
 _INSIDE_OF_STUDENTS: Mapping[sa.Table, PermissionFlag | None] = {
@@ -63,437 +44,340 @@ _INSIDE_OF_STUDENTS: Mapping[sa.Table, PermissionFlag | None] = {
     demographics: PermissionFlag.DEMOGRAPHICS,
     **dict.fromkeys((enrollments, classes, courses, academic_sessions), PermissionFlag.ENROLLMENTS),
 }
-# The orgs on which it depends whether a vendor sees a record.
-_ORG_OF: Mapping[sa.Table, sa.Column[str]] = {
-    orgs: orgs.c.sourced_id,
-    classes: classes.c.school_id,
-    enrollments: enrollments.c.school_id,
-}
-KEPT = "the person is kept from this vendor"
+_KEPT = "the person is kept from this vendor"
+_NOT_GRANTED = "no grant of the vendor opens it"
 _REFUSED = "the rules of its grants do not open it: only {}"
 # What the record of a student has of those whom it names.
 _OF_GUARDIANS = frozenset({"names", "email", "phone", "guardians"})
 _OF_TEACHERS = frozenset({"names", "email", "classes"})
 # The parts that show other records, which the vendor sees or not.
-FOLLOWING = frozenset({"guardians", "classes"})
-# The words of `list_following`.
-_FOLLOWING_WORDS = ("guardians", "classes", "agents", "in_narrow_files")
-# The roles of people in files that leave out some.
-_IN_NARROW_FILES = frozenset(role for preset in PRESETS.values() for role in preset.only.get(("users", "role"), ()))
+_FOLLOWING = frozenset({"guardians", "classes"})
 # Orgs that a reason names.
 _NAMED = 5
-# The rights of every vendor, with guardians and without.
-OF_EVERY_VENDOR = {
-    guardians: ContentRights(
-        viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset()
-    )
-    for guardians in (True, False)
-}
-_IS_VALID = sa.or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > sa.func.now())
-VALID_KEYS = (
-    sa.select(sa.func.count()).where(sa.and_(api_keys.c.vendor_id == vendors.c.id, _IS_VALID)).scalar_subquery()
-).label("keys")
 
 
 @dataclass(frozen=True)
 class Verdict:
     """Whether a vendor sees a record. `kind`: of the record; `by`: the words of the way, or the name of a client
     without one; `reason`: in words, why it is shown or hidden; `only`: the rules of the grants that open its orgs, in
-    words, blank for none; `parts`: of the person that it can show, as names of `PARTS`, None for all."""
+    words, blank for none; `parts`: of a person, that it shows where the roster has them, as names of `PARTS`."""
 
     vendor: str
     kind: str
     by: str
     shown: bool
     reason: str
-    only: str = ""
-    parts: frozenset[str] | None = None
-
-    def shows(self, part: str) -> bool:
-        """Returns whether it can show a part of the person, a name of `PARTS`."""
-        return self.parts is None or part in self.parts
+    only: str
+    parts: Sequence[str]
 
 
-def find_endpoints(connection: sa.Connection, sourced_id: str) -> list[tuple[sa.Table, Endpoint]]:
-    """Returns the single-record endpoints whose resource has a record with this id, with the tables of the records.
-    Raises CommandError if there is none."""
-    found = [
-        (table, endpoint)
-        for endpoint in ENDPOINTS
-        if endpoint.cardinality is Cardinality.SINGLE and endpoint.path_filter is everything
-        for table in (VERSIONS[0].records[endpoint.resource].table,)
-        if connection.scalar(sa.select(sa.exists().where(table.c.sourced_id == sourced_id)))
-    ]
-    if not found:
-        raise CommandError(f"the roster has no record {sourced_id}")
-    return found
+class Seeing(StrEnum):
+    """Whether a vendor sees a part of a person. The value is shown."""
+
+    SEES = "sees"
+    WITHHELD = "withheld"
+    CLOSED = "not granted"
+    EMPTY = "has none"
+
+
+class Why(Enum):
+    """Why a vendor sees parts of a person, or does not; of several parts, the first of these counts. `{}`: their title,
+    or the reason of the records."""
+
+    SHOWN = Seeing.SEES, "by {}"
+    LEFT_OUT = Seeing.WITHHELD, "what the roster has of it is withheld, or not in the version that is read"
+    NO_AGENTS = Seeing.WITHHELD, "which guardians the person has is withheld from the vendor (`agents`)"
+    NONE_SEEN = (
+        Seeing.CLOSED,
+        "the vendor sees none of the {}: no grant opens one, or somebody in it is kept from the vendor",
+    )
+    OTHER_WAYS = Seeing.CLOSED, "the ways that have it do not show it of this person"
+    NO_RIGHT = Seeing.CLOSED, "no secret, link, delivery or key that is open has the scope or the flag for it"
+    WITHHELD = Seeing.WITHHELD, "on the list of fields that are withheld from the vendor"
+    EMPTY = Seeing.EMPTY, "the roster has no {} of this person"
+    HIDDEN = Seeing.CLOSED, "{}"
 
 
 @dataclass(frozen=True)
-class _Place:
-    """An org on which it depends whether a vendor sees a record, and its district. `role`: of the person there; None
-    for other records."""
+class PartVerdict:
+    """Whether a vendor sees a part of a person. `is_known`: whether the roster has it; `ways`: that show it where the
+    roster has it, and `by`, that do."""
 
-    role: str | None
-    org_id: str
-    name: str
-    district_id: str | None
+    why: Why
+    is_known: bool
+    ways: Sequence[str] = ()
+    by: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class VendorVerdict:
+    """What a vendor sees of a record. `records`: by each way, of the records with the id; `is_kept`: whether the person
+    is kept from it; `parts`: of a person, by their names in `PARTS`."""
+
+    vendor: Vendor
+    records: Sequence[Verdict]
+    is_kept: bool
+    parts: Mapping[str, PartVerdict]
 
     @property
-    def key(self) -> str:
-        """The role and the org, as `_select_vendors` has those that are open."""
-        return f"{self.role} {self.org_id}"
+    def only(self) -> str:
+        """What the rules of its grants open where the record is, in words; blank for all."""
+        return next((verdict.only for verdict in self.records if verdict.kind == USERS.singular), "")
+
+    @property
+    def reason(self) -> str:
+        """Why ways do not show the record, in words."""
+        # Demographics follow their person.
+        hidden = [one for one in self.records if not one.shown and one.kind != DEMOGRAPHICS.singular]
+        # The vendor interface has students alone, so the reason of a client says more.
+        hidden = [verdict for verdict in hidden if verdict.by != VENDOR_INTERFACE] or hidden
+        return "; ".join(dict.fromkeys(verdict.reason for verdict in hidden))
 
 
-def list_verdicts(connection: sa.Connection, sourced_id: str) -> list[Verdict]:
-    """Returns for every vendor, by e-mail, whether each way that is open to it has the records with this id, and of a
-    client without one, why. Raises CommandError if the roster has no such record."""
-    clients = defaultdict(list)
+def explain(connection: sa.Connection, sourced_id: str, email: str | None = None) -> list[VendorVerdict]:
+    """Returns what every vendor sees of the records with this id, and why, by e-mail; with `email`, this one. Raises
+    CommandError if the roster has no such record, and for an unknown vendor."""
+    vendor_id = None if email is None else find_vendor(connection, email).id
+    clients, by_vendor = defaultdict[str, list[Client]](list), dict[str, list[RecordFacts]]()
     for client in list_clients(connection):
         clients[client.vendor].append(client)
-    known = {item.email: item for item in list_vendors(connection)}
-    open_ways = list_ways(connection)
-    found: list[Verdict] = []
-    for table, endpoint in find_endpoints(connection, sourced_id):
-        places = _read_places(connection, table, sourced_id)
-        words = _find_words(connection, table, sourced_id)
-        kind = endpoint.resource.singular
-        # The vendor interface has nothing inside of a student that is marked as deleted.
-        ended = find_ended_parts(connection, sourced_id) if table is users else frozenset[PersonPart]()
-        for vendor in connection.execute(_select_vendors(table, sourced_id, places)):
-            granted = [place for place in places if place.org_id in vendor.granted]
-            opened = _find_opened(table, granted, vendor)
-            rules = _name_rules(known[vendor.email], granted)
-            of_vendor = []
-            for way in open_ways.get(vendor.email, ()):
-                if way.kind is WayKind.API_KEY and table is users:
-                    shown, reason, named = _judge_student(vendor, known[vendor.email], opened, rules)
-                    parts = named - ended
-                elif way.kind is WayKind.API_KEY:
-                    shown, reason = _judge_inside(vendor, known[vendor.email], table, rules)
-                    # The verdict on the person has the parts.
-                    parts = frozenset()
-                else:
-                    shown, reason = _judge(vendor, way, endpoint, table, places, granted, opened, rules)
-                    left_out = _explain_left_out(way, endpoint, vendor, words)
-                    shown, reason = (False, left_out) if shown and left_out else (shown, reason)
-                    parts = None
-                of_vendor.append(Verdict(vendor.email, kind, way.words, shown, reason, rules, parts))
-            having = {way.client.client_id for way in open_ways.get(vendor.email, ()) if way.client is not None}
-            of_vendor += [
-                Verdict(
-                    *(vendor.email, kind, client.name, False),
-                    explain_closed(client, known[vendor.email]),
-                    rules,
-                )
-                for client in clients[vendor.email]
-                if client.client_id not in having
-            ]
-            closed = known[vendor.email].closed
-            if table is users and vendor.keys and closed is not None:
-                of_vendor.append(Verdict(vendor.email, kind, VENDOR_INTERFACE, False, closed, rules))
-            found += of_vendor or [Verdict(vendor.email, kind, "–", False, "it has no client")]
-    return sorted(found, key=lambda it: (it.vendor, it.kind, it.by))
+    for facts in read_facts(connection, sourced_id, vendor_id):
+        by_vendor.setdefault(facts.vendor.email, []).append(facts)
+    ways, received, found = list_ways(connection), list_received(connection), list[VendorVerdict]()
 
+    @functools.cache
+    def find(withheld: frozenset[WithheldField], version: Version) -> frozenset[PersonPart]:
+        return find_parts(connection, sourced_id, withheld, version)
 
-def select_guardians(sourced_id: str) -> sa.Select[str]:
-    """Selects the ids of a person's guardians: the agents who have a role of guardians."""
-    roles = user_roles.alias()
-    found = sa.select(user_agents.c.agent_id).join(roles, roles.c.user_id == user_agents.c.agent_id)
-    return found.where(user_agents.c.user_id == sourced_id, roles.c.role.in_(GUARDIAN_ROLES))
-
-
-def list_following(connection: sa.Connection, sourced_id: str) -> Mapping[str, frozenset[str]]:
-    """Returns for every vendor, by e-mail, whether it sees one of the `guardians` and one of the `classes` of a
-    person, records of their own, with schools of their own; one of the `agents`, also without the scope of
-    guardians, and one of those who are `in_narrow_files`, which have only some roles. Of a guardian, those whom the
-    record names and who name it stand for the guardians: without one, nobody learns whose guardian it is."""
-
-    def ask(
-        table: sa.Table, condition: sa.ColumnElement[bool], name: str, *, guardians: bool = True
-    ) -> sa.ColumnElement[bool]:
-        is_visible = row_is_visible(table, table, OF_EVERY_VENDOR[guardians])
-        return sa.select(table.c.sourced_id).where(condition, is_visible).correlate(vendors).exists().label(name)
-
-    is_guardian = sa.exists().where(user_roles.c.user_id == sourced_id, user_roles.c.role.in_(GUARDIAN_ROLES))
-    own = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id, is_guardian)
-    naming = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id, is_guardian)
-    agents = sa.select(user_agents.c.agent_id).where(user_agents.c.user_id == sourced_id)
-    narrow = select_single_role(OF_EVERY_VENDOR[False]).in_(_IN_NARROW_FILES)
-    asked = sa.select(
-        vendors.c.email,
-        ask(users, users.c.sourced_id.in_(sa.union(select_guardians(sourced_id), own, naming)), "guardians"),
-        ask(enrollments, enrollments.c.user_id == sourced_id, "classes"),
-        ask(users, users.c.sourced_id.in_(agents), "agents", guardians=False),
-        ask(users, sa.and_(users.c.sourced_id.in_(agents), narrow), "in_narrow_files", guardians=False),
-    )
-    return {
-        row.email: frozenset(name for name in _FOLLOWING_WORDS if getattr(row, name))
-        for row in connection.execute(asked)
-    }
+    for name, of_vendor in by_vendor.items():
+        own, vendor = ways.get(name, ()), of_vendor[0].vendor
+        person = next((facts for facts in of_vendor if facts.table is users), None)
+        followed = {} if person is None else _follow(person, own, received[name])
+        gets = {**received[name]}
+        for part, by in followed.items():
+            gets[part] = tuple(dict.fromkeys([*gets.get(part, ()), *by]))
+        # Of a person without a record of demographics, those who see the person would see it.
+        apart = OF_DEMOGRAPHICS if any(facts.table is demographics for facts in of_vendor) else frozenset[str]()
+        judged = (verdict for facts in of_vendor for verdict in _judge(facts, own, clients[name], gets, apart))
+        records = sorted(judged, key=lambda it: (it.kind, it.by))
+        parts: Mapping[str, PartVerdict] = {}
+        if person is not None:
+            known = frozenset[str]().union(*(find(frozenset(), version) for version in VERSIONS))
+            withheld = frozenset(map(WithheldField, vendor.withheld))
+            # The vendor interface has the terms of 1.2.
+            left = {
+                way.words: frozenset[str]().union(*(find(withheld, version) for version in way.list_names() or (V1P2,)))
+                for way in own
+            }
+            parts = {
+                part: _judge_part(part, person, records, gets, followed, left, is_known=part in known) for part in PARTS
+            }
+        is_kept = any(facts.seen.kept for facts in of_vendor if facts.table is users)
+        found.append(VendorVerdict(vendor, records, is_kept, parts))
+    return sorted(found, key=lambda it: it.vendor.email)
 
 
 def explain_unseen(connection: sa.Connection, email: str, sourced_id: str, part: str | None) -> str:
-    """Returns why a vendor does not see the record with this id, or a part of it, in words: the reasons of its clients.
-    `part`: a name of `PARTS`. Raises CommandError if the roster has no such record."""
-    verdicts = [
-        verdict for verdict in list_verdicts(connection, sourced_id) if verdict.vendor == normalize_email(email)
-    ]
-    # Demographics follow their person.
-    own = [verdict for verdict in verdicts if not verdict.shown and verdict.kind != DEMOGRAPHICS.singular]
-    own = [verdict for verdict in own if verdict.by != VENDOR_INTERFACE] or own
-    if part is not None and part not in list_received(connection).get(normalize_email(email), {}):
+    """Returns why a vendor does not see the record with this id, or a part of it, in words. `part`: a name of `PARTS`.
+    Raises CommandError as `explain`."""
+    [found] = explain(connection, sourced_id, email)
+    if part is not None and part not in list_received(connection)[found.vendor.email]:
         return f"it does not get {PARTS[part].words}"
-    if part is not None and not own:
-        return f"it sees the record without {PARTS[part].words}"
-    return "; ".join(dict.fromkeys(verdict.reason for verdict in own))
+    return found.reason or (f"it sees the record without {PARTS[part].words}" if part is not None else "")
+
+
+def _follow(facts: RecordFacts, ways: Sequence[Way], received: Received) -> Received:
+    """The ways that show one of the records behind a part of a person, of those by which a vendor gets the part of
+    people; and those that name an agent without the scope of guardians, who is more than one, such as a teacher."""
+    found = {part: received.get(part, ()) if part in facts.following else () for part in _FOLLOWING}
+    names = received.get(PersonPart.NAMES, ())
+    naming = {way.words for way in ways if way.kind is not WayKind.API_KEY and _find_agents(way) in facts.following}
+    return {**found, PersonPart.GUARDIANS: (*found["guardians"], *(way for way in names if way in naming))}
+
+
+def _find_agents(way: Way) -> str:
+    """The word of `RecordFacts.following` for the agents whom the record of a user names, guardians or not."""
+    return "agents" if way.preset is None or has_guardians(way.preset) else "in_narrow_files"
+
+
+def _judge_part(
+    part: str,
+    person: RecordFacts,
+    records: Sequence[Verdict],
+    received: Received,
+    followed: Received,
+    left: Mapping[str, Collection[str]],
+    *,
+    is_known: bool,
+) -> PartVerdict:
+    """Whether a vendor sees a part of a person. `followed`: of `_follow`; `left`: the parts of the person that the
+    roster has, without what is withheld, by way."""
+    if not any(one.shown and (one.kind == USERS.singular or part in OF_DEMOGRAPHICS) for one in records):
+        return PartVerdict(Why.HIDDEN, is_known)
+    if part == PersonPart.GUARDIANS and WithheldField.AGENTS in person.vendor.withheld:
+        return PartVerdict(Why.NO_AGENTS if is_known else Why.EMPTY, is_known)
+    having = [way for way in received.get(part, ()) if any(one.by == way and part in one.parts for one in records)]
+    ways = [way for way in having if way in followed.get(part, having)]
+    by = [way for way in ways if part in left[way]]
+    if by:
+        why = Why.SHOWN
+    elif any(part in left[way] for way in having):
+        why = Why.NONE_SEEN
+    elif having:
+        why = Why.LEFT_OUT if is_known else Why.EMPTY
+    elif is_withheld(PARTS[part], person.vendor):
+        why = Why.WITHHELD
+    elif received.get(part):
+        why = Why.OTHER_WAYS if is_known else Why.EMPTY
+    else:
+        why = Why.NO_RIGHT
+    return PartVerdict(why, is_known, ways, by)
 
 
 def _judge(
-    vendor: sa.Row[Any],
-    way: Way,
-    endpoint: Endpoint,
-    table: sa.Table,
-    places: Sequence[_Place],
-    granted: Sequence[_Place],
-    opened: Sequence[_Place],
-    rules: str,
-) -> tuple[bool, str]:
+    facts: RecordFacts, ways: Sequence[Way], clients: Sequence[Client], received: Received, apart: frozenset[str]
+) -> list[Verdict]:
+    """The verdicts on a record, by each way of a vendor, and on each client without one. `received`: what the vendor
+    gets of this person, or of people; `apart`: the parts in a record of demographics, of a person who has one."""
+    vendor, rules, found = facts.vendor, facts.rules, list[Verdict]()
+
+    def add(by: str, shown: bool, reason: str, parts: Collection[str] = ()) -> None:
+        kind, listed = facts.endpoint.resource.singular, [part for part in PARTS if part in parts]
+        found.append(Verdict(vendor.email, kind, by, shown, reason, rules, listed))
+
+    for way in ways:
+        given = frozenset(part for part, by in received.items() if way.words in by)
+        if way.kind is WayKind.API_KEY and facts.table is users:
+            shown, reason, named = judge_student(facts)
+            # The vendor interface has nothing inside of a student that is marked as deleted.
+            add(way.words, shown, reason, given & (named - facts.ended))
+        elif way.kind is WayKind.API_KEY:
+            # The verdict on the person has the parts.
+            add(way.words, *_judge_inside(facts))
+        else:
+            shown, reason = _judge_client(facts, way)
+            left_out = explain_left_out(facts, way) if shown else None
+            of_record = {users: given - apart, demographics: given & apart}.get(facts.table, frozenset())
+            is_shown = shown and left_out is None
+            add(way.words, is_shown, left_out or reason, of_record if is_shown else ())
+    having = {way.client.client_id for way in ways if way.client is not None}
+    for client in clients:
+        if client.client_id not in having:
+            add(client.name, False, explain_closed(client, vendor))
+    if facts.table is users and facts.seen.keys and vendor.closed is not None:
+        add(VENDOR_INTERFACE, False, vendor.closed)
+    if not found:
+        add("–", False, "it has no client")
+    return found
+
+
+def _judge_client(facts: RecordFacts, way: Way) -> tuple[bool, str]:
     """Whether the scopes of a way open a record, and why."""
     reasons = []
     for names in way.list_names().values() or [frozenset[ScopeName]()]:
-        guardians = ScopeName.GUARDIANS in names
-        if not names.intersection(endpoint.access.value):
-            reasons.append(f"the client lacks {' and '.join(endpoint.access.value)}")
-        elif vendor.with_guardians if guardians else vendor.without:
-            return True, _name([place for place in opened if guardians or place.role not in GUARDIAN_ROLES], rules)
+        guardians, needed = ScopeName.GUARDIANS in names, facts.endpoint.access.value
+        if not names.intersection(needed):
+            reasons.append(f"the client lacks {' and '.join(needed)}")
+        elif facts.seen.with_guardians if guardians else facts.seen.without:
+            return True, _name_opened(facts, guardians=guardians)
         else:
-            # What is open with the scope is not kept by the rules.
-            narrowing = "" if vendor.with_guardians else rules
-            reasons.append(_explain_hidden(table, places, granted, vendor, narrowing, guardians=guardians))
+            reasons.append(explain_hidden(facts, guardians=guardians))
     # That it lacks a scope says least.
     return False, next((reason for reason in reasons if not reason.startswith("the client lacks")), reasons[0])
 
 
-def _judge_student(
-    vendor: sa.Row[Any], known: Vendor, opened: Sequence[_Place], rules: str
-) -> tuple[bool, str, frozenset[str]]:
-    """Whether the vendor interface shows a person, why, and which parts: of a student all, of those whom the record of
-    a student names some."""
-    if vendor.student:
-        return True, _name([place for place in opened if place.role not in GUARDIAN_ROLES], rules), frozenset(PARTS)
+def judge_student(facts: RecordFacts) -> tuple[bool, str, frozenset[str]]:
+    """Returns whether the vendor interface shows a person, why, and which parts: of a student all, of those whom the
+    record of a student names some."""
+    vendor, seen = facts.vendor, facts.seen
+    if seen.student:
+        return True, _name_opened(facts, guardians=False), frozenset(PARTS)
     named = dict[str, frozenset[str]]()
     if (
-        vendor.as_guardian
-        and PermissionFlag.CONTACTS in known.open_flags
-        and WithheldField.AGENTS not in known.withheld
+        seen.as_guardian
+        and PermissionFlag.CONTACTS in vendor.open_flags
+        and WithheldField.AGENTS not in vendor.withheld
     ):
         named["a guardian"] = _OF_GUARDIANS
-    if vendor.as_teacher and PermissionFlag.ENROLLMENTS in known.open_flags:
+    if seen.as_teacher and PermissionFlag.ENROLLMENTS in vendor.open_flags:
         named["a teacher"] = _OF_TEACHERS
     if named:
         words = f"it is named as {' and '.join(named)} of a student whom the vendor sees"
         return True, words, frozenset[str]().union(*named.values())
-    return False, KEPT if vendor.kept else _explain_no_student(vendor, known, rules), frozenset()
+    return False, _KEPT if seen.kept else _explain_no_student(facts), frozenset()
 
 
-def _judge_inside(vendor: sa.Row[Any], known: Vendor, table: sa.Table, rules: str) -> tuple[bool, str]:
+def _judge_inside(facts: RecordFacts) -> tuple[bool, str]:
     """Whether the vendor interface shows a record that is no person inside of students, and why."""
-    flag = _INSIDE_OF_STUDENTS[table]
-    if not vendor.without:
-        return False, KEPT if vendor.kept else _REFUSED.format(rules) if rules else "no grant of the vendor opens it"
-    if flag is not None and flag not in known.open_flags:
-        return False, known.explain_flag(flag)
-    if table is demographics and not vendor.student:
-        return False, _explain_no_student(vendor, known, rules)
+    flag, rules = _INSIDE_OF_STUDENTS[facts.table], facts.rules
+    if not facts.seen.without:
+        return False, _KEPT if facts.seen.kept else _REFUSED.format(rules) if rules else _NOT_GRANTED
+    if flag is not None and flag not in facts.vendor.open_flags:
+        return False, facts.vendor.explain_flag(flag)
+    if facts.table is demographics and not facts.seen.student:
+        return False, _explain_no_student(facts)
     return True, "the students whom the vendor sees are answered with it, as far as they have it"
 
 
-def _explain_no_student(vendor: sa.Row[Any], known: Vendor, rules: str) -> str:
+def _explain_no_student(facts: RecordFacts) -> str:
     """Why the vendor interface shows nothing of a person who is not kept from the vendor."""
-    if not known.grants:
+    vendor, seen = facts.vendor, facts.seen
+    if not vendor.grants:
         return "the vendor has no grant"
-    if vendor.as_guardian and WithheldField.AGENTS in known.withheld:
+    if seen.as_guardian and WithheldField.AGENTS in vendor.withheld:
         return "it is named as a guardian alone, and who that is (`agents`) is withheld from the vendor"
-    lacking = [(vendor.as_guardian, "a guardian", PermissionFlag.CONTACTS)]
-    lacking += [(vendor.as_teacher, "a teacher", PermissionFlag.ENROLLMENTS)]
+    lacking = [(seen.as_guardian, "a guardian", PermissionFlag.CONTACTS)]
+    lacking += [(seen.as_teacher, "a teacher", PermissionFlag.ENROLLMENTS)]
     for is_named, role, flag in lacking:
         if is_named:
-            return f"it would be named as {role} of a student, and {known.explain_flag(flag)}"
-    return _REFUSED.format(rules) if rules else "no grant opens a school where it is a student"
+            return f"it would be named as {role} of a student, and {vendor.explain_flag(flag)}"
+    return _REFUSED.format(facts.rules) if facts.rules else "no grant opens a school where it is a student"
 
 
-def _explain_left_out(
-    way: Way, endpoint: Endpoint, vendor: sa.Row[Any], words: Mapping[str, frozenset[str]]
-) -> str | None:
-    """Why a file has no row of a record that its client sees; None if it may have one. `words`: of the record, by
-    header."""
-    preset, file = way.preset, endpoint.resource.plural
+def explain_left_out(facts: RecordFacts, way: Way) -> str | None:
+    """Returns why the files of a delivery have no row of a record that its client sees; None if they may have one, and
+    for another way."""
+    preset, file, words = way.preset, facts.endpoint.resource.plural, facts.words
     if preset is None:
         return None
     [names] = way.list_names().values()
-    if "active" not in words["status"]:
+    if words["status"] != "active":
         return "its files have active records alone"
-    if (preset.files is not None and file not in preset.files) or not names.intersection(Scopes.CORE.value):
+    if not preset.has_file(file) or not names.intersection(Scopes.CORE.value):
         return f"its files have no {file}"
-    role = vendor.role_with_guardians if ScopeName.GUARDIANS in names else vendor.role_without
+    role = facts.seen.role_with_guardians if ScopeName.GUARDIANS in names else facts.seen.role_without
     for (of, header), taken in preset.only.items():
-        own = {role} if header == "role" and of == USERS.plural else words.get(header, ())
-        if of == file and taken.isdisjoint(own):
+        own = role if header == "role" and of == USERS.plural else words.get(header)
+        if of == file and own not in taken:
             return f"the receiver takes no such {header}: only {' and '.join(sorted(taken))}"
     return None
 
 
-def explain_left_out(
-    connection: sa.Connection, way: Way, endpoint: Endpoint, table: sa.Table, sourced_id: str, vendor_id: int
-) -> str | None:
-    """Returns why the files of a delivery have no row of a record that its client sees; None if they may have one."""
-    places = _read_places(connection, table, sourced_id)
-    [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
-    return _explain_left_out(way, endpoint, vendor, _find_words(connection, table, sourced_id))
-
-
-def _find_words(connection: sa.Connection, table: sa.Table, sourced_id: str) -> Mapping[str, frozenset[str]]:
-    """The words of a record that say whether a file has it, by header."""
-    columns = [table.c[name] for name in ("status", "type", "role") if name in table.c]
-    row = connection.execute(sa.select(*columns).where(table.c.sourced_id == sourced_id)).mappings().one()
-    return {name: frozenset({str(word)}) for name, word in row.items()}
-
-
-def explain_hidden(
-    connection: sa.Connection, table: sa.Table, sourced_id: str, vendor_id: int, *, guardians: bool
-) -> str:
+def explain_hidden(facts: RecordFacts, *, guardians: bool) -> str:
     """Returns why a client of a vendor does not see a record that the roster has. `guardians`: whether it sees
     guardians."""
-    places = _read_places(connection, table, sourced_id)
-    [vendor] = connection.execute(_select_vendors(table, sourced_id, places).where(vendors.c.id == vendor_id))
-    granted = [place for place in places if place.org_id in vendor.granted]
-    rules = "" if vendor.with_guardians else _name_rules(find_vendor_by_id(connection, vendor_id), granted)
-    return _explain_hidden(table, places, granted, vendor, rules, guardians=guardians)
-
-
-def _find_opened(table: sa.Table, granted: Sequence[_Place], vendor: sa.Row[Any]) -> Sequence[_Place]:
-    """The places of these by which the vendor sees the record: the rules of a grant may leave out a role of a
-    person."""
-    return [place for place in granted if table not in OF_PEOPLE or place.key in vendor.opened]
-
-
-def _name_rules(vendor: Vendor, granted: Sequence[_Place]) -> str:
-    """The rules that narrow all of these places, in words; blank if a grant opens one of them as a whole."""
-    found = [vendor.list_rules(place.org_id, place.district_id) for place in granted]
-    return name_rules(rules for of_place in found for rules in of_place) if all(found) else ""
-
-
-def _explain_hidden(
-    table: sa.Table,
-    places: Sequence[_Place],
-    granted: Sequence[_Place],
-    vendor: sa.Row[Any],
-    rules: str,
-    *,
-    guardians: bool,
-) -> str:
-    if vendor.kept:
-        return KEPT
-    if rules:
-        return _REFUSED.format(rules)
-    if table not in OF_PEOPLE:
-        return "no grant of the vendor opens it"
+    places, granted = facts.places, facts.granted
+    if facts.seen.kept:
+        return _KEPT
+    # What is open with the scope is not kept by the rules.
+    if facts.rules and not facts.seen.with_guardians:
+        return _REFUSED.format(facts.rules)
+    if facts.table not in OF_PEOPLE:
+        return _NOT_GRANTED
     if not places:
         return "the person has no role at any org"
     if any(guardians or place.role not in GUARDIAN_ROLES for place in granted):
         return "the path does not have it"
     if granted:
         return "the person is a guardian, and the client lacks guardians.readonly"
-    named = sorted({f"{place.role} at {place.name}" for place in places})
-    return f"the vendor has no grant where the person is: {', '.join(named)}"
+    return f"the vendor has no grant where the person is: {', '.join(sorted({place.words for place in places}))}"
 
 
-def _name(granted: Sequence[_Place], rules: str) -> str:
-    if not granted:
+def _name_opened(facts: RecordFacts, *, guardians: bool) -> str:
+    """The places by which the vendor sees a record, in words."""
+    opened = [place for place in facts.opened if guardians or place.role not in GUARDIAN_ROLES]
+    if not opened:
         return "a grant opens a record that leads to it"
-    named = list(
-        dict.fromkeys(place.name if place.role is None else f"{place.role} at {place.name}" for place in granted)
-    )
+    named = list(dict.fromkeys(place.words for place in opened))
     more = f", and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"a grant opens {', '.join(named[:_NAMED])}{more}{f', only {rules}' if rules else ''}"
-
-
-def _read_places(connection: sa.Connection, table: sa.Table, sourced_id: str) -> list[_Place]:
-    """Reads the orgs on which it depends whether a vendor sees a record; none for a record that follows others."""
-    role: sa.ColumnElement[Any]
-    if table in OF_PEOPLE:
-        role, org_id, own = user_roles.c.role, user_roles.c.org_id, user_roles.c.user_id
-    elif table in _ORG_OF:
-        role, org_id, own = sa.null(), _ORG_OF[table], table.c.sourced_id
-    else:
-        return []
-    place = orgs.alias()
-    rows = sa.select(role.label("role"), org_id.label("org_id"), place.c.name, place.c.district_id)
-    rows = rows.where(own == sourced_id).outerjoin(place, place.c.sourced_id == org_id)
-    return [_Place(row.role, row.org_id, row.name or row.org_id, row.district_id) for row in connection.execute(rows)]
-
-
-def _select_vendors(table: sa.Table, sourced_id: str, places: Sequence[_Place]) -> sa.Select[Any]:
-    """Selects the vendors, each with whether it sees a record, with guardians and without, and as a student of the
-    vendor interface; the number of its valid keys; the orgs of the record that its grants open, and the roles of the
-    person that it sees there; the role of the person in 1.1, with guardians and without."""
-    key = table.c.sourced_id
-
-    def ask(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[bool]:
-        return sa.select(key).where(key == sourced_id, condition).correlate(vendors).exists().label(name)
-
-    def show_role(rights: ContentRights) -> sa.ColumnElement[Any]:
-        shown = sa.select(select_single_role(rights)).where(users.c.sourced_id == sourced_id).correlate(vendors)
-        return shown.scalar_subquery() if table is users else sa.null()
-
-    with_guardians, without = OF_EVERY_VENDOR[True], OF_EVERY_VENDOR[False]
-    is_student = (users.c.sourced_id == sourced_id, record_is_open(users, without, Opened.STUDENT))
-    student = sa.select(users.c.sourced_id).where(*is_student).correlate(vendors).exists()
-    as_guardian, as_teacher = _select_named(sourced_id) if table is users else (sa.false(), sa.false())
-    granted = sa.select(visible_orgs.c.org_id).where(
-        visible_orgs.c.vendor_id == vendors.c.id,
-        visible_orgs.c.shared,
-        visible_orgs.c.org_id == sa.any_(sa.literal([place.org_id for place in places], CTexts)),
-    )
-    own = user_roles.alias()
-    opened = sa.select(own.c.role + sa.literal_column("' '") + own.c.org_id).where(
-        own.c.user_id == sourced_id, role_is_visible(own, with_guardians)
-    )
-    return sa.select(
-        vendors.c.email,
-        VALID_KEYS,
-        sa.func.array(opened.correlate(vendors).scalar_subquery(), type_=CTexts).label("opened"),
-        sa.func.array(granted.correlate(vendors).scalar_subquery(), type_=CTexts).label("granted"),
-        ask(row_is_visible(table, table, with_guardians), "with_guardians"),
-        ask(row_is_visible(table, table, without), "without"),
-        (student if table in (users, demographics) else sa.false()).label("student"),
-        show_role(with_guardians).label("role_with_guardians"),
-        show_role(without).label("role_without"),
-        as_guardian.label("as_guardian"),
-        as_teacher.label("as_teacher"),
-        (ask(is_kept(PERSONS[table], Viewer.EVERY_VENDOR), "kept") if table in PERSONS else sa.false().label("kept")),
-    ).order_by(vendors.c.email)
-
-
-def _select_named(sourced_id: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
-    """The conditions that a student of the vendor interface names the user as a guardian, and as a teacher."""
-    role, taking, teaching = user_roles.alias(), enrollments.alias(), enrollments.alias()
-    is_student = record_is_open(users, OF_EVERY_VENDOR[False], Opened.STUDENT)
-    of_agent = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id)
-    is_guardian = sa.and_(
-        role.c.user_id == sourced_id, role.c.role.in_(GUARDIAN_ROLES), role_is_visible(role, OF_EVERY_VENDOR[True])
-    )
-    guardian = sa.select(users.c.sourced_id).where(
-        users.c.sourced_id.in_(of_agent), is_student, sa.exists().where(is_guardian)
-    )
-    teacher = sa.select(users.c.sourced_id).where(
-        users.c.sourced_id == taking.c.user_id,
-        is_student,
-        *(taking.c.role == "student", taking.c.status == "active"),
-        row_is_visible(enrollments, taking, OF_EVERY_VENDOR[False]),
-        *(teaching.c.user_id == sourced_id, teaching.c.class_id == taking.c.class_id),
-        *(teaching.c.role == "teacher", teaching.c.status == "active"),
-        row_is_visible(enrollments, teaching, OF_EVERY_VENDOR[False]),
-    )
-    return guardian.correlate(vendors).exists(), teacher.correlate(vendors).exists()
+    return f"a grant opens {', '.join(named[:_NAMED])}{more}{f', only {facts.rules}' if facts.rules else ''}"

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.accounts.districts import ACTIVE
-from roster_service.accounts.parts import PARTS
+from roster_service.accounts.parts import OF_DEMOGRAPHICS
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
 from roster_service.explore.references import LABELS
@@ -222,15 +222,15 @@ def find_parts(
     return frozenset(found | {PersonPart.CLASSES}) if connection.scalar(sa.select(enrolled)) else frozenset(found)
 
 
-def find_ended_parts(connection: sa.Connection, sourced_id: str) -> frozenset[PersonPart]:
+def find_ended_parts(connection: sa.Connection, sourced_id: str) -> frozenset[str]:
     """Returns the parts of a person that are in records of their own, of which none is active."""
 
     def has_active(table: sa.Table, key: sa.Column[str]) -> bool:
         return bool(connection.scalar(sa.select(sa.exists().where(key == sourced_id, table.c.status == ACTIVE))))
 
-    ended = frozenset[PersonPart]()
+    ended = frozenset[str]()
     if not has_active(tables.demographics, tables.demographics.c.sourced_id):
-        ended |= {part.name for part in PARTS.values() if part.is_of_demographics}
+        ended |= OF_DEMOGRAPHICS
     if not has_active(tables.enrollments, tables.enrollments.c.user_id):
         ended |= {PersonPart.CLASSES}
     return ended

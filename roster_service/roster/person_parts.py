@@ -32,6 +32,8 @@ class PersonPart(StrEnum):
     DEMOGRAPHIC_METADATA = "demographicMetadata"
 
 
+# The parts that are about guardians, and so need the right to see them.
+OF_GUARDIANS = frozenset({PersonPart.GUARDIANS, PersonPart.GUARDIAN_METADATA})
 BITS: Mapping[PersonPart, int] = {part: 1 << place for place, part in enumerate(PersonPart)}
 _F = WithheldField
 # The part that a withheld field tells.

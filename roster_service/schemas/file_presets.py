@@ -29,6 +29,10 @@ class Preset:
     unique_ids: bool = False
     metadata: bool = False
 
+    def has_file(self, name: str) -> bool:
+        """Returns whether it takes a file."""
+        return self.files is None or name in self.files
+
 
 _ST_MATH = frozenset({"users", "courses", "classes", "enrollments", "orgs", "academicSessions"})
 _STUDENTS_AND_TEACHERS = frozenset({"student", "teacher"})

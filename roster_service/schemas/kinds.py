@@ -25,7 +25,7 @@ from oneroster_filter.typing import TypedClause
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.roster import json_text
-from roster_service.roster.person_parts import PART_OF, PersonPart
+from roster_service.roster.person_parts import OF_GUARDIANS, PART_OF, PersonPart
 from roster_service.roster.visibility import ContentRights, MetadataOf
 from roster_service.roster.vocabulary import Narrowing, Vocabulary
 from roster_service.roster.withheld import WithheldField
@@ -465,3 +465,13 @@ def list_roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:
     return {
         member.data_key or name: member for name, member in schema().fields.items() if isinstance(member, RosterField)
     }
+
+
+def find_shown_parts(shown: Mapping[str, RosterField], rights: ContentRights) -> frozenset[PersonPart]:
+    """Returns the parts of people that fields can show with these content rights."""
+    found = set[PersonPart]()
+    for field in shown.values():
+        if not field.is_hidden(rights):
+            found.update(part for part, _ in field.list_values(rights))
+            found |= find_shown_parts(field.members, rights) | ({field.part} if field.part else set())
+    return frozenset(found if rights.guardians else found - OF_GUARDIANS)

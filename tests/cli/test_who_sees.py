@@ -17,7 +17,6 @@ from roster_service.accounts.ways import VENDOR_INTERFACE
 from roster_service.app import create_app
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db import tables
-from roster_service.explore.who_sees import list_verdicts
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
@@ -26,6 +25,7 @@ from tests.cli.conftest import Roster
 from tests.conftest import close_app
 from tests.postgres.loaded import load_districts
 from tests.vendor.client import Account, VendorClient
+from tests.verdicts import list_verdicts
 
 Answer = Callable[..., Any]
 WIDE, NARROW, CLOSED = "wide@vendor.example", "narrow@vendor.example", "closed@vendor.example"

@@ -32,9 +32,9 @@ from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import users
 from roster_service.errors import CommandError
 from roster_service.explore.access import list_access
-from roster_service.explore.person_grid import COLUMNS, GridCell, Seeing, make_grid
+from roster_service.explore.person_grid import COLUMNS, GridCell, make_grid
 from roster_service.explore.vendor_view import VendorView, show_as
-from roster_service.explore.who_sees import list_verdicts
+from roster_service.explore.who_sees import Seeing, explain
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -140,7 +140,7 @@ def test_the_grid_says_what_the_interfaces_answer(own_console: Console) -> None:
         students = {vendor.email: ask_students(console, vendor) for vendor in list_vendors(connection)}
         assert sum(map(bool, students.values())) > len(VENDORS)
         for turn, sourced_id in enumerate(ids[:: examples(6, 3, 1)]):
-            rows = make_grid(connection, sourced_id, list_verdicts(connection, sourced_id))
+            rows = make_grid(explain(connection, sourced_id))
             # Each vendor with every other person.
             for row in examples(rows[turn % 2 :: 2], rows[turn % 2 :: 2], rows):
                 views: list[VendorView] = []
@@ -168,7 +168,7 @@ def test_who_has_no_guardian_has_none_withheld(console: Console) -> None:
         states = {
             person: row.cells[list(COLUMNS).index("Guardians")].state
             for person in (PUPIL, "spr-teacher-1")
-            for row in make_grid(connection, person, list_verdicts(connection, person))
+            for row in make_grid(explain(connection, person))
             if row.vendor == "bare@person.example"
         }
     assert states == {PUPIL: Seeing.WITHHELD, "spr-teacher-1": Seeing.EMPTY}
@@ -179,12 +179,10 @@ def test_a_student_who_left_has_no_classes_and_demographics_on_the_vendor_interf
     with console.engine.begin() as connection:
         set_flags(connection, TESTER, "both@vendors.example", [*PermissionFlag])
         connection.execute(sa.text("UPDATE oauth_clients SET enabled = false"))
-        verdicts = list_verdicts(connection, PUPIL)
-        before = {row.vendor: row.cells for row in make_grid(connection, PUPIL, verdicts)}["both@vendors.example"]
+        before = {row.vendor: row.cells for row in make_grid(explain(connection, PUPIL))}["both@vendors.example"]
         for table, key in (("enrollments", "user_id"), ("demographics", "sourced_id")):
             connection.execute(sa.text(f"UPDATE {table} SET status = 'tobedeleted' WHERE {key} = :id"), {"id": PUPIL})
-        verdicts = list_verdicts(connection, PUPIL)
-        after = {row.vendor: row.cells for row in make_grid(connection, PUPIL, verdicts)}["both@vendors.example"]
+        after = {row.vendor: row.cells for row in make_grid(explain(connection, PUPIL))}["both@vendors.example"]
         access = list_access(connection, vendor="both@vendors.example", school=None, person=PUPIL)
     changed = {
         column
@@ -199,7 +197,7 @@ def test_a_student_who_left_has_no_classes_and_demographics_on_the_vendor_interf
 def test_classes_are_those_that_the_enrollments_of_a_vendor_name(console: Console) -> None:
     with console.engine.connect() as connection:
         for sourced_id in (PUPIL, "spr-student-2", "shv-student-1", "spr-teacher-1", "spr-guardian-1"):
-            for row in make_grid(connection, sourced_id, list_verdicts(connection, sourced_id)):
+            for row in make_grid(explain(connection, sourced_id)):
                 if row.vendor != "both@vendors.example":
                     continue
                 answer = console.client.call("v1p2", "/enrollments", [("filter", f"user.sourcedId='{sourced_id}'")])
@@ -218,9 +216,7 @@ def test_what_is_marked_as_deleted_is_seen_and_what_is_withheld_is_not(own_conso
 
     def find_cell() -> GridCell:
         with console.engine.connect() as connection:
-            rows = make_grid(
-                connection, PUPIL, list_verdicts(connection, PUPIL), {"Birth": ("birthDate", "birthPlace")}
-            )
+            rows = make_grid(explain(connection, PUPIL), {"Birth": ("birthDate", "birthPlace")})
         return next(row.cells[0] for row in rows if row.vendor == email)
 
     assert find_cell().state is Seeing.SEES
@@ -244,9 +240,9 @@ def test_the_rules_of_a_vendor_are_named_where_they_narrow(console: Console, bro
         number = find_vendor(connection, email).id
         reasons = {}
         for person in (PUPIL, "spr-student-3", "shv-student-1", "spr-guardian-1"):
-            verdicts = list_verdicts(connection, person)
-            [row] = [row for row in make_grid(connection, person, verdicts) if row.vendor == email]
-            [verdict] = [it for it in verdicts if (it.vendor, it.by, it.kind) == (email, "app", "user")]
+            [explained] = explain(connection, person, email)
+            [row] = make_grid([explained])
+            [verdict] = [it for it in explained.records if (it.by, it.kind) == ("app", "user")]
             assert (row.cells[0].state is Seeing.SEES) == verdict.shown, person
             reasons[person] = (verdict.shown, row.only, verdict.reason)
     school = reasons[PUPIL][2].removeprefix("a grant opens student at ").partition(",")[0]

@@ -23,7 +23,6 @@ from roster_service.console.filters import to_segment
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import ROSTER_TABLES, changes, courses, sync_runs
 from roster_service.explore.vendor_view import show_as
-from roster_service.explore.who_sees import list_verdicts
 from roster_service.feeds.run_history import TYPES
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.flags import PermissionFlag
@@ -33,6 +32,7 @@ from tests.actors import TESTER
 from tests.console.conftest import SECRET, Browser, Console, name_operator
 from tests.console.hostile import SCRIPT, TEXTS, add_people
 from tests.postgres.loaded import EXPORTS
+from tests.verdicts import list_verdicts
 
 BIG_PAGE = 100_000
 # The collections, by the word for one record.

@@ -21,9 +21,10 @@ from roster_service.app import make_serving_engine
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import oauth_clients
 from roster_service.errors import CommandError
-from roster_service.explore.person_grid import COLUMNS, Seeing, make_grid
+from roster_service.explore.access import list_access
+from roster_service.explore.person_grid import COLUMNS, make_grid
 from roster_service.explore.vendor_view import show_as
-from roster_service.explore.who_sees import list_verdicts
+from roster_service.explore.who_sees import Seeing, explain
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
@@ -55,6 +56,7 @@ from tests.console.ways import (
     remove_vendors,
 )
 from tests.extent import EXTENT, Extent, cases
+from tests.verdicts import list_verdicts
 
 # Somebody whom a record names.
 NAMED = re.compile(r'"(agents|guardians)": \[\{|"agentSourcedIds": "\w')
@@ -333,9 +335,8 @@ def test_a_file_of_some_roles_names_the_agents_who_are_in_it(console: Console, w
     for name, role in roles.items():
         planted.run(f"UPDATE user_roles SET role = {role} WHERE user_id = '{TEACHER}'")
         with console.engine.connect() as connection:
-            verdicts = list_verdicts(connection, PUPIL)
             [own] = [it for it in list_verdicts(connection, TEACHER) if (it.vendor, it.kind) == (VENDOR, "user")]
-            [row] = [row for row in make_grid(connection, PUPIL, verdicts) if row.vendor == VENDOR]
+            [row] = [row for row in make_grid(explain(connection, PUPIL)) if row.vendor == VENDOR]
         [files] = get_all(planted).files
         [pupil] = [row for row in files["users"] if row["sourcedId"] == PUPIL]
         cell = row.cells[list(COLUMNS).index("Guardians")]
@@ -347,6 +348,19 @@ def test_a_file_of_some_roles_names_the_agents_who_are_in_it(console: Console, w
         }
     planted.run("DELETE FROM user_agents WHERE ordinal = 90")
     assert found == {"aide": {False}, "teacher": {True}, "first": {False}}
+
+
+def test_the_parts_of_a_person_are_those_of_the_records_that_leave(console: Console, world: World) -> None:
+    """A file has no demographics that are marked as deleted, though it has the pupil."""
+    planted = plant_delivery("oneroster-1.2")(world)
+    marked = f"demographics SET status = '{{}}' WHERE sourced_id = '{PUPIL}'"
+    planted.run(f"UPDATE {marked.format('tobedeleted')}")
+    with console.engine.connect() as connection:
+        rows = list_access(connection, vendor=VENDOR, school=None, person=PUPIL)
+    [files] = get_all(planted).files
+    planted.run(f"UPDATE {marked.format('active')}")
+    assert PUPIL not in {row["sourcedId"] for row in files["demographics"]}
+    assert {("names" in row.parts, "birthDate" in row.parts) for row in rows} == {(True, False)}
 
 
 def test_a_leak_ends_the_link_that_nobody_has_used(console: Console, world: World) -> None:

@@ -27,7 +27,7 @@ from roster_service.explore.person_grid import COLUMNS, GridRow, make_grid
 from roster_service.explore.references import References, read_references
 from roster_service.explore.rejected_rows import Explanation, explain_record
 from roster_service.explore.vendor_view import VENDOR_INTERFACE, show_as
-from roster_service.explore.who_sees import Verdict, list_verdicts
+from roster_service.explore.who_sees import VendorVerdict, Verdict, explain
 from roster_service.explore.whole_roster import RIGHTS, read_body, read_records, read_student
 from roster_service.feeds.change_history import RecordChange, read_record_history
 from roster_service.schemas.versions import CLASSES, COURSES, USERS, V1P2, VERSIONS, Resource
@@ -132,25 +132,27 @@ def read_record(visit: Visit) -> RecordPage:
         raise CommandError("a NUL is in no id of the roster")
     with limit_statements(visit.connection, LONGEST):
         found = [record for resource in V1P2.records for record in _read(visit, resource, sourced_id)]
-    verdicts = list_verdicts(visit.connection, sourced_id) if found else []
+    explained = explain(visit.connection, sourced_id) if found else []
     known = None
     if not found or any(record.kind == USERS.singular for record in found):
         known = find_shown_person(visit, sourced_id)
     if not found and known is None:
         raise CommandError(f"the roster has no record {sourced_id[:256]}")
-    person = None if known is None else _read_person(visit, known, verdicts, missing)
+    person = None if known is None else _read_person(visit, known, explained, missing)
     versions = [*(version.prefix for version in VERSIONS), VENDOR_INTERFACE]
     return RecordPage(
         sourcedId=sourced_id,
         person=person,
         records=found,
-        verdicts=verdicts,
+        verdicts=[verdict for of_vendor in explained for verdict in of_vendor.records],
         names=read_vendor_names(visit.connection),
         versions=versions,
     )
 
 
-def _read_person(visit: Visit, known: KnownPerson, verdicts: Sequence[Verdict], missing: str | None) -> PersonPage:
+def _read_person(
+    visit: Visit, known: KnownPerson, explained: Sequence[VendorVerdict], missing: str | None
+) -> PersonPage:
     connection, hasher = visit.connection, PersonHasher(visit.settings.read_secret_key())
     wanted = AccessLogFilter(person=hasher.hash_id(known.sourcedId))
     return PersonPage(
@@ -158,7 +160,7 @@ def _read_person(visit: Visit, known: KnownPerson, verdicts: Sequence[Verdict], 
         card=read_card(connection, known.sourcedId) if known.name else None,
         causes=list(list_causes(connection, known, visit.settings)),
         columns=list(COLUMNS),
-        grid=make_grid(connection, known.sourcedId, verdicts) if known.name else [],
+        grid=make_grid(explained) if known.name else [],
         shown=list_shown(connection, wanted),
         unsearchable=count_unsearchable(connection, wanted, hasher.check),
         missing=missing,
