@@ -16,7 +16,7 @@ from roster_service.accounts.agreements import list_agreements
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS
-from roster_service.accounts.vendors import Vendor, list_vendors
+from roster_service.accounts.vendors import list_vendors
 from roster_service.accounts.ways import WayKind, list_ways
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, find_first_day
@@ -26,14 +26,11 @@ from roster_service.errors import CommandError
 from roster_service.explore import person_words as words
 from roster_service.explore.known_people import EXCLUDED, KnownPerson
 from roster_service.explore.person import read_days
-from roster_service.explore.person_grid import GridCell, GridRow, make_grid
-from roster_service.explore.who_sees import Seeing, explain
+from roster_service.explore.who_sees import PartVerdict, VendorVerdict, explain
 from roster_service.explore.whole_roster import find_ended_parts, find_parts
 from roster_service.roster.person_parts import PersonPart
 from roster_service.schemas.versions import V1P2
 from roster_service.settings import Settings
-
-_EACH = {part.value: (part.value,) for part in PersonPart}
 
 
 @dataclass(frozen=True)
@@ -118,10 +115,8 @@ def make_answer(
         person=hasher.hash_id(person.sourcedId),
     )
     sent = _sum_sent(connection, wanted)
-    rows: Mapping[str, GridRow] = {}
-    if person.name is not None:
-        rows = {row.vendor: row for row in make_grid(explain(connection, person.sourcedId), _EACH)}
-    companies = list(_describe_vendors(connection, person, rows, sent))
+    explained = [] if person.name is None else explain(connection, person.sourcedId)
+    companies = list(_describe_vendors(connection, person, {one.vendor.email: one for one in explained}, sent))
     shown = [company for company in companies if company.sent or company.may_get or company.kept_since]
     return PersonAnswer(
         person=person,
@@ -158,17 +153,18 @@ def _sum_sent(connection: sa.Connection, wanted: AccessLogFilter) -> Mapping[str
 def _describe_vendors(
     connection: sa.Connection,
     person: KnownPerson,
-    rows: Mapping[str, GridRow],
+    explained: Mapping[str, VendorVerdict],
     sent: Mapping[str, Sequence[SentParts]],
 ) -> Iterator[CompanyAnswer]:
-    """`rows`: of the grid, by e-mail, none for a person who is not in the roster; `sent`: by e-mail."""
+    """`explained`: by e-mail, none for a person who is not in the roster; `sent`: by e-mail."""
     ways, clients, listed = list_ways(connection), list_clients(connection), list_vendors(connection)
     kept = {one.vendor_id: one.since.astimezone(UTC) for one in list_kept(connection, sourced_id=person.sourcedId)}
     known = find_parts(connection, person.sourcedId, frozenset(), V1P2) - find_ended_parts(connection, person.sourcedId)
     agreed = {item.vendor: item.agreement for item in list_agreements(connection)}
     for vendor in listed:
-        row, own = rows.get(vendor.email), {way.words: way.kind for way in ways.get(vendor.email, ())}
-        may_get = _list_open(() if row is None else row.cells, own)
+        verdict, own = explained.get(vendor.email), {way.words: way.kind for way in ways.get(vendor.email, ())}
+        parts = {} if verdict is None else verdict.parts
+        may_get, seen = _list_open(parts, own), [part for part, found in parts.items() if found.by]
         products = dict.fromkeys(client.name for client in clients if client.vendor == vendor.email)
         since, agreement = kept.get(vendor.id), agreed.get(vendor.email)
         yield CompanyAnswer(
@@ -177,9 +173,9 @@ def _describe_vendors(
             products=[name for name in products if name != vendor.name],
             sent=sent.get(vendor.email, ()),
             may_get=may_get,
-            nothing="" if may_get else _explain_nothing(vendor, person, row, has_way=bool(own)),
+            nothing="" if may_get else _explain_nothing(person, verdict),
             kept_since=None if since is None else since.date().isoformat(),
-            held_back=words.list_held_back(vendor.withheld, known, _list_seen(row)) if row and may_get else (),
+            held_back=words.list_held_back(vendor.withheld, known, seen) if may_get else (),
             purpose=None if agreement is None else agreement.purpose,
             agreed_until=None if agreement is None else agreement.last_day.isoformat(),
         )
@@ -196,37 +192,20 @@ def _describe_vendors(
         )
 
 
-def _list_seen(row: GridRow) -> frozenset[PersonPart]:
-    cells = zip(PersonPart, row.cells, strict=False)
-    return frozenset(part for part, cell in cells if cell.state is Seeing.SEES)
-
-
-def _list_open(cells: Sequence[GridCell], kinds: Mapping[str, WayKind]) -> list[OpenParts]:
-    """The parts that have their ways in common. `cells`: of `_EACH`; `kinds`: of the ways, by their words."""
+def _list_open(parts: Mapping[str, PartVerdict], kinds: Mapping[str, WayKind]) -> list[OpenParts]:
+    """The parts that have their ways in common. `kinds`: of the ways, by their words."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for part, cell in zip(PersonPart, cells, strict=False):
-        if cell.state is Seeing.SEES:
-            by = tuple(dict.fromkeys(words.WAY_WORDS[kinds[way]] for way in cell.by))
-            found.setdefault(by, []).append(words.PART_WORDS[part])
+    for part, verdict in parts.items():
+        if verdict.by:
+            by = tuple(dict.fromkeys(words.WAY_WORDS[kinds[way]] for way in verdict.by))
+            found.setdefault(by, []).append(words.PART_WORDS[PersonPart(part)])
     return [OpenParts(parts, by) for by, parts in found.items()]
 
 
-def _explain_nothing(vendor: Vendor, person: KnownPerson, row: GridRow | None, *, has_way: bool) -> str:
-    if row is None and person.whereabouts in EXCLUDED:
-        return f"this person is {person.whereabouts}"
-    if row is None:
-        return words.UNKNOWN
-    if row.is_kept:
-        return words.KEPT
-    if not vendor.enabled:
-        return words.DISABLED
-    if vendor.not_agreed is not None:
-        return words.NOT_AGREED
-    if not vendor.grants:
-        return words.NOT_GRANTED
-    if not has_way:
-        return words.NO_WAY
-    return words.LEFT_OUT if row.only else words.NOT_COVERED
+def _explain_nothing(person: KnownPerson, verdict: VendorVerdict | None) -> str:
+    if verdict is not None:
+        return words.OBSTACLE_WORDS[verdict.obstacle]
+    return f"this person is {person.whereabouts}" if person.whereabouts in EXCLUDED else words.UNKNOWN
 
 
 def _list_districts(connection: sa.Connection, sourced_id: str) -> list[str]:

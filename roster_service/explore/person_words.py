@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from roster_service.accounts.ways import WayKind
+from roster_service.explore.who_sees import Obstacle
 from roster_service.roster.person_parts import PART_OF, PersonPart
 from roster_service.roster.withheld import WithheldField
 
@@ -56,16 +57,18 @@ WAY_WORDS: Mapping[WayKind, str] = {
 }
 REMOVED = "it is no longer one of the companies that use this service"
 UNKNOWN = "the school’s records here do not have this person"
-KEPT = "everything about this person is kept from it"
-DISABLED = "its access is switched off"
-NOT_AGREED = "no agreement with it holds now"
-NOT_GRANTED = "it has no permission for any school"
-NO_WAY = "it holds no valid password or key, and no files are sent to it"
-LEFT_OUT = "it may get some people only, and this person is not one of them"
-NOT_COVERED = "its permission does not cover this person"
+OBSTACLE_WORDS: Mapping[Obstacle, str] = {
+    Obstacle.KEPT: "everything about this person is kept from it",
+    Obstacle.DISABLED: "its access is switched off",
+    Obstacle.NOT_AGREED: "no agreement with it holds now",
+    Obstacle.NOT_GRANTED: "it has no permission for any school",
+    Obstacle.NO_WAY: "it holds no valid password or key, and no files are sent to it",
+    Obstacle.LEFT_OUT: "it may get some people only, and this person is not one of them",
+    Obstacle.NOT_COVERED: "its permission does not cover this person",
+}
 
 
-def list_held_back(withheld: Collection[str], known: Collection[PersonPart], seen: Collection[PersonPart]) -> list[str]:
+def list_held_back(withheld: Collection[str], known: Collection[str], seen: Collection[str]) -> list[str]:
     """Returns the words for what a vendor does not get of the parts that the roster has of a person: of a part as a
     whole, or of its fields. `withheld`: words of fields; `seen`: the parts that it gets."""
     fields = list(map(WithheldField, withheld))

@@ -14,7 +14,7 @@ from roster_service.accounts.parts import PARTS, explain_nothing, list_received
 from roster_service.accounts.vendors import Vendor
 from roster_service.auth.access_log.reports import count_refused
 from roster_service.auth.scopes import make_content_rights
-from roster_service.db.tables import orgs, users, vendors, visible_orgs
+from roster_service.db.tables import orgs, users, visible_orgs
 from roster_service.roster.visibility import VENDOR, Opened, record_is_open
 
 # The parts whose lack a person asks for first.
@@ -40,13 +40,8 @@ class VendorSummary:
 def summarize_vendor(connection: sa.Connection, vendor: Vendor) -> VendorSummary:
     """Returns the summary of a vendor."""
     seen = sa.select(sa.func.count()).select_from(visible_orgs.join(orgs, orgs.c.sourced_id == visible_orgs.c.org_id))
-    schools = seen.where(
-        visible_orgs.c.vendor_id == vendor.id,
-        visible_orgs.c.shared,
-        orgs.c.type == SCHOOL,
-    )
-    has_rules = connection.scalar(sa.select(vendors.c.has_rules).where(vendors.c.id == vendor.id))
-    rights = make_content_rights(frozenset(), frozenset(), has_rules=bool(has_rules))
+    schools = seen.where(visible_orgs.c.vendor_id == vendor.id, visible_orgs.c.shared, orgs.c.type == SCHOOL)
+    rights = make_content_rights(frozenset(), frozenset(), has_rules=True)
     is_pupil = record_is_open(users, rights, Opened.STUDENT)
     pupils = sa.select(sa.func.count()).select_from(users).where(users.c.status == ACTIVE, is_pupil)
     received = list_received(connection)[vendor.email]

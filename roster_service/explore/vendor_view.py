@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, find_listed_client, list_clients
 from roster_service.accounts.parts import DELIVERIES_PATH
-from roster_service.accounts.vendors import Vendor, find_vendor
+from roster_service.accounts.vendors import find_vendor
 from roster_service.accounts.ways import FILE_METHOD, STUDENTS_PATH, Way, WayKind, explain_closed, list_ways
 from roster_service.auth.access_log.entries import mask_filter
 from roster_service.auth.credentials.api_keys import find_holder_of
@@ -123,10 +123,8 @@ def show_as(
             for facts in records
             for view in look.show_record(facts, client, ways, wanted, sourced_id)
         ]
-        if user is not None and is_student and version in (None, VENDOR_INTERFACE):
-            views.append(look.show_student(user, sourced_id))
-        if naming is not None and version in (None, VENDOR_INTERFACE):
-            views.append(look.show_named(vendor, naming))
+        if user is not None and (is_student or naming is not None) and version in (None, VENDOR_INTERFACE):
+            views.append(look.show_student(user, sourced_id, naming))
         return views
 
 
@@ -264,11 +262,13 @@ class _Look:
             hidden, guardians = error.problem is Problem.UNKNOWN_RECORD, token.rights.guardians
             return None, explain_hidden(facts, guardians=guardians) if hidden else str(error)
 
-    def show_student(self, facts: RecordFacts, sourced_id: str) -> VendorView:
-        """Returns the view of the vendor interface."""
+    def show_student(self, facts: RecordFacts, sourced_id: str, naming: str | None) -> VendorView:
+        """Returns the view of the vendor interface. `naming`: why a student names the person, who is none."""
         vendor = facts.vendor
         holder = find_holder_of(self.connection, vendor.id)
         shown = ("-" if holder is None else holder.key_prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH)
+        if naming is not None:
+            return VendorView(*shown, None, f"by itself, but inside of a student: {naming}")
         if vendor.closed is not None:
             return VendorView(*shown, None, vendor.closed)
         if holder is None:
@@ -283,13 +283,6 @@ class _Look:
         except RefusedRequestError as error:
             return VendorView(*shown, None, str(error))
         return VendorView(*shown, text and json.loads(text), None if text else "no page has the student")
-
-    def show_named(self, vendor: Vendor, naming: str) -> VendorView:
-        """Returns the view of the vendor interface of who is no student and named by one. `naming`: why."""
-        holder = find_holder_of(self.connection, vendor.id)
-        prefix = "-" if holder is None else holder.key_prefix
-        words = f"by itself, but inside of a student: {naming}"
-        return VendorView(prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH, None, words)
 
 
 def _select_student_district(sourced_id: str) -> sa.Select[str]:

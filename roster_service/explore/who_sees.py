@@ -109,20 +109,42 @@ class PartVerdict:
     by: Sequence[str] = ()
 
 
+class Obstacle(Enum):
+    """What first keeps a person from a vendor that gets nothing of the person."""
+
+    KEPT, DISABLED, NOT_AGREED, NOT_GRANTED, NO_WAY, LEFT_OUT, NOT_COVERED = range(7)
+
+
 @dataclass(frozen=True)
 class VendorVerdict:
     """What a vendor sees of a record. `records`: by each way, of the records with the id; `is_kept`: whether the person
-    is kept from it; `parts`: of a person, by their names in `PARTS`."""
+    is kept from it; `has_way`: whether a way of it is open; `parts`: of a person, by their names in `PARTS`."""
 
     vendor: Vendor
     records: Sequence[Verdict]
     is_kept: bool
+    has_way: bool
     parts: Mapping[str, PartVerdict]
 
     @property
     def only(self) -> str:
         """What the rules of its grants open where the record is, in words; blank for all."""
         return next((verdict.only for verdict in self.records if verdict.kind == USERS.singular), "")
+
+    @property
+    def obstacle(self) -> Obstacle:
+        """Why it gets nothing, of a vendor that does."""
+        if self.is_kept:
+            return Obstacle.KEPT
+        if not self.vendor.enabled:
+            return Obstacle.DISABLED
+        if self.vendor.not_agreed is not None:
+            return Obstacle.NOT_AGREED
+        if not self.vendor.grants:
+            return Obstacle.NOT_GRANTED
+        if not self.has_way:
+            return Obstacle.NO_WAY
+        return Obstacle.LEFT_OUT if self.only else Obstacle.NOT_COVERED
 
     @property
     def reason(self) -> str:
@@ -173,7 +195,7 @@ def explain(connection: sa.Connection, sourced_id: str, email: str | None = None
                 part: _judge_part(part, person, records, gets, followed, left, is_known=part in known) for part in PARTS
             }
         is_kept = any(facts.seen.kept for facts in of_vendor if facts.table is users)
-        found.append(VendorVerdict(vendor, records, is_kept, parts))
+        found.append(VendorVerdict(vendor, records, is_kept, bool(own), parts))
     return sorted(found, key=lambda it: it.vendor.email)
 
 
