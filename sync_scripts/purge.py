@@ -29,7 +29,7 @@ from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to, refers_to
 from roster_service.roster.revisions import open_roster_engine
 from roster_service.roster.stamps import NOW, make_next_stamp
-from roster_service.roster.visible_orgs import end_grants, list_feed_grants, refresh_visible_orgs
+from roster_service.roster.visible_orgs import end_grants, forget_agreed, list_feed_grants, refresh_visible_orgs
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.applying.writes import PURGE_ORDER, delete_from
@@ -136,7 +136,8 @@ def _end_naming(connection: sa.Connection, feed: sa.Row[int, str], cutoff: datet
 
 def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
     """Purges a feed, and returns the number of removed records by type."""
-    grants = list_feed_grants(connection, feed_id)
+    grants, own = list_feed_grants(connection, feed_id), sa.select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)
+    before = set(connection.scalars(own))
     # Those that a younger record refers to are not removed, and stay members.
     noted = note_candidates(connection, {table: _select_expired(table, feed_id, cutoff) for table in MEMBERS})
     removed = {TYPES[table.name]: _purge_table(connection, table, feed_id, cutoff) for table in PURGE_ORDER}
@@ -148,9 +149,10 @@ def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> di
         delete_unused_labels(connection, feed_id)
         is_noted = noted and not removed[TYPES[orgs.name]]
         publish(connection, [feed_id], deletions_since=cutoff, noted=is_noted)
-        left = set(connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
-        gone = [grant for grant in grants if grant.district_id not in left]
-        end_grants(connection, find_system_user("the purge deleted the district"), gone)
+        gone = before.difference(connection.scalars(own))
+        ended = [grant for grant in grants if grant.district_id in gone]
+        end_grants(connection, find_system_user("the purge deleted the district"), ended)
+        forget_agreed(connection, *gone)
     return removed
 
 

@@ -110,18 +110,18 @@ def end_grants(connection: sa.Connection, actor: Actor, grants: Collection[FeedG
         read_state = partial(_read_grants, connection, grant.vendor_id)
         with recorded(connection, actor, Verb.VENDOR_REVOKE, Subject.of_vendor(grant.email), read_state):
             connection.execute(sa.delete(vendor_grants).where(own, vendor_grants.c.district_id == grant.district_id))
-            forget_agreed(connection, grant.district_id)
             renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": sa.func.gen_random_uuid()}
             connection.execute(sa.update(vendors).where(vendors.c.id == grant.vendor_id).values(renewed))
             refresh_visible_orgs(connection, grant.vendor_id)
 
 
-def forget_agreed(connection: sa.Connection, *district_ids: str) -> None:
-    """Takes districts out of all agreements: a later one with the same id is another district."""
-    for district_id in district_ids:
-        left = sa.func.array_remove(agreements.c.districts, district_id)
-        named = sa.literal(district_id) == sa.any_(agreements.c.districts)
-        connection.execute(sa.update(agreements).where(named).values(districts=left))
+def forget_agreed(connection: sa.Connection, *org_ids: str) -> None:
+    """Takes districts and schools out of all agreements: a later one with the same id is another one."""
+    for column in (agreements.c.districts, agreements.c.schools):
+        place = sa.func.unnest(column).column_valued("place")
+        left = sa.func.array(sa.select(place).where(place.not_in(org_ids)).scalar_subquery(), type_=CTexts)
+        named = column.overlap(sa.literal([*org_ids], CTexts))
+        connection.execute(sa.update(agreements).where(named).values({column: left}))
 
 
 def _read_grants(connection: sa.Connection, vendor_id: int) -> State:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
-from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
+from roster_service.db.tables import ROSTER_TABLES, feeds, orgs, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
 from roster_service.feeds.held_runs import close_held, drop_export
@@ -22,7 +22,7 @@ from roster_service.feeds.run_history import TYPES, delete_run_values
 from roster_service.feeds.run_outcomes import DISCARDED, DONE
 from roster_service.feeds.sync_lock import hold_lock
 from roster_service.feeds.undo import forget_copies
-from roster_service.roster.visible_orgs import FeedGrant, end_grants, list_feed_grants
+from roster_service.roster.visible_orgs import FeedGrant, end_grants, forget_agreed, list_feed_grants
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import Difference, compare_with_nothing
@@ -135,6 +135,7 @@ def _write(
     # A consumer that sees no tombstones has to read the whole roster.
     deletions_since = stamp if report.purged else None
     if report.purged:
+        forget_agreed(connection, *connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
         delete_records(connection, feed_id)
         delete_run_values(connection, [feed_id])
     else:

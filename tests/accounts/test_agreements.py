@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,8 @@ from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
 from roster_service.settings import Settings
+from sync_scripts.engine.feed_removal import remove_feed
+from sync_scripts.purge import purge
 from tests.accounts.agreed import DISTRICT, FLAGS, LEA, TODAY, VENDOR, WHOLE, Asked, add_asked
 from tests.accounts.test_parts import SECRET_KEY, find_parts
 from tests.actors import TESTER
@@ -484,13 +487,46 @@ def test_what_another_version_adds_is_not_agreed_and_waits_for_a_person(asked: A
     assert find_shown(asked)[0] >= {"sex", "studentMetadata"}
 
 
-def test_a_purged_district_is_agreed_no_more(asked: Asked) -> None:
-    asked.save()
+def read_places(asked: Asked) -> set[str]:
+    with asked.engine.connect() as connection:
+        [known] = agreements.list_agreements(connection)
+    assert asdict(known.agreement)["elements"] == WHOLE.elements
+    return {*known.agreement.districts, *known.agreement.schools}
+
+
+def end_the_district(asked: Asked) -> None:
     with asked.engine.begin() as connection:
         end_district(connection, TESTER, DISTRICT)
-        [known] = agreements.list_agreements(connection)
-    assert known.agreement.districts == ()
-    assert asdict(known.agreement)["elements"] == WHOLE.elements
+
+
+def purge_a_school(asked: Asked) -> None:
+    purge(asked.engine, 7)
+
+
+def remove_the_feed(asked: Asked) -> None:
+    remove_feed(asked.engine, TESTER, "shelbyville", Settings(secret_key=SECRET_KEY), at_once=True)
+
+
+# A school that was deleted long ago.
+OLD_SCHOOL = "shv-old"
+# What takes orgs away -> the places that are left; a vendor that has no grant of them is no exception.
+GONE: dict[str, tuple[Callable[[Asked], None], set[str]]] = {
+    "the district is ended": (end_the_district, {*SCHOOLS, OLD_SCHOOL}),
+    "a school is purged": (purge_a_school, {DISTRICT, *SCHOOLS}),
+    "the feed is removed": (remove_the_feed, set()),
+}
+
+
+@pytest.mark.parametrize(("change", "left"), GONE.values(), ids=GONE)
+def test_an_org_that_is_gone_is_agreed_no_more(asked: Asked, change: Callable[[Asked], None], left: set[str]) -> None:
+    old = {"sourced_id": OLD_SCHOOL, "status": "tobedeleted", "date_last_modified": "2020-01-01Z"}
+    with asked.engine.begin() as connection:
+        vendor_rights.revoke(connection, TESTER, VENDOR, DISTRICT)
+        copied = "INSERT INTO orgs SELECT (jsonb_populate_record(own, :old)).* FROM orgs own WHERE sourced_id = :school"
+        connection.execute(sa.text(copied), {"old": json.dumps(old), "school": SCHOOLS[0]})
+    asked.save(schools=(*SCHOOLS, OLD_SCHOOL))
+    change(asked)
+    assert read_places(asked) == left
 
 
 def test_owners_alone_save_agreements() -> None:
