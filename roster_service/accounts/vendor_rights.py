@@ -6,7 +6,8 @@ and ends the older tokens of the vendors that it concerns, because tokens carry 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 
 import sqlalchemy as sa
@@ -28,6 +29,7 @@ from roster_service.accounts.vendors import (
     find_vendor,
     invalidate_tokens,
     list_vendors,
+    read_rules,
     recorded_vendor,
 )
 from roster_service.change_log.actors import Actor
@@ -99,15 +101,37 @@ def list_replaced(vendor: Vendor, made: Collection[Grant]) -> Sequence[Grant]:
 
 
 def preview_grants(
-    connection: sa.Connection, now: Iterable[Grant], then: Sequence[Grant], *, guardians: bool
+    connection: sa.Connection, vendor: Vendor | None, now: Sequence[Grant], then: Sequence[Grant], *, guardians: bool
 ) -> SharingPreview:
-    """Counts what grants open beside the present ones. `guardians`: whether a way of the vendor has guardians; they do
-    not count otherwise. It makes temporary tables, so the transaction is not read-only. Raises CommandError for a
-    filter that means nothing."""
+    """Counts what grants open beside the present ones, as far as the agreement of the vendor allows it. `vendor`: None
+    for one that is not there yet; `guardians`: whether a way of the vendor has guardians; they do not count otherwise.
+    It makes temporary tables, so the transaction is not read-only. Raises CommandError for a filter that means
+    nothing."""
     kinds = [kind for kind in KINDS if guardians or kind != GUARDIANS]
-    counted = preview_extents(connection, map(_get_extent, now), map(_get_extent, then), kinds)
+    before, after = (_limit_grants(connection, vendor, grants) for grants in (now, then))
+    counted = preview_extents(connection, map(_get_extent, before), map(_get_extent, after), kinds)
     notes = [] if guardians else ["guardians do not count: no client, delivery or key of the vendor may read them"]
+    notes += ["the agreement of the vendor allows less than this choice"] if {*after} != {*then} else []
     return replace(counted, notes=[*_list_unknown_grades(connection, then), *list_notes(connection, then), *notes])
+
+
+# The id of a grant that is not there is that of none.
+_LIMITED = sa.text(
+    "SELECT * FROM limit_grants(:vendor, ARRAY(SELECT given FROM jsonb_populate_recordset("
+    "CAST(NULL AS vendor_grants), CAST(:grants AS jsonb)) given))"
+)
+
+
+def _limit_grants(connection: sa.Connection, vendor: Vendor | None, grants: Sequence[Grant]) -> Sequence[Grant]:
+    """What the agreement of a vendor allows of these grants."""
+    if vendor is None or vendor.agreed_flags is None:
+        return grants
+    rows = [
+        {"district_id": item.district_id, "school_id": item.school_id, **(asdict(item.rules) if item.rules else {})}
+        for item in grants
+    ]
+    found = connection.execute(_LIMITED, {"vendor": vendor.id, "grants": json.dumps(rows)})
+    return [Grant(row.district_id, row.school_id, rules=read_rules(row)) for row in found]
 
 
 def list_notes(connection: sa.Connection, grants: Collection[Grant]) -> Iterator[str]:

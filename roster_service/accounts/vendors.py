@@ -213,12 +213,16 @@ def list_vendors(connection: sa.Connection, *conditions: sa.ColumnElement[bool])
     named = named.join(vendors, vendors.c.id == vendor_grants.c.vendor_id).where(*conditions)
     order = (vendor_grants.c.district_id, vendor_grants.c.school_id, vendor_grants.c.id)
     for row in connection.execute(named.order_by(*order)):
-        rules = None if row.staff is None else Rules(row.students, row.classes, Staff(row.staff), row.guardians)
-        grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name, rules)
+        grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name, read_rules(row))
         grants.setdefault(row.vendor_id, []).append(grant)
     # The flags are among the columns of the table.
     listed = sa.select(vendors, *read_rights()[1:]).where(*conditions)
     return [_make_vendor(row, grants.get(row.id, ())) for row in connection.execute(listed.order_by(vendors.c.email))]
+
+
+def read_rules(row: Any) -> Rules | None:
+    """Returns the rules of a row of `vendor_grants`; None without rules."""
+    return None if row.staff is None else Rules(row.students, row.classes, Staff(row.staff), row.guardians)
 
 
 def _make_vendor(row: Any, grants: Sequence[Grant]) -> Vendor:

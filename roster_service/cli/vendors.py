@@ -128,7 +128,7 @@ def vendor_grant(
                 then = [*(item for item in now if item not in replaced), *made]
                 asked = replace(vendor_now, flags=(*vendor_now.flags, *flags))
                 reads = reads_guardians(asked, list_ways(connection).get(vendor_now.email, ()))
-                preview = vendor_rights.preview_grants(connection, now, then, guardians=reads)
+                preview = vendor_rights.preview_grants(connection, vendor_now, now, then, guardians=reads)
     if replaced and preview is not None and not (yes or dry_run):
         click.echo(_describe_preview(preview), err=True)
         named = "; ".join(map(vendor_access.describe_grant, replaced))

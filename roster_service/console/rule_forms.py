@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.districts import list_subjects
 from roster_service.accounts.vendor_rights import preview_grants
-from roster_service.accounts.vendors import Grant
+from roster_service.accounts.vendors import Grant, Vendor
 from roster_service.console.visit import Tools
 from roster_service.errors import CommandError
 from roster_service.feeds.sharing_previews import SharingPreview
@@ -121,9 +121,11 @@ def _make_boxes(known: Sequence[str], checked: Sequence[str], name: Callable[[st
     return [Box(value, name(value), value in checked) for value in values]
 
 
-def read_preview(tools: Tools, now: Iterable[Grant], then: Sequence[Grant], *, guardians: bool) -> SharingPreview:
-    """Reads what grants open beside those of now. `guardians`: as `preview_grants` takes it. Raises CommandError for a
-    filter that means nothing."""
+def read_preview(
+    tools: Tools, vendor: Vendor | None, now: Sequence[Grant], then: Sequence[Grant], *, guardians: bool
+) -> SharingPreview:
+    """Reads what grants open beside those of now. `vendor`, `guardians`: as `preview_grants` takes them. Raises
+    CommandError for a filter that means nothing."""
     # It makes temporary tables, which the connection of a visit cannot, and ends without a commit.
     with tools.owner.connect() as connection:
-        return preview_grants(connection, now, then, guardians=guardians)
+        return preview_grants(connection, vendor, now, then, guardians=guardians)

@@ -146,7 +146,7 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         f"INSERT ON {tables.audit.name}",
         f"INSERT, UPDATE ON {_join_names((tables.usage, tables.refused_requests))}",
         "EXECUTE ON FUNCTION refresh_visible_orgs, find_runs_under_way, next_stamp",
-        "EXECUTE ON FUNCTION agreed_grants, find_agreement_refusal",
+        "EXECUTE ON FUNCTION agreed_grants, limit_grants, find_agreement_refusal, note_ended_agreements",
     ),
 }
 

@@ -33,6 +33,7 @@ FUNCTIONS = (
     "read_window",
     "find_runs_under_way",
     "next_stamp",
+    "limit_grants",
     "agreed_grants",
     "find_agreement_refusal",
     "note_ended_agreements",

@@ -18,6 +18,7 @@ from roster_service.accounts import agreements, clients, secret_links, vendor_ri
 from roster_service.accounts.agreements import KnownAgreement, find_agreement, resolve_elements
 from roster_service.accounts.districts import end_district
 from roster_service.accounts.parts import PARTS, list_received
+from roster_service.accounts.vendors import Grant
 from roster_service.app import create_app
 from roster_service.auth.scopes import Scope, ScopeName, read_scopes
 from roster_service.change_log.actors import OperatorRole
@@ -527,6 +528,32 @@ def test_an_org_that_is_gone_is_agreed_no_more(asked: Asked, change: Callable[[A
     asked.save(schools=(*SCHOOLS, OLD_SCHOOL))
     change(asked)
     assert read_places(asked) == left
+
+
+RULED = Grant(DISTRICT, rules=Rules("grades~'09,10,11,12'", None, Staff.ALL, guardians=True))
+# The grants that are asked for, and the schools that the agreement names (none: the district) -> the schools of them
+# that open something, and whether the preview says that it is less.
+BOUND: dict[str, tuple[list[Grant], tuple[str, ...], set[str], bool]] = {
+    "a district that is agreed": ([Grant(DISTRICT)], (), {*SCHOOLS}, False),
+    "a district of which a school is": ([Grant(DISTRICT)], SCHOOLS[:1], {SCHOOLS[0]}, True),
+    "a school that is": ([Grant(DISTRICT, SCHOOLS[0])], SCHOOLS[:1], {SCHOOLS[0]}, False),
+    "a school that is not": ([Grant(DISTRICT, SCHOOLS[1])], SCHOOLS[:1], set(), True),
+    "rules of a district that is": ([RULED], (), {*SCHOOLS}, False),
+    "rules of a district of which a school is": ([RULED], SCHOOLS[:1], set(), True),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize(("grants", "schools", "opened", "is_less"), BOUND.values(), ids=BOUND)
+def test_a_preview_of_grants_counts_what_the_agreement_allows(
+    asked: Asked, grants: list[Grant], schools: tuple[str, ...], opened: set[str], is_less: bool
+) -> None:
+    asked.save(districts=() if schools else (DISTRICT,), schools=schools)
+    with asked.engine.connect() as connection:
+        vendor = vendors.find_vendor(connection, VENDOR)
+        made = vendor_rights.preview_grants(connection, vendor, [], grants, guardians=True)
+    assert {it.sourcedId for it in made.schools} & {*SCHOOLS} == opened
+    assert any("allows less" in note for note in made.notes) == is_less
 
 
 def test_owners_alone_save_agreements() -> None:

@@ -74,7 +74,7 @@ def count(seen: Seen) -> dict[str, int]:
 def read_preview(engine: sa.Engine, now: Sequence[Grant], then: Sequence[Grant]) -> SharingPreview:
     """A preview; its transaction is rolled back."""
     with engine.connect() as connection:
-        return vendor_rights.preview_grants(connection, now, then, guardians=True)
+        return vendor_rights.preview_grants(connection, None, now, then, guardians=True)
 
 
 def test_a_preview_counts_what_the_vendor_then_sees(
@@ -136,7 +136,7 @@ def test_a_preview_refuses_a_filter_that_means_nothing(
 def test_guardians_count_where_the_vendor_can_get_them(engine: sa.Engine) -> None:
     load_districts(engine)
     with engine.connect() as connection:
-        made = vendor_rights.preview_grants(connection, [], STATES["the district"], guardians=False)
+        made = vendor_rights.preview_grants(connection, None, [], STATES["the district"], guardians=False)
     assert [counted.kind for counted in made.counts] == ["students", "classes", "staff"]
     assert {counted.kind for school in made.schools for counted in school.counts} == {"students", "classes", "staff"}
     assert "guardians do not count" in made.notes[0]

@@ -166,7 +166,7 @@ def measure_rules(engine: sa.Engine, url: str, home: Path, district: str, export
     with engine.connect() as connection:
         now = vendors.find_vendor(connection, made[0][0]).grants
         took = measure_seconds(
-            lambda: vendor_rights.preview_grants(connection, now, [Grant(district, rules=wide)], guardians=True)
+            lambda: vendor_rights.preview_grants(connection, None, now, [Grant(district, rules=wide)], guardians=True)
         )
     say("preview of a rule of three grades beside another rule", f"{took:.2f} s", "1 s")
 

@@ -104,23 +104,7 @@ CREATE FUNCTION public.agreed_grants(vendor integer) RETURNS SETOF public.vendor
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'public', 'pg_temp'
     AS $$
-    SELECT given.* FROM vendor_grants given LEFT JOIN agreements agreed ON agreed.vendor_id = given.vendor_id
-    WHERE given.vendor_id = vendor AND (
-        agreed.vendor_id IS NULL OR given.school_id = ANY (agreed.schools)
-        OR CASE
-            WHEN given.school_id IS NULL THEN given.district_id
-            -- A school that has moved to another district is not of the agreed one any more.
-            ELSE (SELECT school.district_id FROM orgs school WHERE school.sourced_id = given.school_id)
-        END = ANY (agreed.districts)
-    )
-    UNION ALL
-    SELECT given.id, given.vendor_id, given.district_id, school.sourced_id, given.students, given.classes, given.staff,
-        given.guardians
-    FROM vendor_grants given
-    JOIN agreements agreed ON agreed.vendor_id = given.vendor_id
-    JOIN orgs school ON school.sourced_id = ANY (agreed.schools) AND school.district_id = given.district_id
-    WHERE given.vendor_id = vendor AND given.school_id IS NULL AND given.staff IS NULL
-        AND given.district_id <> ALL (agreed.districts)
+    SELECT * FROM limit_grants(vendor, ARRAY(SELECT given FROM vendor_grants given WHERE given.vendor_id = vendor))
 $$;
 
 CREATE FUNCTION public.folding_lower(text) RETURNS text
@@ -236,6 +220,26 @@ CREATE FUNCTION public.href_escape(id text) RETURNS text
         '' ORDER BY place)
     FROM regexp_split_to_table(id, '') WITH ORDINALITY AS pieces (piece, place)
 $_$;
+
+CREATE FUNCTION public.limit_grants(vendor integer, given public.vendor_grants[]) RETURNS SETOF public.vendor_grants
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+    SELECT given.* FROM unnest(given) given LEFT JOIN agreements agreed ON agreed.vendor_id = vendor
+    WHERE agreed.vendor_id IS NULL OR given.school_id = ANY (agreed.schools)
+        OR CASE
+            WHEN given.school_id IS NULL THEN given.district_id
+            -- A school that has moved to another district is not of the agreed one any more.
+            ELSE (SELECT school.district_id FROM orgs school WHERE school.sourced_id = given.school_id)
+        END = ANY (agreed.districts)
+    UNION ALL
+    SELECT given.id, given.vendor_id, given.district_id, school.sourced_id, given.students, given.classes, given.staff,
+        given.guardians
+    FROM unnest(given) given
+    JOIN agreements agreed ON agreed.vendor_id = vendor
+    JOIN orgs school ON school.sourced_id = ANY (agreed.schools) AND school.district_id = given.district_id
+    WHERE given.school_id IS NULL AND given.staff IS NULL AND given.district_id <> ALL (agreed.districts)
+$$;
 
 CREATE FUNCTION public.next_stamp() RETURNS timestamp with time zone
     LANGUAGE sql
@@ -1986,11 +1990,15 @@ REVOKE ALL ON FUNCTION public.find_runs_under_way() FROM PUBLIC;
 GRANT ALL ON FUNCTION public.find_runs_under_way() TO counters_role;
 GRANT ALL ON FUNCTION public.find_runs_under_way() TO console_role;
 
+REVOKE ALL ON FUNCTION public.limit_grants(vendor integer, given public.vendor_grants[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.limit_grants(vendor integer, given public.vendor_grants[]) TO console_role;
+
 REVOKE ALL ON FUNCTION public.next_stamp() FROM PUBLIC;
 GRANT ALL ON FUNCTION public.next_stamp() TO console_role;
 
 REVOKE ALL ON FUNCTION public.note_ended_agreements() FROM PUBLIC;
 GRANT ALL ON FUNCTION public.note_ended_agreements() TO counters_role;
+GRANT ALL ON FUNCTION public.note_ended_agreements() TO console_role;
 
 REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) TO console_role;

@@ -40,9 +40,9 @@ class School:
 class GrantChoice:
     """The grants of one district, as the form has them. `extent`: `whole`, `some` or `nothing`; `rules`: those that the
     form has; `students`: that the choice opens, `now`: that the present grants open; `preview`: all that it opens, if
-    it or a present grant has rules; `present`: the rules of the present grants, in words; `only`: the words for the
-    rules of the form, None without rules; `problem`: a contradiction between its parts, or what is wrong with a filter,
-    None if nothing is."""
+    it or a present grant has rules, or the vendor an agreement; `present`: the rules of the present grants, in words;
+    `only`: the words for the rules of the form, None without rules; `problem`: a contradiction between its parts, or
+    what is wrong with a filter, None if nothing is."""
 
     vendor: Vendor
     district_id: str
@@ -122,11 +122,11 @@ def read_choice(visit: Visit) -> GrantChoice:
     problem = _CONTRADICTION if extent != SOME and chosen else None
     try:
         rules = rules if visit.get("staff") is None else read_rules(visit)
-        if rules is not None or ruled:
+        if rules is not None or ruled or vendor.agreed_flags is not None:
             wanted = [Grant(district_id, place, rules=rules) for place in places]
             then = granted if visit.get("extent") is None else wanted
             reads = reads_guardians(vendor, list_ways(connection).get(vendor.email, ()))
-            preview = read_preview(visit.tools, granted, then, guardians=reads)
+            preview = read_preview(visit.tools, vendor, granted, then, guardians=reads)
     except CommandError as error:
         problem = str(error)
     if preview is not None:

@@ -111,7 +111,7 @@ def read_wizard(visit: Visit) -> Wizard:
             rules = read_rules(visit)
             wanted = _list_wanted(_read_grants(visit), rules)
             reads = _reads_guardians(visit)
-            preview = read_preview(visit.tools, [], wanted, guardians=reads) if wanted else None
+            preview = read_preview(visit.tools, None, [], wanted, guardians=reads) if wanted else None
         except CommandError as error:
             problem = str(error)
     return Wizard(

@@ -1,24 +1,6 @@
--- The grants of a vendor that its agreement allows: all of them for a vendor without one. A grant of a district of which
--- only schools are agreed opens these schools; with rules it opens nothing, because its group is of the whole district.
--- It runs as the owner of the tables, because the access log, too, asks for the districts.
+-- The grants of a vendor that its agreement allows, as limit_grants says.
 CREATE OR REPLACE FUNCTION agreed_grants(vendor integer) RETURNS SETOF vendor_grants
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-    SELECT given.* FROM vendor_grants given LEFT JOIN agreements agreed ON agreed.vendor_id = given.vendor_id
-    WHERE given.vendor_id = vendor AND (
-        agreed.vendor_id IS NULL OR given.school_id = ANY (agreed.schools)
-        OR CASE
-            WHEN given.school_id IS NULL THEN given.district_id
-            -- A school that has moved to another district is not of the agreed one any more.
-            ELSE (SELECT school.district_id FROM orgs school WHERE school.sourced_id = given.school_id)
-        END = ANY (agreed.districts)
-    )
-    UNION ALL
-    SELECT given.id, given.vendor_id, given.district_id, school.sourced_id, given.students, given.classes, given.staff,
-        given.guardians
-    FROM vendor_grants given
-    JOIN agreements agreed ON agreed.vendor_id = given.vendor_id
-    JOIN orgs school ON school.sourced_id = ANY (agreed.schools) AND school.district_id = given.district_id
-    WHERE given.vendor_id = vendor AND given.school_id IS NULL AND given.staff IS NULL
-        AND given.district_id <> ALL (agreed.districts)
+    SELECT * FROM limit_grants(vendor, ARRAY(SELECT given FROM vendor_grants given WHERE given.vendor_id = vendor))
 $$;
 REVOKE ALL ON FUNCTION agreed_grants FROM PUBLIC;
