@@ -76,7 +76,7 @@ def find_rights(row: Any) -> AgreedRights:
 
 def note_ended(counting: sa.Engine) -> None:
     """Notes that the agreements which are over have ended, before somebody is told so: the clock may go back.
-    `counting`: of `make_counting_engine`."""
+    `counting`: of `make_counting_engine`, or as the owner of the tables."""
     # A database that takes no writes notes it later: the next refusal asks again, and each night does.
-    with suppress(SQLAlchemyError), counting.connect() as connection:
+    with suppress(SQLAlchemyError), counting.begin() as connection:
         connection.execute(sa.select(sa.func.note_ended_agreements()))

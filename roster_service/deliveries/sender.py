@@ -26,6 +26,7 @@ from roster_service.accounts.parts import DELIVERIES_PATH
 from roster_service.accounts.ways import FILE_METHOD
 from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
 from roster_service.auth.access_log.writer import write_rows
+from roster_service.auth.agreed_rights import note_ended
 from roster_service.auth.credentials.signing_keys import require_secret_key
 from roster_service.db.instants import find_now
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
@@ -35,7 +36,7 @@ from roster_service.deliveries.guard import Content, find_feed_problems, find_lo
 from roster_service.deliveries.package import Package, Source, write_package
 from roster_service.deliveries.sftp import Connect, Receiver, ReceiverError, open_sftp
 from roster_service.deliveries.sources import make_source, open_snapshots, require_preset
-from roster_service.errors import CommandError, RosterServiceError, describe_fault, name_fault
+from roster_service.errors import CommandError, NotAgreedError, RosterServiceError, describe_fault, name_fault
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.roster.person_parts import encode_parts
 from roster_service.serving.record_stream import admit
@@ -79,6 +80,8 @@ class Sender:
                 with TemporaryFile() as file:
                     self._make_and_send(found, run_id, file, snapshots)
             except Exception as error:  # noqa: BLE001  (a fault, too, ends the run, and others are sent)
+                if isinstance(error, NotAgreedError):
+                    note_ended(self.owner)
                 message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
                 if not isinstance(error, (RosterServiceError, SQLAlchemyError, OSError)):
                     _log.error("fault: %s", describe_fault(error))

@@ -10,13 +10,14 @@ import sqlalchemy as sa
 
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.vendors import find_vendor
+from roster_service.auth.agreed_rights import note_ended
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.registered_client import find_client
 from roster_service.db.engine import make_snapshot_engine
 from roster_service.db.roles import DatabaseRole, make_role_urls
 from roster_service.db.tables import feeds, oauth_clients, visible_feeds
 from roster_service.deliveries.package import Source
-from roster_service.errors import CommandError, RefusedRequestError
+from roster_service.errors import CommandError, NotAgreedError, RefusedRequestError
 from roster_service.schemas.file_presets import PRESETS, Preset
 from roster_service.schemas.versions import Version
 from roster_service.settings import Settings
@@ -34,6 +35,8 @@ def open_snapshots(owner: sa.Engine, settings: Settings) -> Iterator[sa.Engine]:
     try:
         yield engine
     except RefusedRequestError as error:
+        if isinstance(error, NotAgreedError):
+            note_ended(owner)
         raise CommandError(str(error)) from None
     finally:
         engine.dispose()

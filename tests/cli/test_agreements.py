@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,6 +92,22 @@ def test_a_student_is_not_shown_as_a_vendor_whose_agreement_does_not_hold(
     assert views[-1]["version"] == "v1"
     assert [view["body"] for view in views] == [None] * len(views)
     assert [view["refusal"].startswith(f"the agreement of the vendor {why}") for view in views] == [True] * len(views)
+
+
+def test_an_export_that_the_end_of_an_agreement_stops_notes_the_end(
+    answer: Answer, roster: Roster, engine: sa.Engine, tmp_path: Path
+) -> None:
+    """As a request does: the clock may go back."""
+    with engine.begin() as connection:
+        core = clients.add_client(connection, TESTER, EMAIL, "core", [Scope("v1p2", ScopeName.CORE)])
+    answer(*SAVE, "--yes")
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = now() - interval '1 day'"))
+    out = ("--client", core.client_id, "--out", str(tmp_path / "users"))
+    refused = roster("export", "users", "--as", EMAIL, *out)
+    assert (refused.exit_code, "ended on " in refused.stderr) == (1, True)
+    with engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT ended_at FROM agreements")) is not None
 
 
 def test_without_a_confirmation_nothing_is_saved(roster: Roster, answer: Answer) -> None:

@@ -19,6 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights
+from roster_service.accounts.agreements import set_agreement
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.auth.credentials.signing_keys import ensure_signing_key, rotate_signing_key
@@ -40,6 +41,7 @@ from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import exclude_person
 from roster_service.roster.withheld import WithheldField
 from roster_service.settings import Settings
+from tests.accounts.agreed import WHOLE
 from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.postgres.loaded import EXPORTS, load_first
@@ -303,6 +305,18 @@ def test_nothing_is_sent_after_a_change_of_rights_between_making_and_sending(
     ended = world.approve()
     assert (ended.state, world.box.files) == ("failed", {})
     assert words in str(ended.message)
+
+
+def test_a_file_that_the_end_of_an_agreement_stops_notes_the_end(world: World) -> None:
+    """As a request does: the clock may go back."""
+    agreed = replace(WHOLE, districts=("spr-district",))
+    with world.engine.begin() as connection:
+        set_agreement(connection, TESTER, EMAIL, agreed)
+    world.deliver()
+    world.run("UPDATE agreements SET starts_at = 'epoch', ends_at = now() - interval '1 day'")
+    assert "ended on " in str(world.deliver().message)
+    with world.engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT ended_at FROM agreements")) is not None
 
 
 def test_a_receiver_that_is_away_may_be_tried_again(world: World) -> None:
