@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.districts import DISTRICT, SCHOOL, require_org
-from roster_service.accounts.parts import PARTS
+from roster_service.accounts.parts import PARTS, list_received
 from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors
 from roster_service.auth.agreed_rights import has_ended
 from roster_service.auth.scopes import ScopeName
@@ -144,6 +144,15 @@ class KnownAgreement:
         }
 
 
+@dataclass(frozen=True)
+class SavedAgreement:
+    """An agreement as it is saved. `ends`: what the vendor got before and gets no more, with the ways by which it got
+    it, in phrases."""
+
+    known: KnownAgreement
+    ends: Sequence[str]
+
+
 def resolve_elements(elements: Collection[str]) -> dict[str, list[str]]:
     """Returns what elements open: `fields`, `scopes` and `flags`, as the columns of the table."""
     rights = [right for right, needed in _NEEDED.items() if set(needed) <= set(elements)]
@@ -181,6 +190,15 @@ def set_agreement(connection: sa.Connection, actor: Actor, email: str, agreement
         connection.execute(made.on_conflict_do_update(index_elements=[agreements.c.vendor_id], set_=row))
         _end_tokens(connection, vendor, granted)
     return find_vendor(connection, email)
+
+
+def save_agreement(connection: sa.Connection, actor: Actor, email: str, agreement: Agreement) -> SavedAgreement:
+    """The same, with what ends by it: who only wants to see that rolls back."""
+    before = list_received(connection)[find_vendor(connection, email).email]
+    vendor = set_agreement(connection, actor, email, agreement)
+    after, [known] = list_received(connection)[vendor.email], _list(connection, [vendor])
+    lost = {name: [way for way in by if way not in after.get(name, ())] for name, by in before.items()}
+    return SavedAgreement(known, [f"{PARTS[name].words}, by {', '.join(by)}" for name, by in lost.items() if by])
 
 
 def remove_agreement(connection: sa.Connection, actor: Actor, email: str) -> Vendor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import click
-import sqlalchemy as sa
 
 from roster_service.accounts import agreements
 from roster_service.accounts.agreements import Agreement, KnownAgreement
@@ -15,7 +15,6 @@ from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.transparency import set_published
 from roster_service.accounts.vendors import Vendor, find_vendor, list_vendors
-from roster_service.change_log.actors import Actor
 from roster_service.cli import terminal
 from roster_service.db.instants import name_zone
 
@@ -90,22 +89,15 @@ def agreement_set(
             subcontractors=subcontractors,
             link=link,
         )
-        known = _save(connection, actor, email, saved)
+        made = agreements.save_agreement(connection, actor, email, saved)
     if not (yes or dry_run):
-        click.echo(_describe(known), err=True)
+        click.echo(_describe(made.known, made.ends), err=True)
         terminal.confirm("This replaces what the vendor may get at most.", email, is_confirmed=False)
     if not dry_run:
         with terminal.open_change() as (connection, actor):
-            known = _save(connection, actor, email, saved)
-    terminal.show({**_to_plain(known), "dry_run": dry_run}, as_json, lambda _: _describe(known))
-
-
-def _save(connection: sa.Connection, actor: Actor, email: str, saved: Agreement) -> KnownAgreement:
-    vendor = agreements.set_agreement(connection, actor, email, saved)
-    known = agreements.find_agreement(connection, vendor)
-    if known is None:
-        raise RuntimeError("a saved agreement is not there")
-    return known
+            made = agreements.save_agreement(connection, actor, email, saved)
+    shown = {**_to_plain(made.known), "ends": made.ends, "dry_run": dry_run}
+    terminal.show(shown, as_json, lambda _: _describe(made.known, made.ends))
 
 
 @agreement.command("show")
@@ -178,8 +170,11 @@ def _to_plain(known: KnownAgreement) -> dict[str, Any]:
     return {**asdict(known), "agreement": known.agreement.list_values()}
 
 
-def _describe(known: KnownAgreement) -> str:
+def _describe(known: KnownAgreement, ends: Sequence[str] | None = None) -> str:
+    """`ends`: what ends by it, None for one that is not saved now."""
     lines = {"vendor": f"{known.name} ({known.vendor})", **known.list_facts()}
+    if ends is not None:
+        lines["ends"] = "; ".join(ends) or "nothing that the vendor gets now"
     return "\n".join(f"{name:<14} {text}" for name, text in lines.items())
 
 

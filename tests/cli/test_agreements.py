@@ -41,7 +41,9 @@ def vendor(engine: sa.Engine) -> None:
 def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roster: Roster) -> None:
     assert answer("agreement", "show", EMAIL) is None
     assert answer("agreement", "list") == [{"vendor": EMAIL}]
-    assert answer(*SAVE, "--dry-run")["dry_run"]
+    answer("client", "add", "--vendor", EMAIL, "--name", "core", "--scope", "v1p2/roster.readonly")
+    tried = answer(*SAVE, "--dry-run")
+    assert (tried["dry_run"], tried["ends"][-1]) == (True, "pronouns, by core")
     assert answer("agreement", "show", EMAIL) is None
     saved = answer(*SAVE, "--yes", "--reason", "signed")
     assert saved["agreement"]["last_day"] == LAST
@@ -50,7 +52,7 @@ def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roste
         "the client app does not get v1p2/guardians.readonly",
     ]
     shown = answer("agreement", "show", EMAIL)
-    assert {**shown, "dry_run": False} == saved
+    assert {**shown, "ends": tried["ends"], "dry_run": False} == saved
     text = roster("agreement", "show", EMAIL).stdout
     assert f"{FIRST} to {LAST}, as days of America/Chicago" in text
     assert "names, usernames and grades, classes" in text

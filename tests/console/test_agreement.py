@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from werkzeug.test import TestResponse
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.parts import PARTS
@@ -14,7 +17,7 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import oauth_clients
 from tests.actors import TESTER
-from tests.console.conftest import Console
+from tests.console.conftest import Browser, Console
 
 EMAIL, HOSTILE = "agreed@console.example", '<script>alert(1)</script>"><b>x'
 TODAY = datetime.now(UTC).date()
@@ -42,10 +45,48 @@ def page(console: Console) -> str:
         return f"/vendors/{vendors.find_vendor(connection, EMAIL).id}/agreement"
 
 
+def save(browser: Browser, page: str, **changed: Any) -> TestResponse:
+    """Looks at what the form changes, and saves it."""
+    form = {**FORM, **changed}
+    shown = browser.send(f"{page}/effect", **form)
+    seen = re.search(r'name="seen" value="(\w+)"', shown.text)
+    assert seen is not None, shown.text
+    return browser.send(f"{page}/save", **form, seen=seen[1])
+
+
+def test_what_ends_is_shown_before_it_is_saved(console: Console, page: str) -> None:
+    owner, email = console.log_in(), ["names", "classes", "email"]
+    with console.engine.begin() as connection:
+        clients.add_client(connection, TESTER, EMAIL, "reader", [Scope("v1p2", ScopeName.CORE)])
+    form = {**FORM, "element": email}
+    before = owner.get(page).text
+    assert "Show what it changes" in before
+    assert "Save the agreement</button>" not in before
+    shown = owner.send(f"{page}/effect", **form).text
+    ends = re.findall(r"<li><bdi>(.*?)</bdi>", shown)
+    assert {"pronouns, by reader", "sex, by POST /v1/students"} < {*ends}
+    assert not any("e-mail" in words or "names, usernames" in words for words in ends)
+    assert "No agreement" in shown
+    for sent in (form, {**form, "seen": "0" * 64}):
+        refused = owner.send(f"{page}/save", **sent)
+        assert (refused.status_code, "first look at what it changes now" in refused.text) == (422, True)
+    # What the form has shown is no more what it would do.
+    seen = re.search(r'name="seen" value="(\w+)"', shown)
+    assert seen is not None
+    later = owner.send(f"{page}/save", **{**form, "element": email[:2]}, seen=seen[1])
+    assert (later.status_code, "e-mail addresses" in later.text) == (422, True)
+    assert save(owner, page, element=email).status_code == 303
+    again = owner.send(f"{page}/effect", **form).text
+    assert "Nothing ends that Agreed gets now" in again
+    viewer = console.log_in(OperatorRole.VIEWER)
+    assert viewer.send(f"{page}/effect", **form).status_code == 403
+    assert "Nothing is saved yet" not in viewer.get(f"{page}?title=x").text
+
+
 def test_an_agreement_is_saved_shown_and_taken_away(console: Console, page: str) -> None:
     owner = console.log_in()
     assert "gets all that is granted to it, without an end" in owner.get(page).text
-    owner.send(f"{page}/save", **FORM)
+    save(owner, page)
     shown = owner.get(page).text
     assert "The agreement of Agreed is saved: it holds, for 9 more days" in shown
     assert HOSTILE not in shown
@@ -83,7 +124,7 @@ def test_a_form_that_is_refused_comes_back_with_its_values(console: Console, pag
 
 def test_an_ended_agreement_is_said_on_the_pages_of_the_vendor(console: Console, page: str) -> None:
     owner = console.log_in()
-    owner.send(f"{page}/save", **FORM)
+    save(owner, page)
     with console.engine.begin() as connection:
         connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = '2020-07-01 05:00Z'"))
     for path in (page, page.removesuffix("/agreement")):
@@ -114,7 +155,7 @@ def test_a_leaked_secret_ends_also_where_no_link_makes_the_next_one(
     owner, credentials = console.log_in(), page.replace("/agreement", "/credentials")
     with console.engine.begin() as connection:
         client = clients.add_client(connection, TESTER, EMAIL, "reader", [Scope("v1p2", ScopeName.CORE)]).client_id
-    assert owner.send(f"{page}/save", **{**FORM, "element": [*PARTS]}).status_code == 303
+    assert save(owner, page, element=[*PARTS]).status_code == 303
     with console.engine.begin() as connection:
         connection.execute(sa.text(change))
     shown = owner.get(credentials).text
@@ -133,7 +174,7 @@ def test_a_form_writes_the_public_list(console: Console, page: str) -> None:
     owner = console.log_in()
     with console.engine.begin() as connection:
         set_published(connection, TESTER, published=True)
-    owner.send(f"{page}/save", **FORM)
+    save(owner, page)
     bodies = sa.text("SELECT body FROM published_vendors WHERE district_id = 'spr-district'")
     with console.engine.connect() as connection:
         [body] = [body for body in connection.scalars(bodies) if body["name"] == "Agreed"]

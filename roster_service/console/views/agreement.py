@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date
+from hashlib import sha256
+
+import sqlalchemy as sa
 
 from roster_service.accounts.agreements import (
     Agreement,
     KnownAgreement,
+    SavedAgreement,
     find_agreement,
     is_required,
     list_always,
     remove_agreement,
-    set_agreement,
+    save_agreement,
 )
 from roster_service.accounts.districts import DISTRICT, SCHOOL, DistrictName, find_org, list_named_districts
 from roster_service.accounts.parts import PARTS
-from roster_service.change_log.actors import OperatorRole
+from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor
 from roster_service.console.vendor_words import VendorHead, read_head
-from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.console.visit import Again, Moved, Outcome, Submission, Visit
 from roster_service.db.instants import name_zone
 from roster_service.errors import CommandError
 
@@ -30,13 +35,16 @@ from roster_service.errors import CommandError
 @dataclass(frozen=True)
 class AgreementPage:
     """The agreement of a vendor, None for none. `facts`: what it says, by a word for each; `values`: of the form, by
-    the name of each; `required`: whether a vendor without one gets nothing; `elements`: the words by name, and
-    `always`: those that no right withholds; `districts`: to choose from; `zone`: of the settings."""
+    the name of each; `saving`: what it would be with these, None before somebody asks, or where that is refused, and
+    `seen`: what a form sends that has shown it; `required`: whether a vendor without one gets nothing; `elements`: the
+    words by name, and `always`: those that no right withholds; `districts`: to choose from; `zone`: of the settings."""
 
     head: VendorHead
     known: KnownAgreement | None
     facts: Mapping[str, str]
     values: Mapping[str, object]
+    saving: SavedAgreement | None
+    seen: str
     required: bool
     elements: Mapping[str, str]
     always: Sequence[str]
@@ -49,14 +57,21 @@ def read_agreement(visit: Visit) -> AgreementPage:
     head = read_head(visit)
     known = find_agreement(visit.connection, head.vendor)
     values = {} if known is None else known.agreement.list_values()
-    if visit.query:
+    saving = None
+    if visit.query and visit.may(Verb.AGREEMENT_SET):
         chosen = {"elements": visit.lists("element"), "districts": visit.lists("district")}
         values = {**values, **visit.query, **chosen}
+        actor = Actor(ActorKind.OPERATOR, visit.signed_in.email, None)
+        # It ends without a commit. The page says why a form was refused.
+        with suppress(CommandError), visit.tools.owner.connect() as connection:
+            saving = _save(connection, actor, head.vendor.email, visit)
     return AgreementPage(
         head=head,
         known=known,
         facts={} if known is None else known.list_facts(),
         values=values,
+        saving=saving,
+        seen="" if saving is None else _digest(saving),
         required=is_required(visit.connection),
         elements={part.name: part.words for part in PARTS.values()},
         always=list_always(visit.connection, head.vendor),
@@ -65,32 +80,49 @@ def read_agreement(visit: Visit) -> AgreementPage:
     )
 
 
-def save_agreement(sent: Submission) -> Outcome:
-    """Saves the agreement of the form."""
-    schools = (line.strip() for line in (sent.get("schools") or "").splitlines())
+def show_effect(sent: Submission) -> Outcome:
+    """Shows what the agreement of the form would change, and saves nothing."""
+    with sent.tools.owner.connect() as connection:
+        _save(connection, sent.actor, find_vendor(sent).email, sent)
+    return Again()
+
+
+def save_form(sent: Submission) -> Outcome:
+    """Saves the agreement of the form, if the page has shown what it changes."""
     with sent.change() as connection:
-        agreement = Agreement(
-            title=sent.get("title") or "",
-            purpose=sent.get("purpose") or "",
-            elements=tuple(name for name in PARTS if name in sent.lists("element")),
-            districts=tuple(find_org(connection, name, DISTRICT, None) for name in sent.lists("district")),
-            schools=tuple(find_org(connection, name, SCHOOL, None) for name in schools if name),
-            zone=sent.get("zone") or name_zone(sent.settings.time_zone or UTC),
-            first_day=_read_day(sent, "first_day", "first"),
-            last_day=_read_day(sent, "last_day", "last"),
-            contact=sent.get("contact") or "",
-            deletion=sent.get("deletion") or "",
-            address=sent.get("address") or "",
-            subcontractors=sent.get("subcontractors") or "",
-            link=sent.get("link") or "",
-        )
-        vendor = set_agreement(connection, sent.actor, find_vendor(sent).email, agreement)
-        known = find_agreement(connection, vendor)
-    said = [] if known is None else [known.state, *known.beyond]
-    return Moved(f"/vendors/{vendor.id}/agreement", f"The agreement of {vendor.name} is saved: {'; '.join(said)}.")
+        saved = _save(connection, sent.actor, find_vendor(sent).email, sent)
+        if sent.get("seen") != _digest(saved):
+            raise CommandError("nothing was saved: first look at what it changes now, then save it")
+    known = saved.known
+    said = "; ".join([known.state, *known.beyond])
+    return Moved(f"/vendors/{known.vendor_id}/agreement", f"The agreement of {known.name} is saved: {said}.")
 
 
-def _read_day(sent: Submission, name: str, word: str) -> date:
+def _digest(saved: SavedAgreement) -> str:
+    return sha256("\n".join([*saved.ends, *saved.known.list_facts().values()]).encode()).hexdigest()
+
+
+def _save(connection: sa.Connection, actor: Actor, email: str, sent: Submission | Visit) -> SavedAgreement:
+    schools = (line.strip() for line in (sent.get("schools") or "").splitlines())
+    agreement = Agreement(
+        title=sent.get("title") or "",
+        purpose=sent.get("purpose") or "",
+        elements=tuple(name for name in PARTS if name in sent.lists("element")),
+        districts=tuple(find_org(connection, name, DISTRICT, None) for name in sent.lists("district")),
+        schools=tuple(find_org(connection, name, SCHOOL, None) for name in schools if name),
+        zone=sent.get("zone") or name_zone(sent.settings.time_zone or UTC),
+        first_day=_read_day(sent, "first_day", "first"),
+        last_day=_read_day(sent, "last_day", "last"),
+        contact=sent.get("contact") or "",
+        deletion=sent.get("deletion") or "",
+        address=sent.get("address") or "",
+        subcontractors=sent.get("subcontractors") or "",
+        link=sent.get("link") or "",
+    )
+    return save_agreement(connection, actor, email, agreement)
+
+
+def _read_day(sent: Submission | Visit, name: str, word: str) -> date:
     try:
         return date.fromisoformat(sent.get(name) or "")
     except ValueError:
@@ -110,6 +142,7 @@ SCREENS = (
     ),
 )
 FORMS = (
-    Form("agreement", "save", Verb.AGREEMENT_SET, save_agreement, lambda sent: find_vendor(sent).email),
+    Form("agreement", "effect", Verb.AGREEMENT_SET, show_effect, None),
+    Form("agreement", "save", Verb.AGREEMENT_SET, save_form, lambda sent: find_vendor(sent).email),
     Form("agreement", "remove", Verb.AGREEMENT_REMOVE, end_agreement, lambda sent: find_vendor(sent).email),
 )
