@@ -23,7 +23,7 @@ from roster_service.accounts.districts import DISTRICT, SCHOOL, require_org
 from roster_service.accounts.parts import PARTS, list_received
 from roster_service.accounts.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors
 from roster_service.auth.agreed_rights import has_ended
-from roster_service.auth.scopes import ScopeName
+from roster_service.auth.scopes import ScopeName, shows_metadata
 from roster_service.change_log.actors import Actor, normalize_email
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import begin_day, describe_instant
@@ -36,6 +36,8 @@ from roster_service.schemas.flags import PermissionFlag
 # How long before its end somebody must know of it, in days.
 NOTICE_DAYS = 30
 _MOST_CHARACTERS = 2000
+# A token has them.
+_MOST_KEYS, _LONGEST_KEY = 30, 64
 _OPTIONAL = frozenset({"address", "subcontractors", "link"})
 # The time zones that the database knows: it names the days of a refusal.
 _ZONES = sa.table("pg_timezone_names", sa.column("name", sa.Text))
@@ -64,8 +66,8 @@ _NEEDED_IN_PART: Mapping[ScopeName | PermissionFlag, tuple[PersonPart, ...]] = {
 @dataclass(frozen=True)
 class Agreement:
     """What a paper says. `elements`: names of `PARTS`; `districts`, `schools`: sourcedIds; `zone`: an IANA name, where
-    its days begin and end; `first_day` and `last_day` are of it; `address`, `subcontractors`, `link`: blank for
-    none."""
+    its days begin and end; `first_day` and `last_day` are of it; `address`, `subcontractors`, `link`: blank for none;
+    `metadata_keys`: those that the vendor may see of `metadata`."""
 
     title: str
     purpose: str
@@ -80,6 +82,7 @@ class Agreement:
     address: str = ""
     subcontractors: str = ""
     link: str = ""
+    metadata_keys: tuple[str, ...] = ()
 
     def list_values(self) -> dict[str, Any]:
         """Returns the values by name, as JSON has them."""
@@ -133,6 +136,7 @@ class KnownAgreement:
             "holds": f"{days} ({instants} UTC)",
             "state": self.state,
             "elements": ", ".join(PARTS[name].words for name in said.elements),
+            **({"keys": ", ".join(said.metadata_keys)} if said.metadata_keys else {}),
             "places": ", ".join(self.places) or "nothing any more",
             "contact": said.contact,
             "deletion": said.deletion,
@@ -153,9 +157,10 @@ class SavedAgreement:
     ends: Sequence[str]
 
 
-def resolve_elements(elements: Collection[str]) -> dict[str, list[str]]:
-    """Returns what elements open: `fields`, `scopes` and `flags`, as the columns of the table."""
+def resolve_elements(elements: Collection[str], metadata_keys: Collection[str]) -> dict[str, list[str]]:
+    """Returns what elements and keys of metadata open: `fields`, `scopes` and `flags`, as the columns of the table."""
     rights = [right for right, needed in _NEEDED.items() if set(needed) <= set(elements)]
+    rights = [right for right in rights if metadata_keys or right is not _S.ORGS_METADATA]
     rights += [right for right, needed in _NEEDED_IN_PART.items() if not set(needed).isdisjoint(elements)]
     return {
         "fields": [field.value for field, part in PART_OF.items() if part in elements],
@@ -184,7 +189,7 @@ def set_agreement(connection: sa.Connection, actor: Actor, email: str, agreement
         _check(connection, vendor, agreement)
         row = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(agreement).items()}
         del row["first_day"], row["last_day"]
-        row |= resolve_elements(agreement.elements)
+        row |= resolve_elements(agreement.elements, agreement.metadata_keys)
         row |= {"starts_at": agreement.starts_at, "ends_at": agreement.ends_at, "ended_at": None, "told_days": None}
         made = upsert(agreements).values(vendor_id=vendor.id, **row)
         connection.execute(made.on_conflict_do_update(index_elements=[agreements.c.vendor_id], set_=row))
@@ -194,11 +199,16 @@ def set_agreement(connection: sa.Connection, actor: Actor, email: str, agreement
 
 def save_agreement(connection: sa.Connection, actor: Actor, email: str, agreement: Agreement) -> SavedAgreement:
     """The same, with what ends by it: who only wants to see that rolls back."""
-    before = list_received(connection)[find_vendor(connection, email).email]
+    former = find_vendor(connection, email)
+    before = list_received(connection)[former.email]
     vendor = set_agreement(connection, actor, email, agreement)
     after, [known] = list_received(connection)[vendor.email], _list(connection, [vendor])
     lost = {name: [way for way in by if way not in after.get(name, ())] for name, by in before.items()}
-    return SavedAgreement(known, [f"{PARTS[name].words}, by {', '.join(by)}" for name, by in lost.items() if by])
+    ends = [f"{PARTS[name].words}, by {', '.join(by)}" for name, by in lost.items() if by]
+    keys = former.metadata_keys
+    if agreement.metadata_keys and (keys is None or not {*keys} <= {*agreement.metadata_keys}):
+        ends.append(f"`metadata` but for the keys {', '.join(agreement.metadata_keys)}")
+    return SavedAgreement(known, ends)
 
 
 def remove_agreement(connection: sa.Connection, actor: Actor, email: str) -> Vendor:
@@ -288,7 +298,12 @@ def _read(row: Any) -> Agreement:
 
 def _list_unsaved(row: Any) -> list[str]:
     saved = {*row.fields, *row.scopes, *row.flags}
-    return [right for rights in resolve_elements(row.elements).values() for right in rights if right not in saved]
+    return [
+        right
+        for rights in resolve_elements(row.elements, row.metadata_keys).values()
+        for right in rights
+        if right not in saved
+    ]
 
 
 def _list_beyond(connection: sa.Connection, vendor: Vendor, names: Mapping[str, str]) -> list[str]:
@@ -322,10 +337,11 @@ def _end_tokens(connection: sa.Connection, former: Vendor, granted: Sequence[Any
     `former`, `granted`: the vendor, and its grants that were agreed, before the change."""
     now = find_vendor(connection, former.email)
     clients = list_clients(connection, oauth_clients.c.vendor_id == now.id)
-    rights = [
-        (vendor.open_flags, vendor.withheld, [vendor.limit_scopes(client.scopes) for client in clients])
-        for vendor in (former, now)
-    ]
+    rights = []
+    for vendor in (former, now):
+        scopes = [vendor.limit_scopes(client.scopes) for client in clients]
+        keys = vendor.metadata_keys if shows_metadata(scope for held in scopes for scope in held) else None
+        rights.append((vendor.open_flags, vendor.withheld, scopes, keys))
     # A vendor has deleted what it had when the agreement ended, as it promised: no delta brings that back.
     content_changed = rights[0] != rights[1] or former.not_agreed is not None
     # Of other orgs, the new visible orgs tell.
@@ -341,6 +357,9 @@ def _check(connection: sa.Connection, vendor: Vendor, agreement: Agreement) -> N
     lacking = [part.value for part in list_always(connection, vendor) if part not in agreement.elements]
     if lacking:
         raise CommandError(f"the elements lack {' and '.join(lacking)}: no right withholds that from this vendor")
+    keyless = not agreement.metadata_keys and [name for name in agreement.elements if PARTS[name].is_metadata]
+    if keyless:
+        raise CommandError(f"the elements have {' and '.join(keyless)}: name the keys of `metadata` that are agreed")
     if not (agreement.districts or agreement.schools):
         raise CommandError("the agreement names no district and no school")
     for district_id in agreement.districts:
@@ -359,6 +378,9 @@ def _check(connection: sa.Connection, vendor: Vendor, agreement: Agreement) -> N
 
 def _check_texts(agreement: Agreement) -> None:
     words = {name: text for name, text in asdict(agreement).items() if isinstance(text, str)}
+    keys = agreement.metadata_keys
+    if not all(0 < len(key) <= _LONGEST_KEY and key.isprintable() for key in keys) or len(keys) > _MOST_KEYS:
+        raise CommandError(f"keys of metadata are at most {_MOST_KEYS}, of 1 to {_LONGEST_KEY} characters each")
     for name, text in words.items():
         if not text.strip() and name not in _OPTIONAL:
             raise CommandError(f"the agreement needs a {name}")

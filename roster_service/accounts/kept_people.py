@@ -120,7 +120,9 @@ def _find_naming(connection: sa.Connection, vendor_id: int, sourced_id: str) -> 
     agreed = find_rights(connection.execute(sa.select(*read_rights()).where(vendors.c.id == vendor_id)).one())
     scopes = [scope.name for held in clients for scope in agreed.limit(read_scopes(held))]
     guardians = ScopeName.GUARDIANS in scopes or PermissionFlag.CONTACTS in agreed.flags
-    rights = ContentRights(Viewer.RULED_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset())
+    rights = ContentRights(
+        Viewer.RULED_VENDOR, guardians=guardians, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
+    )
     naming = sa.select(user_agents.c.user_id).where(
         user_agents.c.agent_id == sourced_id, user_is_visible(user_agents.c.agent_id, rights)
     )

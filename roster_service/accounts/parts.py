@@ -18,7 +18,7 @@ from roster_service.accounts.ways import Way, WayKind, list_ways
 from roster_service.auth.scopes import KEPT_RIGHTS, ScopeName, make_content_rights
 from roster_service.db.tables import vendors, visible_orgs
 from roster_service.errors import CommandError
-from roster_service.roster.person_parts import OF_GUARDIANS, PART_OF, PersonPart
+from roster_service.roster.person_parts import OF_GUARDIANS, OF_METADATA, PART_OF, PersonPart
 from roster_service.roster.visibility import ContentRights
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
@@ -47,6 +47,11 @@ class ShownPart:
     def fields(self) -> frozenset[WithheldField]:
         """The fields with which all of it is withheld; none for guardians, whose own records stay without `agents`."""
         return frozenset(field for field, shown in PART_OF.items() if shown is self.name and shown not in OF_GUARDIANS)
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether it is free metadata, of which an agreement names the keys."""
+        return self.name in OF_METADATA
 
     @property
     def lack(self) -> str:
@@ -96,7 +101,7 @@ def _find_parts(record: type[Record], rights: ContentRights, fields: frozenset[s
 
 
 # The parts in the records of demographics.
-OF_DEMOGRAPHICS = _find_parts(V1P2.records[DEMOGRAPHICS], make_content_rights(frozenset(ScopeName), frozenset()))
+OF_DEMOGRAPHICS = _find_parts(V1P2.records[DEMOGRAPHICS], make_content_rights(frozenset(ScopeName), frozenset(), None))
 
 
 def list_received(connection: sa.Connection) -> Mapping[str, Received]:
@@ -163,15 +168,16 @@ def is_withheld(part: ShownPart, vendor: Vendor) -> bool:
 def find_parts(way: Way, vendor: Vendor) -> frozenset[str]:
     """Returns the parts of people that a way of a vendor can show: those of the fields that its records have."""
     withheld = frozenset(map(WithheldField, vendor.withheld))
+    keys = None if vendor.metadata_keys is None else frozenset(vendor.metadata_keys)
     if way.kind is WayKind.API_KEY:
         scopes = frozenset({ScopeName.GUARDIANS} if PermissionFlag.CONTACTS in vendor.open_flags else ())
         return _find_parts(
-            Student, make_content_rights(scopes, withheld), frozenset((*PLAIN_FIELDS, *vendor.open_flags))
+            Student, make_content_rights(scopes, withheld, keys), frozenset((*PLAIN_FIELDS, *vendor.open_flags))
         )
     found = frozenset[str]()
     # A token, and a file, have one version.
     for version, names in way.list_names().items():
-        rights = make_content_rights(names, withheld)
+        rights = make_content_rights(names, withheld, keys)
         if way.preset is not None:
             rights = replace(rights, guardians=rights.guardians and has_guardians(way.preset))
             rights = rights if way.preset.metadata else replace(rights, metadata=frozenset())

@@ -26,11 +26,13 @@ _LOCK = sa.text(f"LOCK TABLE {published_vendors.name} IN EXCLUSIVE MODE")
 
 @dataclass(frozen=True)
 class PublishedVendor:
-    """What the page says of a vendor of a district. `elements`: in plain words; `schools`: their names, empty for all
-    of the district; the rest is of the agreement, blank without one; days are ISO 8601."""
+    """What the page says of a vendor of a district. `elements`: in plain words; `metadata`: the keys that the
+    agreement names; `schools`: their names, empty for all of the district; the rest is of the agreement, blank without
+    one; days are ISO 8601."""
 
     name: str
     elements: Sequence[str]
+    metadata: Sequence[str]
     schools: Sequence[str]
     purpose: str
     since: str
@@ -105,6 +107,7 @@ def _describe(
     return PublishedVendor(
         name=vendor.name,
         elements=[PARTS[name].words for name in PARTS if name in parts] or [NO_PART],
+        metadata=[] if said is None else said.metadata_keys,
         schools=schools,
         purpose="" if said is None else said.purpose,
         since="" if said is None else str(said.first_day),

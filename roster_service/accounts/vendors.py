@@ -53,9 +53,9 @@ class Grant:
 @dataclass(frozen=True)
 class Vendor:
     """A vendor's account. `flags`: those that it was given; `withheld`: the words of all fields that are withheld from
-    it; `own_withheld`: those of its own list, None where the default applies; `agreed_flags`, and `agreed_scopes` by
-    name: those that its agreement allows, None for all; `not_agreed`: why that lets it read nothing now, None for
-    nothing."""
+    it; `own_withheld`: those of its own list, None where the default applies; `agreed_flags`, `agreed_scopes` by name
+    and `metadata_keys`: those that its agreement allows, None for all; `not_agreed`: why that lets it read nothing now,
+    None for nothing."""
 
     id: int
     name: str
@@ -68,6 +68,7 @@ class Vendor:
     withheld: tuple[str, ...]
     agreed_flags: tuple[str, ...] | None
     agreed_scopes: tuple[str, ...] | None
+    metadata_keys: tuple[str, ...] | None
     not_agreed: str | None
     allowance: Allowance
     rostering: RosteringAllowance
@@ -239,6 +240,7 @@ def _make_vendor(row: Any, grants: Sequence[Grant]) -> Vendor:
         withheld=tuple(sorted(rights.withheld)),
         agreed_flags=None if row.agreed_flags is None else tuple(row.agreed_flags),
         agreed_scopes=None if rights.scopes is None else tuple(sorted(rights.scopes)),
+        metadata_keys=None if rights.metadata_keys is None else tuple(sorted(rights.metadata_keys)),
         not_agreed=row.not_agreed,
         allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
         rostering=RosteringAllowance(row.rostering_per_second, row.rostering_burst, row.rostering_at_once),

@@ -26,16 +26,18 @@ NOT_AGREED = "agreement "
 NO_SCOPE_AGREED = "allows none of the scopes of the client"
 # How the words of `find_agreement_refusal` begin for an agreement that has ended.
 _ENDED = "ended"
-_AGREED = ("fields", "scopes", "flags")
+_AGREED = ("fields", "scopes", "flags", "metadata_keys")
 
 
 @dataclass(frozen=True)
 class AgreedRights:
-    """The rights of a vendor as they count. `scopes`: the names that its clients may have at most, None for all."""
+    """The rights of a vendor as they count. `scopes`: the names that its clients may have at most, and
+    `metadata_keys`: those of `metadata` that they may see at most, None for all."""
 
     flags: frozenset[str]
     withheld: frozenset[WithheldField]
     scopes: frozenset[str] | None
+    metadata_keys: frozenset[str] | None
 
     def limit(self, scopes: Iterable[Scope]) -> tuple[Scope, ...]:
         """Returns the scopes of a client that count."""
@@ -67,11 +69,12 @@ def find_rights(row: Any) -> AgreedRights:
     """Returns the rights that a row says, which has the columns of `read_rights`, such as that of `admit_key_holder`.
     Raises ValueError for a word that this version does not know."""
     if row.agreed_fields is None:
-        return AgreedRights(frozenset(row.flags), find_withheld(row.listed, row.flags), None)
+        return AgreedRights(frozenset(row.flags), find_withheld(row.listed, row.flags), None, None)
     flags = frozenset(row.flags).intersection(row.agreed_flags)
     # Whatever the agreement does not name is withheld, also a field of a later version than that which saved it.
     not_agreed = frozenset(field for field in WithheldField if field.value not in row.agreed_fields)
-    return AgreedRights(flags, find_withheld(row.listed, flags) | not_agreed, frozenset(row.agreed_scopes))
+    withheld, keys = find_withheld(row.listed, flags) | not_agreed, frozenset(row.agreed_metadata_keys)
+    return AgreedRights(flags, withheld, frozenset(row.agreed_scopes), keys)
 
 
 def note_ended(counting: sa.Engine) -> None:

@@ -18,9 +18,9 @@ from roster_service.roster.withheld import WithheldField
 class RegisteredClient:
     """A client with all that the check of its credentials needs of it and of its vendor. `secret_hashes`: of its
     secret, and of the previous one during its grace; `salts`: what the same secrets are derived from, none for a client
-    that may not sign requests; `scopes`: those that its agreement allows; `disabled`: why it gets no token in spite of
-    the right secret, only if `find_client` was asked for disabled clients, too; `not_agreed`: why its agreement lets it
-    read nothing now, None for nothing."""
+    that may not sign requests; `scopes`, `metadata_keys`: those that its agreement allows, None for all; `disabled`:
+    why it gets no token in spite of the right secret, only if `find_client` was asked for disabled clients, too;
+    `not_agreed`: why its agreement lets it read nothing now, None for nothing."""
 
     client_id: str
     secret_hashes: tuple[bytes, ...]
@@ -31,6 +31,7 @@ class RegisteredClient:
     grant_version: int
     visibility_key: str
     withheld: frozenset[WithheldField]
+    metadata_keys: frozenset[str] | None
     has_rules: bool
     disabled: str | None = None
     not_agreed: str | None = None
@@ -45,6 +46,7 @@ class RegisteredClient:
             client_version=self.client_version,
             visibility_key=self.visibility_key,
             withheld=self.withheld,
+            metadata_keys=self.metadata_keys,
             has_rules=self.has_rules,
             scopes=tuple(scopes),
             key_id=None,
@@ -95,6 +97,7 @@ def find_client(connection: sa.Connection, client_id: str, *, even_disabled: boo
         grant_version=row.grant_version,
         visibility_key=str(row.visibility_key),
         withheld=rights.withheld,
+        metadata_keys=rights.metadata_keys,
         has_rules=row.has_rules,
         disabled=disabled,
         not_agreed=row.not_agreed,

@@ -135,16 +135,29 @@ def read_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
 
 @functools.lru_cache(KEPT_RIGHTS)
 def make_content_rights(
-    names: frozenset[ScopeName], withheld: frozenset[WithheldField], *, has_rules: bool = False
+    names: frozenset[ScopeName],
+    withheld: frozenset[WithheldField],
+    metadata_keys: frozenset[str] | None,
+    *,
+    has_rules: bool = False,
 ) -> ContentRights:
     """Returns the content rights of a token with these scopes, of a vendor from which these fields are withheld.
+    `metadata_keys`: the keys of metadata that its agreement names, None without an agreement.
     `has_rules`: whether it has a grant with rules; without them, such a grant opens no records."""
+    opened = () if metadata_keys is not None and not metadata_keys else _METADATA_SCOPES.items()
+    metadata = frozenset(kind for name, kind in opened if name in names)
     return ContentRights(
         viewer=Viewer.RULED_VENDOR if has_rules else Viewer.ONE_VENDOR,
         guardians=ScopeName.GUARDIANS in names,
-        metadata=frozenset(kind for name, kind in _METADATA_SCOPES.items() if name in names),
+        metadata=metadata,
+        metadata_keys=metadata_keys if metadata else None,
         withheld=withheld,
     )
+
+
+def shows_metadata(scopes: Iterable[str]) -> bool:
+    """Returns whether one of these scopes shows metadata."""
+    return any(scope.name in _METADATA_SCOPES for scope in read_scopes(scopes))
 
 
 # RFC 6749, section 5.2: what the description of an error may have.

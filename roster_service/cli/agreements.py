@@ -38,6 +38,7 @@ _DAY = click.DateTime(["%Y-%m-%d"])
     type=click.Choice(list(map(str, PARTS))),
     help="A part of people; repeatable.",
 )
+@click.option("--metadata-key", "metadata_keys", multiple=True, help="A key of `metadata` that it names; repeatable.")
 @click.option("--district", "districts", multiple=True, help="A whole district; repeatable.")
 @click.option("--school", "schools", multiple=True, help="A single school; repeatable.")
 @click.option("--first-day", type=_DAY, required=True, metavar="DATE", help="The first day of the agreement.")
@@ -54,6 +55,7 @@ def agreement_set(
     title: str,
     purpose: str,
     elements: tuple[str, ...],
+    metadata_keys: tuple[str, ...],
     districts: tuple[str, ...],
     schools: tuple[str, ...],
     first_day: datetime,
@@ -78,6 +80,7 @@ def agreement_set(
             title=title,
             purpose=purpose,
             elements=elements,
+            metadata_keys=metadata_keys,
             districts=tuple(find_org(connection, name, DISTRICT, None) for name in districts),
             schools=tuple(find_org(connection, name, SCHOOL, None) for name in schools),
             zone=zone or name_zone(terminal.read_settings().time_zone or UTC),

@@ -59,7 +59,7 @@ _FOLLOWING = ("guardians", "classes", "agents", "in_narrow_files")
 # The rights of every vendor, with guardians and without.
 OF_EVERY_VENDOR = {
     guardians: ContentRights(
-        viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), withheld=frozenset()
+        viewer=Viewer.EVERY_VENDOR, guardians=guardians, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
     )
     for guardians in (True, False)
 }

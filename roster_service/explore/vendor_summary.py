@@ -41,7 +41,7 @@ def summarize_vendor(connection: sa.Connection, vendor: Vendor) -> VendorSummary
     """Returns the summary of a vendor."""
     seen = sa.select(sa.func.count()).select_from(visible_orgs.join(orgs, orgs.c.sourced_id == visible_orgs.c.org_id))
     schools = seen.where(visible_orgs.c.vendor_id == vendor.id, visible_orgs.c.shared, orgs.c.type == SCHOOL)
-    rights = make_content_rights(frozenset(), frozenset(), has_rules=True)
+    rights = make_content_rights(frozenset(), frozenset(), None, has_rules=True)
     is_pupil = record_is_open(users, rights, Opened.STUDENT)
     pupils = sa.select(sa.func.count()).select_from(users).where(users.c.status == ACTIVE, is_pupil)
     received = list_received(connection)[vendor.email]

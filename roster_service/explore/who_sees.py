@@ -168,8 +168,10 @@ def explain(connection: sa.Connection, sourced_id: str, email: str | None = None
     ways, received, found = list_ways(connection), list_received(connection), list[VendorVerdict]()
 
     @functools.cache
-    def find(withheld: frozenset[WithheldField], version: Version) -> frozenset[PersonPart]:
-        return find_parts(connection, sourced_id, withheld, version)
+    def find(
+        withheld: frozenset[WithheldField], keys: frozenset[str] | None, version: Version
+    ) -> frozenset[PersonPart]:
+        return find_parts(connection, sourced_id, withheld, version, keys)
 
     for name, of_vendor in by_vendor.items():
         own, vendor = ways.get(name, ()), of_vendor[0].vendor
@@ -184,11 +186,14 @@ def explain(connection: sa.Connection, sourced_id: str, email: str | None = None
         records = sorted(judged, key=lambda it: (it.kind, it.by))
         parts: Mapping[str, PartVerdict] = {}
         if person is not None:
-            known = frozenset[str]().union(*(find(frozenset(), version) for version in VERSIONS))
+            known = frozenset[str]().union(*(find(frozenset(), None, version) for version in VERSIONS))
             withheld = frozenset(map(WithheldField, vendor.withheld))
+            keys = None if vendor.metadata_keys is None else frozenset(vendor.metadata_keys)
             # The vendor interface has the terms of 1.2.
             left = {
-                way.words: frozenset[str]().union(*(find(withheld, version) for version in way.list_names() or (V1P2,)))
+                way.words: frozenset[str]().union(
+                    *(find(withheld, keys, version) for version in way.list_names() or (V1P2,))
+                )
                 for way in own
             }
             parts = {

@@ -43,7 +43,9 @@ from roster_service.serving.statements import (
     make_sort_keys,
 )
 
-RIGHTS = ContentRights(viewer=Viewer.ALL_ORGS, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+RIGHTS = ContentRights(
+    viewer=Viewer.ALL_ORGS, guardians=True, metadata=frozenset(MetadataOf), metadata_keys=None, withheld=frozenset()
+)
 # Beyond so many records nobody counts: the number is "more than".
 MOST_COUNTED = 1000
 MOST_OFFSET = 100_000
@@ -208,11 +210,15 @@ def read_student(connection: sa.Connection, sourced_id: str) -> Any:
 
 
 def find_parts(
-    connection: sa.Connection, sourced_id: str, withheld: frozenset[WithheldField], version: Version
+    connection: sa.Connection,
+    sourced_id: str,
+    withheld: frozenset[WithheldField],
+    version: Version,
+    metadata_keys: frozenset[str] | None = None,
 ) -> frozenset[PersonPart]:
     """Returns the parts of a person that the roster has, as the access log would name them if a version answered with
-    all but these fields. What is marked as deleted is served, too."""
-    rights = replace(RIGHTS, withheld=withheld)
+    all but these fields, and with these keys of metadata, None for all. What is marked as deleted is served, too."""
+    rights = replace(RIGHTS, withheld=withheld, metadata_keys=metadata_keys)
     found = set[PersonPart]()
     for resource in (USERS, DEMOGRAPHICS):
         view = make_resource_view(version.records[resource], rights)

@@ -58,6 +58,7 @@ UNKNOWN_CLIENT = RegisteredClient(
     grant_version=0,
     visibility_key="",
     withheld=frozenset(),
+    metadata_keys=frozenset(),
     has_rules=False,
 )
 AUTH_METHODS = ("client_secret_basic", "client_secret_post")
@@ -229,6 +230,7 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
 
     def get_extra_claims(self, client: TokenClient, grant_type: str, user: object, scope: str) -> dict[str, Any]:
         """Returns the claims by which the database admits the client, and the granted scopes in their long spelling."""
+        keys = client.registered.metadata_keys
         return {
             "scope": " ".join(map(str, scopes.read_scopes(scope.split()))),
             "vendor_id": client.registered.vendor_id,
@@ -236,6 +238,7 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
             "client_version": client.registered.client_version,
             "visibility_key": client.registered.visibility_key,
             "withheld": sorted(client.registered.withheld),
+            "metadata_keys": None if keys is None else sorted(keys),
             "has_rules": client.registered.has_rules,
         }
 

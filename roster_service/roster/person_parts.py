@@ -34,6 +34,7 @@ class PersonPart(StrEnum):
 
 # The parts that are about guardians, and so need the right to see them.
 OF_GUARDIANS = frozenset({PersonPart.GUARDIANS, PersonPart.GUARDIAN_METADATA})
+OF_METADATA = frozenset({PersonPart.STUDENT_METADATA, PersonPart.GUARDIAN_METADATA, PersonPart.DEMOGRAPHIC_METADATA})
 BITS: Mapping[PersonPart, int] = {part: 1 << place for place, part in enumerate(PersonPart)}
 _F = WithheldField
 # The part that a withheld field tells.

@@ -63,12 +63,14 @@ class Viewer(Enum):
 class ContentRights:
     """The content rights of a caller: the part of its rights that changes the text of a statement. `viewer`: for whom
     the statement asks visibility; `guardians`: whether the caller sees guardians; `metadata`: the kinds whose metadata
-    it sees; `withheld`: the fields that it does not see; `joined`: whether the statement has joined the rows that
-    several fields of a record are made of (`Record.joined`), so that no expression needs to read them."""
+    it sees, and `metadata_keys`: with these keys alone, None for all; `withheld`: the fields that it does not see;
+    `joined`: whether the statement has joined the rows that several fields of a record are made of (`Record.joined`),
+    so that no expression needs to read them."""
 
     viewer: Viewer
     guardians: bool
     metadata: frozenset[MetadataOf]
+    metadata_keys: frozenset[str] | None
     withheld: frozenset[WithheldField]
     joined: bool = False
 
@@ -79,7 +81,7 @@ class ContentRights:
         rights = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del rights["viewer"], rights["joined"]
         return tuple(
-            (name, sorted(one.value for one in right) if isinstance(right, frozenset) else right)
+            (name, sorted(str(getattr(one, "value", one)) for one in right) if isinstance(right, frozenset) else right)
             for name, right in rights.items()
         )
 
@@ -87,7 +89,7 @@ class ContentRights:
     def of_rows(self) -> ContentRights:
         """The same rights without those that change only what of a record is seen: conditions of what records are seen
         need no others."""
-        return dataclasses.replace(self, metadata=frozenset(), withheld=frozenset())
+        return dataclasses.replace(self, metadata=frozenset(), metadata_keys=None, withheld=frozenset())
 
     @property
     def of_texts(self) -> ContentRights:

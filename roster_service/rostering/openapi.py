@@ -68,7 +68,7 @@ FAILURES = {
 ONLY = {404: Cardinality.SINGLE, 410: Cardinality.COLLECTION}
 NOT_MODIFIED = "NotModified"
 TAG_END = "Management"
-EVERY_RIGHT = make_content_rights(frozenset(ScopeName), frozenset())
+EVERY_RIGHT = make_content_rights(frozenset(ScopeName), frozenset(), None)
 
 DESCRIPTION = """The rostering service of {title}, read-only: every path takes GET, and any other method gets 400.
 Roster Service {release} serves it.

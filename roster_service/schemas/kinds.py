@@ -24,6 +24,7 @@ from oneroster_filter import FieldType, Kind, Through
 from oneroster_filter.typing import TypedClause
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from roster_service.db.tables import CTexts
 from roster_service.roster import json_text
 from roster_service.roster.person_parts import OF_GUARDIANS, PART_OF, PersonPart
 from roster_service.roster.visibility import ContentRights, MetadataOf
@@ -262,16 +263,24 @@ class Metadata(fields.Dict, RosterField):
         # Of a record without metadata, PostgreSQL then asks nothing more.
         return json_text.only_if(self.column.is_not(None) & condition, value)
 
+    def _cut(self, rights: ContentRights) -> sa.ColumnElement[Any]:
+        """The object with the keys that these rights name; NULL where it has none of them."""
+        if rights.metadata_keys is None:
+            return self.column
+        entry = sa.func.jsonb_each(self.column).table_valued("key", "value", name="entry")
+        named = entry.c.key == sa.any_(sa.literal(sorted(rights.metadata_keys), CTexts))
+        return sa.select(sa.func.jsonb_object_agg(entry.c.key, entry.c.value)).where(named).scalar_subquery()
+
     def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
-        return self._shown(rights, sa.cast(self.column, sa.Text))
+        return self._shown(rights, sa.cast(self._cut(rights), sa.Text))
 
     def list_values(self, rights: ContentRights) -> Iterator[tuple[PersonPart, sa.ColumnElement[Any]]]:
         for kind, part in self.parts.items():
             if kind in rights.metadata:
-                yield part, self._shown(replace(rights, metadata=frozenset({kind})), self.column)
+                yield part, self._shown(replace(rights, metadata=frozenset({kind})), self._cut(rights))
 
     def source(self, path: str, rights: ContentRights) -> Source:
-        return self._shown(rights, sa.collate(self.column.op("->>", return_type=sa.Text())(path), "C"))
+        return self._shown(rights, sa.collate(self._cut(rights).op("->>", return_type=sa.Text())(path), "C"))
 
 
 @dataclass(frozen=True)

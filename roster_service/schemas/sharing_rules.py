@@ -22,7 +22,9 @@ from roster_service.schemas.kinds import list_roster_fields
 from roster_service.schemas.records import Record
 from roster_service.schemas.rule_words import name_classes, name_students
 
-_RIGHTS = ContentRights(viewer=Viewer.ALL_ORGS, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+_RIGHTS = ContentRights(
+    viewer=Viewer.ALL_ORGS, guardians=True, metadata=frozenset(MetadataOf), metadata_keys=None, withheld=frozenset()
+)
 
 
 class Staff(StrEnum):

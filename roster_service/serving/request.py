@@ -22,7 +22,9 @@ from roster_service.serving.statements import HREF_ROOT, STATEMENT_CACHE_SIZE, D
 
 # The path values that the service has found for the caller; all others are in the request.
 FOUND_VALUES = frozenset({"requested_districts"})
-_ALL_RIGHTS = ContentRights(Viewer.RULED_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+_ALL_RIGHTS = ContentRights(
+    Viewer.RULED_VENDOR, guardians=True, metadata=frozenset(MetadataOf), metadata_keys=None, withheld=frozenset()
+)
 
 
 @dataclass(frozen=True)

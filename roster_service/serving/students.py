@@ -87,6 +87,7 @@ def authorize_students(engine: sa.Engine, holder: KeyHolder, params: StudentsPar
         viewer=Viewer.RULED_VENDOR if holder.has_rules else Viewer.ONE_VENDOR,
         guardians=PermissionFlag.CONTACTS in params.include,
         metadata=frozenset(),
+        metadata_keys=None,
         withheld=holder.withheld,
     )
     admission = holder.admit(guardians=rights.guardians)

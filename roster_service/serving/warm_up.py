@@ -101,6 +101,7 @@ def _list_tokens(connection: sa.Connection) -> list[tuple[AccessToken, str]]:
                 client_version=client.version,
                 visibility_key=str(client.visibility_key),
                 withheld=rights.withheld,
+                metadata_keys=rights.metadata_keys,
                 has_rules=client.has_rules,
                 scopes=tuple(scope for scope in scopes if scope.version == version),
                 key_id=None,

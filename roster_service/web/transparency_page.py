@@ -30,6 +30,7 @@ _NOBODY = "<p>No vendor gets anything.</p>"
 _WORDS = {
     "purpose": "Purpose",
     "elements": "What it gets of people",
+    "metadata": "Of further columns of the school’s records, only",
     "schools": "Schools",
     "since": "Since",
     "until": "Until",

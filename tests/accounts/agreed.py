@@ -36,6 +36,7 @@ WHOLE = Agreement(
     last_day=TODAY + timedelta(days=100),
     contact="privacy@vendor.example",
     deletion="within 60 days",
+    metadata_keys=("locker",),
 )
 
 

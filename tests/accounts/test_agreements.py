@@ -68,8 +68,8 @@ def asked(engine: sa.Engine, database_url: str, tmp_path: Path) -> Iterator[Aske
 
 
 def test_every_right_and_field_belongs_to_elements() -> None:
-    none, all_of_them = resolve_elements(()), resolve_elements(tuple(PARTS))
-    assert none == {"fields": [], "scopes": [ScopeName.ORGS_METADATA], "flags": []}
+    none, all_of_them = resolve_elements((), ()), resolve_elements(tuple(PARTS), ("locker",))
+    assert none == {"fields": [], "scopes": [], "flags": []}
     assert all_of_them == {
         "fields": [*WithheldField],
         "scopes": [*ScopeName],
@@ -104,7 +104,7 @@ ALONE = {
 @in_one_test
 @pytest.mark.parametrize(("element", "rights"), ALONE.items(), ids=ALONE)
 def test_an_element_opens_only_what_shows_nothing_else(element: str, rights: set[str]) -> None:
-    found = resolve_elements((element,))
+    found = resolve_elements((element,), ("locker",))
     assert {*found["scopes"], *found["flags"]} - {ScopeName.ORGS_METADATA} == rights
 
 
@@ -196,13 +196,52 @@ def test_no_answer_goes_beyond_a_random_agreement(asked: Asked) -> None:
             assert shown <= stated <= elements, case
 
 
+# The keys that are agreed -> those that the records show; a filter by one that is not finds nothing.
+KEYS: dict[str, tuple[tuple[str, ...], set[str]]] = {
+    "one of several": (("locker", "unknown"), {"locker"}),
+    "another": (("notes",), {"notes"}),
+    "none that a record has": (("unknown",), set()),
+}
+
+
+@pytest.mark.shows("Visibility", "Of `metadata`, a vendor sees and finds only the keys that its agreement names.")
+@in_one_test
+@pytest.mark.parametrize(("keys", "shown"), KEYS.values(), ids=KEYS)
+def test_metadata_is_shown_by_agreed_keys_alone(asked: Asked, keys: tuple[str, ...], shown: set[str]) -> None:
+    with asked.engine.begin() as connection:
+        connection.execute(sa.text("TRUNCATE rate_windows, rate_hits"))
+        for table in ("users", "demographics", "orgs"):
+            value = '{"locker": "7", "notes": {"x": [1]}}'
+            connection.execute(sa.text(f"UPDATE {table} SET metadata = '{value}'".replace(":", "\\:")))
+    asked.save(metadata_keys=keys)
+    for version in VERSIONS:
+        token = asked.ask_token(version.prefix).json["access_token"]
+        for path in ("users", "demographics", "orgs"):
+            records = asked.get(version.prefix, f"/{path}?limit=1000", token).json[path]
+            assert {key for record in records for key in record.get("metadata", ())} == shown, path
+            found = asked.get(version.prefix, f"/{path}?filter=metadata.locker='7'", token).json[path]
+            assert bool(found) == ("locker" in shown), path
+            single = asked.get(version.prefix, f"/{path}/{records[0]['sourcedId']}", token).json
+            assert set(next(iter(single.values())).get("metadata", ())) <= shown, path
+
+
+def test_without_agreed_keys_there_is_no_metadata(asked: Asked) -> None:
+    with pytest.raises(CommandError, match=r"name the keys of `metadata` that are agreed"):
+        asked.save(metadata_keys=())
+    asked.save(elements=tuple(name for name, part in PARTS.items() if not part.is_metadata), metadata_keys=())
+    for version in VERSIONS:
+        for path, records in asked.list_records(version.prefix).items():
+            assert not any("metadata" in record for record in records), path
+    assert asked.ask_token("v1p2", (f"v1p2/{ScopeName.ORGS_METADATA}",)).status_code == 400
+
+
 def test_a_rule_counts_where_its_place_is_agreed_as_a_whole(asked: Asked) -> None:
     rules = Rules("grades~'09'", None, Staff.ALL, guardians=True)
     with asked.engine.begin() as connection:
         vendor_rights.set_district_grant(connection, TESTER, VENDOR, DISTRICT, None, rules, even_nothing=True)
     before = asked.list_records("v1p2")
     assert before["users"]
-    asked.save()
+    asked.save(metadata_keys=("locker", "city"))
     assert asked.list_records("v1p2") == before
     asked.save(districts=(), schools=SCHOOLS[:1])
     assert asked.list_records("v1p2") == {}
@@ -376,8 +415,9 @@ def test_no_copy_is_of_no_use_for_a_change_that_shows_nothing_else(asked: Asked)
 
     core = read_scopes([f"v1p2/{ScopeName.CORE}", f"v1p1/{ScopeName.CORE}"])
     steps: list[tuple[str, Callable[[], None], tuple[bool, bool]]] = [
-        ("all is agreed", asked.save, (False, False)),
-        ("all is agreed no more", asked.remove, (False, False)),
+        ("all is agreed, but metadata of named keys", asked.save, (True, False)),
+        ("the same with another purpose", lambda: asked.save(purpose="Lessons in writing"), (False, False)),
+        ("all is agreed no more", asked.remove, (True, False)),
         ("less is agreed", lambda: asked.save(elements=ALWAYS), (True, False)),
         ("flags that are not", change(vendor_rights.set_flags, VENDOR, [PermissionFlag.ENROLLMENTS]), (False, False)),
         ("a flag that is", change(vendor_rights.set_flags, VENDOR, []), (True, False)),
@@ -425,6 +465,8 @@ def test_a_vendor_without_a_scope_that_is_agreed_is_refused_with_that_reason(ask
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no title": ({"title": " "}, "the agreement needs a title"),
     "several lines": ({"purpose": "one\ntwo"}, "the purpose is one line"),
+    "a blank key of metadata": ({"metadata_keys": ("",)}, "of 1 to 64 characters"),
+    "many keys of metadata": ({"metadata_keys": tuple(map(str, range(31)))}, "at most 30"),
     "a long text": ({"purpose": "x" * 2001}, "at most 2,000 characters"),
     "a paper over http": ({"link": "http://example.com"}, "begins with https://"),
     "an unknown element": ({"elements": (*ALWAYS, "shoe size")}, "there is no element shoe size"),

@@ -20,7 +20,9 @@ from tests.actors import TESTER
 from tests.postgres.loaded import load_districts
 
 EMAIL, DISTRICT = "previewed@vendor.example", "spr-district"
-RIGHTS = ContentRights(viewer=Viewer.RULED_VENDOR, guardians=True, metadata=frozenset(), withheld=frozenset())
+RIGHTS = ContentRights(
+    viewer=Viewer.RULED_VENDOR, guardians=True, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
+)
 STATES: dict[str, Sequence[Grant]] = {
     "nothing": [],
     "the district": [Grant(DISTRICT)],

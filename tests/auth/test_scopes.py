@@ -135,7 +135,9 @@ def test_the_first_registered_scope_chooses_the_version() -> None:
     assert granted.split()[0].endswith("/v1p2/scope/roster-core.readonly")
 
 
-NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
+NOTHING = ContentRights(
+    Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
+)
 RIGHTS_OF_SCOPES = [
     (ScopeName.GUARDIANS, replace(NOTHING, guardians=True)),
     (ScopeName.ORGS_METADATA, replace(NOTHING, metadata=frozenset({MetadataOf.ORGS}))),
@@ -150,10 +152,10 @@ RIGHTS_OF_SCOPES = [
 
 @pytest.mark.parametrize(("name", "rights"), [pytest.param(*row, id=str(row[0])) for row in RIGHTS_OF_SCOPES])
 def test_a_scope_lets_see_this_and_no_more(name: ScopeName, rights: ContentRights) -> None:
-    assert make_content_rights(frozenset({name}), frozenset()) == rights
+    assert make_content_rights(frozenset({name}), frozenset(), None) == rights
 
 
 def test_scopes_add_up() -> None:
     every = replace(NOTHING, guardians=True, metadata=frozenset(MetadataOf))
-    assert make_content_rights(frozenset(ScopeName), frozenset()) == every
-    assert make_content_rights(frozenset(), frozenset()) == NOTHING
+    assert make_content_rights(frozenset(ScopeName), frozenset(), None) == every
+    assert make_content_rights(frozenset(), frozenset(), None) == NOTHING

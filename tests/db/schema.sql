@@ -50,7 +50,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) RETURNS SETOF record
+CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) RETURNS SETOF record
     LANGUAGE plpgsql SECURITY DEFINER ROWS 1
     SET search_path TO 'public', 'pg_temp'
     AS $$
@@ -76,7 +76,7 @@ BEGIN
         ARRAY(
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
-        agreed.fields, agreed.scopes, agreed.flags, not_agreed,
+        agreed.fields, agreed.scopes, agreed.flags, agreed.metadata_keys, not_agreed,
         state.revision, state.as_of, state.deletions_since,
         admitted.has_rules
     FROM visible_feeds state LEFT JOIN agreements agreed ON agreed.vendor_id = state.vendor_id
@@ -621,6 +621,7 @@ CREATE TABLE public.agreements (
     fields text[] NOT NULL COLLATE pg_catalog."C",
     scopes text[] NOT NULL COLLATE pg_catalog."C",
     flags text[] NOT NULL COLLATE pg_catalog."C",
+    metadata_keys text[] NOT NULL COLLATE pg_catalog."C",
     districts text[] NOT NULL COLLATE pg_catalog."C",
     schools text[] NOT NULL COLLATE pg_catalog."C",
     zone text NOT NULL COLLATE pg_catalog."C",
@@ -1970,8 +1971,8 @@ GRANT USAGE ON SCHEMA public TO console_role;
 REVOKE ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean, slots integer) TO serving_role;
 
-REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) TO serving_role;
+REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT agreed_metadata_keys text[], OUT not_agreed text, OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT has_rules boolean) TO serving_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.vendor_grants TO console_role;
 

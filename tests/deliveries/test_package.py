@@ -6,10 +6,12 @@ import io
 import logging
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
 
+from roster_service.accounts.agreements import remove_agreement, set_agreement
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.errors import CommandError
@@ -17,6 +19,7 @@ from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import exclude_person
 from roster_service.schemas.file_presets import PRESETS
 from roster_service.settings import Settings
+from tests.accounts.agreed import WHOLE
 from tests.actors import TESTER
 from tests.contract.client import CORE, DEMOGRAPHICS, FULL, GUARDIANS
 from tests.contract.conftest import GRANTS, SECRET_KEY, add_vendor
@@ -191,6 +194,18 @@ def test_st_math_gets_its_seven_files(engine: sa.Engine) -> None:
 def test_rights_that_have_ended_give_no_file(engine: sa.Engine) -> None:
     with pytest.raises(CommandError, match="no district or school is granted"):
         make(engine, "nobody@vendors.example", V1P1)
+
+
+def test_a_file_has_the_agreed_keys_of_metadata_alone(engine: sa.Engine, change: Callable[[str], None]) -> None:
+    change("UPDATE users SET metadata = jsonb_build_object('locker', 7, 'notes', 'x')")
+    before = {name for name in make(engine, BOTH, V1P2).files["users"][0] if name.startswith("metadata.")}
+    agreed = replace(WHOLE, districts=("spr-district", "shv-district"))
+    with engine.begin() as connection:
+        set_agreement(connection, TESTER, BOTH, agreed)
+    shown = {name for name in make(engine, BOTH, V1P2).files["users"][0] if name.startswith("metadata.")}
+    with engine.begin() as connection:
+        remove_agreement(connection, TESTER, BOTH)
+    assert (before, shown) == ({"metadata.locker", "metadata.notes"}, {"metadata.locker"})
 
 
 def test_a_marker_of_a_person_whom_the_client_does_not_see_is_nowhere(

@@ -81,7 +81,9 @@ def read_by_tables(connection: sa.Connection, table: sa.Table, caller: Caller) -
 
 def read_visible(connection: sa.Connection, table: sa.Table, caller: Caller) -> set[str]:
     """The ids of the records that the service shows a caller."""
-    rights = ContentRights(Viewer.ONE_VENDOR, caller.guardians, metadata=frozenset(), withheld=frozenset())
+    rights = ContentRights(
+        Viewer.ONE_VENDOR, caller.guardians, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
+    )
     visible = sa.select(table.c.sourced_id).where(row_is_visible(table, table, rights))
     return set(connection.scalars(visible, {"vendor_id": caller.vendor}))
 

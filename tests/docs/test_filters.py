@@ -21,7 +21,7 @@ def test_a_shown_filter_is_one_of_its_path(version: Version, path: str, text: st
     assert shown
     for endpoint in shown:
         view = make_resource_view(
-            version.records[endpoint.resource], make_content_rights(frozenset(ScopeName), frozenset())
+            version.records[endpoint.resource], make_content_rights(frozenset(ScopeName), frozenset(), None)
         )
         check(parse(text.strip("`")), view.filter_types)
 

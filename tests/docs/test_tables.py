@@ -83,7 +83,7 @@ def test_metrics() -> None:
 
 def list_withheld_by(word: WithheldField, *records: type[Schema]) -> list[str]:
     """The dotted names of the fields of these records that a word withholds."""
-    rights = make_content_rights(frozenset(ScopeName), frozenset({word}))
+    rights = make_content_rights(frozenset(ScopeName), frozenset({word}), None)
     return sorted({name for record in records for name in list_hidden(list_roster_fields(record), rights)})
 
 

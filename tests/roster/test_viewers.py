@@ -15,7 +15,7 @@ GROUPED = (*MEMBERS, demographics)
 
 
 def make_rights(viewer: Viewer, *, guardians: bool) -> ContentRights:
-    return ContentRights(viewer, guardians, metadata=frozenset(), withheld=frozenset())
+    return ContentRights(viewer, guardians, metadata=frozenset(), metadata_keys=None, withheld=frozenset())
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ TOKEN = AccessToken(
     client_version=1,
     visibility_key="a key",
     withheld=frozenset({WithheldField.PHONE}),
+    metadata_keys=None,
     has_rules=False,
     scopes=(Scope("v1p1", ScopeName.CORE), Scope("v1p1", ScopeName.GUARDIANS)),
     key_id="a key",

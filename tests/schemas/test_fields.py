@@ -30,7 +30,9 @@ from roster_service.schemas.students import Student
 from roster_service.schemas.versions import VERSIONS
 from tests.offenders import in_one_test
 
-NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
+NOTHING = ContentRights(
+    Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
+)
 RECORDS = pytest.mark.parametrize(
     "record",
     [
@@ -105,7 +107,9 @@ def test_a_filter_knows_this_name_as_this_type(record: type[Record], name: str, 
 
 @RECORDS
 def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None:
-    rights = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+    rights = ContentRights(
+        Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), metadata_keys=None, withheld=frozenset()
+    )
     fields = list_roster_fields(record)
     for path in field_types(record()):
         name, _, rest = path.partition(".")
@@ -114,7 +118,9 @@ def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None
 
 @RECORDS
 def test_every_field_makes_a_json_text(record: type[Record]) -> None:
-    rights = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+    rights = ContentRights(
+        Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), metadata_keys=None, withheld=frozenset()
+    )
     for name, field in list_roster_fields(record).items():
         assert str(field.json(rights).compile(dialect=postgresql.dialect())), name
 

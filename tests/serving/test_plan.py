@@ -18,8 +18,12 @@ from roster_service.serving.path_filters import everything
 from roster_service.serving.plan import Plan, make_plan
 from tests.offenders import in_one_test
 
-NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
-ALL = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+NOTHING = ContentRights(
+    Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
+)
+ALL = ContentRights(
+    Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), metadata_keys=None, withheld=frozenset()
+)
 PARAMS = Params(limit=10, offset=5, filter=None, sort=None, descending=False, fields=None)
 
 
@@ -97,7 +101,11 @@ def test_fields_are_chosen(names: tuple[str, ...], chosen: tuple[str, ...] | Non
 
 
 WITHHOLDING = ContentRights(
-    Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset(WithheldField)
+    Viewer.ONE_VENDOR,
+    guardians=True,
+    metadata=frozenset(MetadataOf),
+    metadata_keys=None,
+    withheld=frozenset(WithheldField),
 )
 
 

@@ -24,7 +24,11 @@ STUDENTS, TEACHERS = users_with_role("student"), users_with_role("teacher")
 PLAIN: dict[str, Any] = {
     "params": {"filter": "metadata.a='b'", "limit": 10},
     "rights": ContentRights(
-        Viewer.ONE_VENDOR, guardians=True, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset()
+        Viewer.ONE_VENDOR,
+        guardians=True,
+        metadata=frozenset({MetadataOf.STUDENTS}),
+        metadata_keys=None,
+        withheld=frozenset(),
     ),
     "path_filter": STUDENTS,
     "path_ids": {"schoolId": "s"},
@@ -94,6 +98,7 @@ def test_another_ordering(changed: dict[str, Any]) -> None:
 OTHER_RIGHTS = {
     "guardians": False,
     "metadata": frozenset({MetadataOf.GUARDIANS}),
+    "metadata_keys": frozenset({"a"}),
     "withheld": frozenset({WithheldField.SMS}),
 }
 
@@ -132,7 +137,9 @@ def test_the_parts_that_stamp_a_student_decide_which_students_have_changed() -> 
         hash_of(
             params=since,
             record=make_student_record(included),
-            rights=ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(), withheld=hidden),
+            rights=ContentRights(
+                Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(), metadata_keys=None, withheld=hidden
+            ),
         )
         for included, hidden in stamps
     }
@@ -144,7 +151,11 @@ def test_who_only_counts_asks_for_no_order() -> None:
 
 
 NO_RIGHTS = ContentRights(
-    Viewer.RULED_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset({WithheldField.BIRTH_DATE})
+    Viewer.RULED_VENDOR,
+    guardians=False,
+    metadata=frozenset(),
+    metadata_keys=None,
+    withheld=frozenset({WithheldField.BIRTH_DATE}),
 )
 
 

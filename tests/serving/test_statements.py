@@ -47,8 +47,12 @@ from roster_service.serving.statements import (
 from tests.extent import EXTENT, Extent
 from tests.offenders import in_one_test
 
-NOTHING = ContentRights(Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), withheld=frozenset())
-ALL = ContentRights(Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
+NOTHING = ContentRights(
+    Viewer.ONE_VENDOR, guardians=False, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
+)
+ALL = ContentRights(
+    Viewer.ONE_VENDOR, guardians=True, metadata=frozenset(MetadataOf), metadata_keys=None, withheld=frozenset()
+)
 RECORDS = pytest.mark.parametrize(
     "record",
     [

@@ -52,9 +52,9 @@ PERMISSION_TOKEN_SECONDS = 86_400
 class AccessToken:
     """The claims of an access token whose signature, times, issuer and audience were verified; or what a token of the
     client would say, for a signed request. `visibility_key`: the vendor's random key for this version of its grants,
-    which row-level security compares; `withheld`: a change of these, too, gives the grants another version;
-    `has_rules`: whether one of the grants has rules; `key_id`: of the key that signed the token, None for a client that
-    was admitted by a signed request; `expires_at`: seconds since 1970."""
+    which row-level security compares; `withheld`, and `metadata_keys`, None for all: a change of these, too, gives the
+    grants another version; `has_rules`: whether one of the grants has rules; `key_id`: of the key that signed the
+    token, None for a client that was admitted by a signed request; `expires_at`: seconds since 1970."""
 
     client_id: str
     vendor_id: int
@@ -62,6 +62,7 @@ class AccessToken:
     client_version: int
     visibility_key: str
     withheld: frozenset[WithheldField]
+    metadata_keys: frozenset[str] | None
     has_rules: bool
     scopes: tuple[Scope, ...]
     key_id: str | None
@@ -91,12 +92,12 @@ class AccessToken:
     def tag_facts(self) -> str:
         """The facts of the caller that an entity tag depends on, one a line."""
         facts = (str(self.vendor_id), str(self.grant_version), ",".join(sorted(self.scope_names)))
-        return "\n".join((*facts, ",".join(sorted(self.withheld))))
+        return "\n".join((*facts, ",".join(sorted(self.withheld)), *sorted(self.rights.metadata_keys or ())))
 
     @cached_property
     def rights(self) -> ContentRights:
         """The content rights of these scopes, less the withheld fields."""
-        return make_content_rights(self.scope_names, self.withheld, has_rules=self.has_rules)
+        return make_content_rights(self.scope_names, self.withheld, self.metadata_keys, has_rules=self.has_rules)
 
     @cached_property
     def admission(self) -> Call:
@@ -176,6 +177,7 @@ def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
         client_version=int(claims["client_version"]),
         visibility_key=str(UUID(claims["visibility_key"])),
         withheld=frozenset(map(WithheldField, claims["withheld"])),
+        metadata_keys=None if claims["metadata_keys"] is None else frozenset(map(str, claims["metadata_keys"])),
         has_rules=bool(claims["has_rules"]),
         scopes=scopes,
         key_id=key_id,

@@ -103,11 +103,12 @@ def _digest(saved: SavedAgreement) -> str:
 
 
 def _save(connection: sa.Connection, actor: Actor, email: str, sent: Submission | Visit) -> SavedAgreement:
-    schools = (line.strip() for line in (sent.get("schools") or "").splitlines())
+    schools, keys = ([line.strip() for line in (sent.get(name) or "").splitlines()] for name in ("schools", "keys"))
     agreement = Agreement(
         title=sent.get("title") or "",
         purpose=sent.get("purpose") or "",
         elements=tuple(name for name in PARTS if name in sent.lists("element")),
+        metadata_keys=tuple(filter(None, keys)),
         districts=tuple(find_org(connection, name, DISTRICT, None) for name in sent.lists("district")),
         schools=tuple(find_org(connection, name, SCHOOL, None) for name in schools if name),
         zone=sent.get("zone") or name_zone(sent.settings.time_zone or UTC),

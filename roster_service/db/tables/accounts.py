@@ -85,6 +85,8 @@ agreements = sa.Table(
     sa.Column("fields", CTexts, nullable=False),
     sa.Column("scopes", CTexts, nullable=False),
     sa.Column("flags", CTexts, nullable=False),
+    # The keys of `metadata` that it names.
+    sa.Column("metadata_keys", CTexts, nullable=False),
     # The sourcedIds of whole districts, and of single schools.
     sa.Column("districts", CTexts, nullable=False),
     sa.Column("schools", CTexts, nullable=False),

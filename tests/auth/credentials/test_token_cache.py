@@ -44,6 +44,7 @@ class Desk:
             "vendor_id": 1,
             "visibility_key": "6f2c5d0e-0000-4000-8000-000000000000",
             "withheld": [],
+            "metadata_keys": [],
             "has_rules": False,
             **more,
         }
@@ -118,3 +119,9 @@ def test_a_token_without_known_withheld_fields_is_refused(desk: Desk, claim: Any
     with pytest.raises(RefusedRequestError) as refused:
         desk.reader.read(desk.sign(withheld=claim))
     assert refused.value.problem is Problem.BAD_TOKEN
+
+
+def test_a_token_that_does_not_say_which_metadata_is_agreed_is_refused(desk: Desk) -> None:
+    assert desk.reader.read(desk.sign(metadata_keys=["a"])).metadata_keys == {"a"}
+    with pytest.raises(RefusedRequestError):
+        desk.reader.read(desk.sign(metadata_keys=None))

@@ -407,6 +407,7 @@ CREATE TABLE agreements (
     fields text[] NOT NULL COLLATE "C",
     scopes text[] NOT NULL COLLATE "C",
     flags text[] NOT NULL COLLATE "C",
+    metadata_keys text[] NOT NULL COLLATE "C",
     districts text[] NOT NULL COLLATE "C",
     schools text[] NOT NULL COLLATE "C",
     zone text NOT NULL COLLATE "C",

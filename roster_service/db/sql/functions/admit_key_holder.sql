@@ -8,7 +8,8 @@ CREATE OR REPLACE FUNCTION admit_key_holder(
     OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer,
     OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[],
     OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[],
-    OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[], OUT not_agreed text,
+    OUT agreed_fields text[], OUT agreed_scopes text[], OUT agreed_flags text[],
+    OUT agreed_metadata_keys text[], OUT not_agreed text,
     OUT revision bigint, OUT as_of timestamptz, OUT deletions_since timestamptz, OUT has_rules boolean
 ) RETURNS SETOF record
 LANGUAGE plpgsql ROWS 1 SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -34,7 +35,7 @@ BEGIN
         ARRAY(
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
-        agreed.fields, agreed.scopes, agreed.flags, not_agreed,
+        agreed.fields, agreed.scopes, agreed.flags, agreed.metadata_keys, not_agreed,
         state.revision, state.as_of, state.deletions_since,
         admitted.has_rules
     FROM visible_feeds state LEFT JOIN agreements agreed ON agreed.vendor_id = state.vendor_id
