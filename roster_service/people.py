@@ -14,15 +14,18 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.accounts.deletion_requests import DeletionRequest, add_request, forget_person
 from roster_service.accounts.kept_people import KeptPerson, forget_kept, keep_from_vendor, list_kept, return_to_vendor
 from roster_service.accounts.vendors import find_vendor
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
+from roster_service.db.instants import find_today
 from roster_service.db.tables import (
     ROSTER_TABLES,
     CTexts,
@@ -124,6 +127,7 @@ def exclude_person(
             ids_of_rules = _list_ids(sourced_id, person)
             _require_no_rule(connection, ids_of_rules)
             forget_kept(connection, sourced_id)
+            forget_person(connection, hasher.hash_id(sourced_id))
             _forget_logged(connection, naming, ids_of_rules)
             held = _discard_held(connection, feed_ids, sourced_id)
             kept = forget_copies(connection, sync_runs.c.feed_id.in_(feed_ids))
@@ -241,6 +245,20 @@ def keep_person(
         require_person(connection, sourced_id, settings.read_secret_key())
         keep_from_vendor(connection, vendor.id, sourced_id)
     return list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)[0]
+
+
+def ask_deletion(
+    connection: sa.Connection, actor: Actor, email: str, sourced_id: str, due: date, settings: Settings
+) -> DeletionRequest:
+    """Notes that a vendor is asked to delete what it has of a person, and to answer by a day. Raises UnknownPersonError
+    if nobody has the id, and CommandError for an unknown vendor, if the reason of the actor names the person, and as
+    `add_request`."""
+    vendor, key = find_vendor(connection, email), settings.read_secret_key()
+    require_person(connection, sourced_id, key)
+    person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
+    _require_nameless(actor, _list_names(sourced_id, person))
+    today = find_today(settings.time_zone)
+    return add_request(connection, actor, vendor, IdHasher(key).hash_id(sourced_id), due, today)
 
 
 # PostgreSQL shows these columns to every role; a transaction has a lock on its own number until it ends.

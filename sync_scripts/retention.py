@@ -21,6 +21,7 @@ from roster_service.db.tables import (
     audit_days,
     audit_people,
     changes,
+    deletion_requests,
     delivery_runs,
     ordering_chunks,
     orderings,
@@ -147,5 +148,9 @@ KINDS: Mapping[str, KeptRows] = {
     "access log rows": KeptRows(lambda settings: settings.log_days, _delete_disclosures),
     "usage counters": KeptRows(lambda settings: settings.log_days, _delete_by(usage.c.day)),
     "counters of refused requests": KeptRows(lambda _settings: REFUSED_DAYS, _delete_by(refused_requests.c.hour)),
+    # Whoever has not answered stays.
+    "answered deletion requests": KeptRows(
+        lambda settings: settings.log_days, _delete_by(deletion_requests.c.answered)
+    ),
     "change log rows": KeptRows(lambda settings: settings.change_log_days, _delete_by(changes.c.at)),
 }

@@ -21,6 +21,7 @@ from roster_service.db.tables import (
     audit_days,
     audit_people,
     changes,
+    deletion_requests,
     deliveries,
     exclusions,
     feeds,
@@ -39,7 +40,19 @@ from roster_service.db.tables import (
 # In the order of their references.
 EXPORTED = (
     *(feeds, vendor_defaults, vendors, agreements, vendor_grants, kept_people, api_keys, oauth_clients, signing_keys),
-    *(deliveries, operators, exclusions, last_uses, usage, refused_requests, audit, audit_days, audit_people, changes),
+    *(
+        deliveries,
+        deletion_requests,
+        operators,
+        exclusions,
+        last_uses,
+        usage,
+        refused_requests,
+        audit,
+        audit_days,
+        audit_people,
+        changes,
+    ),
 )
 # What follows from the roster: the next sync sets it.
 _DERIVED = frozenset(

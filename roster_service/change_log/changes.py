@@ -41,6 +41,8 @@ class Verb(StrEnum):
     AGREEMENT_REMOVE = "agreement remove"
     AGREEMENT_REQUIRE = "agreement require"
     AGREEMENT_PUBLISH = "agreement publish"
+    DELETION_ASK = "deletion ask"
+    DELETION_ANSWER = "deletion answer"
     VENDOR_SET_PASSWORD = "vendor set-password"  # noqa: S105  (a verb)
     VENDOR_ROTATE_KEY = "vendor rotate-key"
     CLIENT_ADD = "client add"

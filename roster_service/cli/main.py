@@ -23,6 +23,7 @@ COMMANDS = {
     "school": ("orgs.school", "The schools of the roster."),
     "vendor": ("vendors.vendor", "Vendors, and what they may see."),
     "agreement": ("agreements.agreement", "What the papers with vendors allow at most, and until when."),
+    "deletion": ("deletions.deletion", "What vendors are asked to delete, and what they answer."),
     "client": ("clients.client", "OAuth clients of the rostering interface."),
     "credential": ("credentials.credential", "The ends and last uses of API keys and secrets."),
     "keys": ("credentials.keys", "The keys that sign tokens."),

@@ -261,6 +261,8 @@ def _describe_company(company: CompanyAnswer) -> Iterator[str]:
         yield f"  does not get, although the school has it: {'; '.join(company.held_back)}"
     if company.nothing:
         yield f"  may get nothing: {company.nothing}"
+    for sentence in company.asked:
+        yield f"  {sentence}"
     if company.kept_since is not None:
         yield f"  everything about this person is kept from it since {_show(company.kept_since)}"
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import date, datetime
 
 import click
 
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.credentials import CredentialKind, list_credentials
+from roster_service.accounts.deletion_requests import list_requests
 from roster_service.accounts.parts import reads_guardians
 from roster_service.accounts.vendors import Grant, Vendor
 from roster_service.accounts.ways import list_ways
 from roster_service.cli import terminal, vendor_access
-from roster_service.db.tables import oauth_clients
+from roster_service.db.tables import deletion_requests, oauth_clients
 from roster_service.deliveries.accounts import describe_switched_ways, list_deliveries
 from roster_service.deliveries.recipients import FILES, find_recipient
 from roster_service.feeds.sharing_previews import SharingPreview
@@ -245,6 +246,8 @@ def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
             if item.vendor == found.email and item.kind is CredentialKind.API_KEY
         ]
         files = [item.name for item in list_deliveries(connection, vendor=found.email)]
+        of_vendor = (deletion_requests.c.vendor_id == found.id, deletion_requests.c.answered.is_(None))
+        asked = [one.number for one in list_requests(connection, date.max, *of_vendor)]
         vendors.remove_vendor(connection, actor, email)
     shown = {
         "email": found.email,
@@ -252,9 +255,11 @@ def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
         "clients": owned,
         "keys": keys,
         "deliveries": files,
+        "deletion_requests": asked,
         "dry_run": dry_run,
     }
     counts = {"grants": found.grants, "clients": owned, "API keys": keys, "deliveries": files}
+    counts |= {"open deletion requests": asked} if asked else {}
     words = (
         f"the vendor {found.email} with its {', '.join(f'{kind} ({len(of_kind)})' for kind, of_kind in counts.items())}"
     )

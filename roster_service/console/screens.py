@@ -12,6 +12,7 @@ from roster_service.console.views import (
     agreement,
     changes,
     clients,
+    deletions,
     disclosures,
     export_previews,
     feeds,
@@ -40,7 +41,7 @@ SECTIONS: Mapping[str, Sequence[ModuleType]] = {
     "Tonight": (tonight, runs, rejected, held, feeds, export_previews),
     "Roster": (roster, records, quality),
     "Vendors": (vendors, wizard, vendor, agreement, grants, clients, files, access),
-    "Privacy": (disclosures, people, person_answer),
+    "Privacy": (disclosures, people, person_answer, deletions),
     "Settings": (system, operators, changes),
 }
 _OF_SECTION: Mapping[str, Sequence[Screen]] = {

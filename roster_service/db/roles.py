@@ -80,7 +80,7 @@ _SHOWN = tuple(
 # What the forms of the console write as rows of their own: accounts and rights.
 _ACCOUNTS = (
     *(tables.vendors, tables.vendor_defaults, tables.vendor_grants, tables.agreements, tables.published_vendors),
-    *(tables.api_keys, tables.oauth_clients),
+    *(tables.api_keys, tables.oauth_clients, tables.deletion_requests),
     *(tables.operators, tables.operator_sessions, tables.visible_orgs, tables.last_uses, tables.deliveries),
 )
 # The rows that go with an erased or hidden person.

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.agreements import list_agreements
 from roster_service.accounts.clients import list_clients
+from roster_service.accounts.deletion_requests import DeletionRequest, list_requests
 from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.vendors import list_vendors
@@ -21,13 +22,14 @@ from roster_service.accounts.ways import WayKind, list_ways
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, find_first_day
 from roster_service.db.instants import begin_day, describe_day, find_today
-from roster_service.db.tables import orgs, user_roles
+from roster_service.db.tables import deletion_requests, orgs, user_roles
 from roster_service.errors import CommandError
 from roster_service.explore import person_words as words
 from roster_service.explore.known_people import EXCLUDED, KnownPerson
 from roster_service.explore.person import read_days
 from roster_service.explore.who_sees import PartVerdict, VendorVerdict, explain
 from roster_service.explore.whole_roster import find_ended_parts, find_parts
+from roster_service.feeds.exclusions import IdHasher
 from roster_service.roster.person_parts import PersonPart
 from roster_service.schemas.versions import V1P2
 from roster_service.settings import Settings
@@ -58,7 +60,7 @@ class CompanyAnswer:
     is no vendor any more, named by `email` as in the log; `products`: of other names; `nothing`: why it may get
     nothing, blank if it may get something; `kept_since`: the day from which on the person is kept from it, else None;
     `held_back`: what it does not get although the roster has it, in words; `purpose`, `agreed_until`: of the agreement
-    with it, and its last day, both None without one."""
+    with it, and its last day, both None without one; `asked`: what it was asked to delete, in sentences."""
 
     name: str | None
     email: str
@@ -70,6 +72,7 @@ class CompanyAnswer:
     held_back: Sequence[str]
     purpose: str | None = None
     agreed_until: str | None = None
+    asked: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -115,12 +118,14 @@ def make_answer(
         person=hasher.hash_id(person.sourcedId),
     )
     sent = _sum_sent(connection, wanted)
+    own = deletion_requests.c.person == IdHasher(settings.read_secret_key()).hash_id(person.sourcedId)
+    asked = list_requests(connection, find_today(settings.time_zone), own)
     explained = [] if person.name is None else explain(connection, person.sourcedId)
-    companies = list(_describe_vendors(connection, person, {one.vendor.email: one for one in explained}, sent))
-    shown = [company for company in companies if company.sent or company.may_get or company.kept_since]
+    companies = list(_describe_vendors(connection, person, {one.vendor.email: one for one in explained}, sent, asked))
+    shown = [company for company in companies if company.sent or company.may_get or company.kept_since or company.asked]
     return PersonAnswer(
         person=person,
-        districts=_list_districts(connection, person.sourcedId),
+        districts=list_districts(connection, person.sourcedId),
         made=find_today(settings.time_zone).isoformat(),
         since=None if since is None else since.isoformat(),
         until=last.isoformat(),
@@ -155,8 +160,9 @@ def _describe_vendors(
     person: KnownPerson,
     explained: Mapping[str, VendorVerdict],
     sent: Mapping[str, Sequence[SentParts]],
+    asked: Sequence[DeletionRequest],
 ) -> Iterator[CompanyAnswer]:
-    """`explained`: by e-mail, none for a person who is not in the roster; `sent`: by e-mail."""
+    """`explained`: by e-mail, none for a person who is not in the roster; `sent`: by e-mail; `asked`: of the person."""
     ways, clients, listed = list_ways(connection), list_clients(connection), list_vendors(connection)
     kept = {one.vendor_id: one.since.astimezone(UTC) for one in list_kept(connection, sourced_id=person.sourcedId)}
     known = find_parts(connection, person.sourcedId, frozenset(), V1P2) - find_ended_parts(connection, person.sourcedId)
@@ -178,6 +184,7 @@ def _describe_vendors(
             held_back=words.list_held_back(vendor.withheld, known, seen) if may_get else (),
             purpose=None if agreement is None else agreement.purpose,
             agreed_until=None if agreement is None else agreement.last_day.isoformat(),
+            asked=[_describe_asked(one) for one in asked if one.vendor == vendor.email],
         )
     for email in sorted(sent.keys() - {vendor.email for vendor in listed}):
         yield CompanyAnswer(
@@ -190,6 +197,14 @@ def _describe_vendors(
             kept_since=None,
             held_back=(),
         )
+
+
+def _describe_asked(one: DeletionRequest) -> str:
+    asked, until, answered = (
+        day and describe_day(date.fromisoformat(day)) for day in (one.asked, one.due, one.answered)
+    )
+    did = f"answered on {answered}{f': {one.words}' if one.words else ''}" if answered else f"has to answer by {until}"
+    return f"On {asked} the district asked it to delete what it has of this person; it {did}"
 
 
 def _list_open(parts: Mapping[str, PartVerdict], kinds: Mapping[str, WayKind]) -> list[OpenParts]:
@@ -208,8 +223,8 @@ def _explain_nothing(person: KnownPerson, verdict: VendorVerdict | None) -> str:
     return f"this person is {person.whereabouts}" if person.whereabouts in EXCLUDED else words.UNKNOWN
 
 
-def _list_districts(connection: sa.Connection, sourced_id: str) -> list[str]:
-    """The names of the districts of a person; of one who has none, of the only district."""
+def list_districts(connection: sa.Connection, sourced_id: str) -> list[str]:
+    """Returns the names of the districts of a person; of one who has none, of the only district."""
     school, district = orgs.alias(), orgs.alias()
     own = sa.select(district.c.name).join_from(user_roles, school, school.c.sourced_id == user_roles.c.org_id)
     own = own.join(district, district.c.sourced_id == school.c.district_id).where(user_roles.c.user_id == sourced_id)

@@ -115,6 +115,8 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("agreement remove", VENDOR, "--yes")
     change("agreement require", "no", "--yes")
     change("agreement publish", "no", "--yes")
+    change("deletion ask", "spr-student-1", "--vendor", VENDOR, "--due", "2999-01-01")
+    change("deletion answer", "1")
     change("vendor set-password", VENDOR)
     change("vendor rotate-key", VENDOR)
     change("vendor disable", VENDOR)

@@ -33,6 +33,7 @@ ADDED = (
         *("--host-key", HOST_KEY, "--key-file", __file__),
     ),
     ("keys", "rotate"),
+    ("deletion", "ask", "spr-student-2", "--vendor", EMAIL, "--due", "2999-01-01"),
     ("person", "hide", "spr-student-1", "--yes", "--reason", f"Parents {LONG}"),
 )
 # A list -> a text that one of its lines has.
@@ -42,6 +43,7 @@ LISTS: dict[tuple[str, ...], str] = {
     ("district", "list"): f"District {LONG}",
     ("school", "list"): f"District {LONG}",
     ("agreement", "list"): EMAIL,
+    ("deletion", "list"): EMAIL,
     ("vendor", "list"): f"Vendor {LONG}",
     ("client", "list"): f"Client {LONG}",
     ("credential", "list"): EMAIL,

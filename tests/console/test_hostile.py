@@ -28,7 +28,7 @@ ACTOR = Actor(ActorKind.SYSTEM_USER, "tester@tests", SCRIPT)
 # Markup of roster data, as a page that trusts it would have it.
 RAW = ("<script>alert", "<img src=x", "</textarea>")
 # Screens to which a form leads, or the page of a person alone, which `test_person_answer.py` opens with hostile names.
-BEHIND_FORMS = {"export_preview", "erasure", "find", "person_answer"}
+BEHIND_FORMS = {"export_preview", "erasure", "find", "person_answer", "deletion"}
 
 
 @pytest.fixture(scope="module")

@@ -360,6 +360,8 @@ def test_hostile_names_are_texts(console: Console, browser: Browser, world: Worl
         assert "<script>alert" not in page.text
         assert f"{text} {text}" in read(page.text) or "<" in text
         assert "49" not in read(page.text).partition("Made on")[2].partition("20")[0]
+        asking = browser.get(f"/records/{segment}/deletion").text
+        assert ("<script>alert" in asking, text in read(asking) or "<" in text) == (False, True)
 
 
 def test_the_command_says_the_same(console: Console, browser: Browser, world: World) -> None:

@@ -7,7 +7,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from flask.testing import FlaskClient
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.agreements import set_agreement
 from roster_service.app import create_app
 from roster_service.auth.credentials.signing_keys import ensure_signing_key
 from roster_service.auth.scopes import Scope, ScopeName
@@ -28,6 +29,7 @@ from sync_scripts.access_log_days import fold_days
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from sync_scripts.retention import delete_expired, delete_old_orderings
+from tests.accounts.agreed import WHOLE
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.conftest import close_app
@@ -37,7 +39,7 @@ from tests.sync.export_changes import Bend, Rows, both, cell_of, raw, rows_of, w
 
 ID = "planted-student-7"
 PLANTED = (ID, "planted.user", "Plantedgiven", "Plantedfamily", "PLANTED-1001", "Plantedmiddle", "planted-enr")
-VENDOR = "reading@vendor.example"
+VENDOR, ENDED = "reading@vendor.example", "ended@vendor.example"
 SECRET_KEY = "a secret key of the tests, long enough to be one"
 
 
@@ -165,6 +167,15 @@ def service(
     with zipfile.ZipFile(bent) as files:
         files.extractall(export)
     made.roster("feed", "add", "other", "--format", "oneroster", "--reason", f"for {ID} and others")
+    # An ended agreement, letters, and requests to delete, one of them open, with an answer that names the person.
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, ENDED, "Ended")
+        set_agreement(connection, TESTER, ENDED, replace(WHOLE, districts=("spr-district",)))
+        connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = '2020-07-01 05:00Z'"))
+    made.roster("deletion", "ask", ID, "--vendor", ENDED, "--due", "2999-01-01")
+    made.roster("deletion", "answer", "1", "--words", "Plantedgiven Plantedfamily is deleted")
+    made.roster("deletion", "ask", ID, "--vendor", ENDED, "--due", "2999-01-01")
+    made.roster("person", "answer", ID)
     for version in VERSIONS:
         own = " ".join(str(it) for it in scopes if it.version == version.prefix)
         pair = (client.client_id, client.client_secret)
@@ -185,7 +196,7 @@ PATHS = (
 )
 PLACES = {
     *("users", "user_roles", "user_agents", "enrollments", "demographics"),
-    *("ordering_chunks", "sync_rejections", "sync_changes", "sync_runs", "changes"),
+    *("ordering_chunks", "sync_rejections", "sync_changes", "sync_runs", "changes", "deletion_requests"),
 }
 
 
@@ -209,6 +220,12 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
     assert {row["vendor"] for row in disclosures} == {VENDOR}
     service.roster("person", "erase", ID, "--yes", "--reason", "order 4711 of the court")
     assert service.find() == set()
+    # The vendor has to answer, of whom nobody can tell.
+    requests = json.loads(service.roster("deletion", "list", "--json"))
+    assert [(it["number"], it["state"], it["person"], it["words"]) for it in requests] == [
+        (2, "open", None, ""),
+        (1, "answered", None, ""),
+    ]
     assert service.list_disclosures() == disclosures
     # Once they are of a day, too.
     fold_days(service.engine, datetime.now(UTC).date() + timedelta(days=2))
@@ -230,7 +247,7 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
 
 @pytest.mark.shows(
     "Erased people",
-    "The same holds after the purge of a tombstone, but for a reason that an operator typed.",
+    "The same holds after the purge of a tombstone, but for what an operator typed.",
 )
 def test_a_purged_person_leaves_no_trace(service: Service) -> None:
     """After the days that the settings keep rejected rows and changes."""
@@ -248,5 +265,5 @@ def test_a_purged_person_leaves_no_trace(service: Service) -> None:
     purge(service.engine, 7)
     delete_expired(service.engine, Settings(home=service.home))
     delete_old_orderings(service.engine)
-    # The reason was typed by an operator, and names the person.
-    assert {place for place, _ in service.find()} == {"changes"}
+    # A reason, and the words of an answer, were typed by an operator, and name the person.
+    assert {place for place, _ in service.find()} == {"changes", "deletion_requests"}

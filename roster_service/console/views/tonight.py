@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, date, timedelta
 from urllib.parse import urlencode
 
 from roster_service.accounts.agreements import NOTICE_DAYS, KnownAgreement, list_agreements
+from roster_service.accounts.deletion_requests import OVERDUE, DeletionRequest, list_requests
 from roster_service.accounts.districts import count_people
 from roster_service.auth.access_log.reports import count_refused, read_usage
 from roster_service.change_log.actors import OperatorRole
@@ -17,7 +18,8 @@ from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.vendor_words import describe_files
 from roster_service.console.visit import Visit, address, name_doer
-from roster_service.db.instants import find_today
+from roster_service.db.instants import describe_day, find_today
+from roster_service.db.tables import deletion_requests
 from roster_service.deliveries.accounts import WAITING, Delivery, list_deliveries
 from roster_service.feeds.data_quality import Doubt, list_doubts
 from roster_service.feeds.feed_conditions import NO_PATH, Condition, list_conditions
@@ -117,18 +119,19 @@ class VendorsToday:
 @dataclass(frozen=True)
 class Tonight:
     """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person;
-    `notices`: what the nights leave out, in sentences; `agreements`: those that do not hold
-    now or end soon; `empty_rules`: the rules of grants that open nothing now, which
-    may be as it should; `doubts`: the feeds with values that hardly anything but a faulty export has, and
-    `more_doubts`: how many more there are; `rows`: the feeds that are
-    shown, those in need first; `hidden`: feeds in need without a row; `rest`: the other feeds without one; `period`:
-    the first and the last of the days; `is_live`: whether the page changes by itself."""
+    `notices`: what the nights leave out, in sentences; `agreements`: those that do not hold now or end soon;
+    `deletions`: what vendors are asked to delete, without an answer yet; `empty_rules`: the rules of grants that open
+    nothing now, which may be as it should; `doubts`: the feeds with values that hardly anything but a faulty export
+    has, and `more_doubts`: how many more there are; `rows`: the feeds that are shown, those in need first; `hidden`:
+    feeds in need without a row; `rest`: the other feeds without one; `period`: the first and the last of the days;
+    `is_live`: whether the page changes by itself."""
 
     sentence: str
     is_good: bool
     notices: Sequence[str]
     deliveries: Sequence[Task]
     agreements: Sequence[Task]
+    deletions: Sequence[Task]
     empty_rules: Sequence[Task]
     doubts: Sequence[Task]
     more_doubts: int
@@ -173,6 +176,7 @@ def read_tonight(visit: Visit) -> Tonight:
         notices=notices,
         deliveries=deliveries,
         agreements=list(_list_agreement_tasks(list_agreements(connection))),
+        deletions=list(_list_deletion_tasks(list_requests(connection, today, deletion_requests.c.answered.is_(None)))),
         empty_rules=list(_list_empty_rules(list_empty_rules(connection))),
         doubts=list(_list_doubts(doubts[:MOST_IN_NEED])),
         more_doubts=len(doubts[MOST_IN_NEED:]),
@@ -302,6 +306,16 @@ def _list_agreement_tasks(found: Sequence[KnownAgreement]) -> Iterator[Task]:
         remedy = f"save the next agreement, or let it end; {known.agreement.contact} answers at the vendor"
         path = f"/vendors/{known.vendor_id}/agreement"
         yield Task(known.name, word, colour, text, remedy, path=path, screen="agreement", verb=Verb.AGREEMENT_SET)
+
+
+def _list_deletion_tasks(found: Sequence[DeletionRequest]) -> Iterator[Task]:
+    """Yields what to look at for each vendor that is asked to delete something and has not answered."""
+    for one in found:
+        colour = Colour.BAD if one.state == OVERDUE else Colour.WARN
+        asked, due = (describe_day(date.fromisoformat(day)) for day in (one.asked, one.due))
+        text = f"request {one.number} to delete the data of a person, asked on {asked}: the answer is due by {due}"
+        remedy = "ask the vendor again, and note its answer"
+        yield Task(one.name, one.state, colour, text, remedy, "/deletions", "deletions", verb=Verb.DELETION_ANSWER)
 
 
 def _list_doubts(found: Sequence[Doubt]) -> Iterator[Task]:

@@ -8,6 +8,7 @@ from datetime import UTC
 
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.accounts.clients import Client
+from roster_service.accounts.deletion_requests import DeletionRequest, list_requests
 from roster_service.accounts.kept_people import KeptPerson, list_kept
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
@@ -28,7 +29,7 @@ from roster_service.console.vendor_words import (
 )
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
-from roster_service.db.tables import REFUSED_DAYS, users
+from roster_service.db.tables import REFUSED_DAYS, deletion_requests, users
 from roster_service.deliveries.accounts import describe_switched_ways
 from roster_service.errors import CommandError, Problem
 from roster_service.explore.references import read_labels
@@ -48,8 +49,8 @@ class VendorPage:
     its clients, and `names`: of them, by id; `withholdable`: the words of all fields that can be withheld,
     `default_withheld`: those of the default; `parts`: the words for each part of people; `received`: those that it
     gets, `lacks`: the words for the others, and `nothing`: why it gets none; `flags`: what each adds to the student
-    record; `habits`: what is new about its requests; `kept`: the people who are kept from it, and `kept_names`: by id,
-    of those in the roster."""
+    record; `habits`: what is new about its requests; `asked`: what it is asked to delete, without an answer yet;
+    `kept`: the people who are kept from it, and `kept_names`: by id, of those in the roster."""
 
     head: VendorHead
     summary: VendorSummary
@@ -69,6 +70,7 @@ class VendorPage:
     nothing: str
     versions: Sequence[str]
     habits: Sequence[str]
+    asked: Sequence[DeletionRequest]
     kept: Sequence[KeptPerson]
     kept_names: Mapping[str, str]
 
@@ -116,6 +118,12 @@ def read_vendor(visit: Visit) -> VendorPage:
         nothing=explain_nothing(vendor),
         versions=[version.prefix for version in VERSIONS],
         habits=list_habits(connection, vendor),
+        asked=list_requests(
+            connection,
+            find_today(visit.settings.time_zone),
+            deletion_requests.c.vendor_id == vendor.id,
+            deletion_requests.c.answered.is_(None),
+        ),
         kept=kept,
         kept_names=read_labels(connection, users, (one.sourced_id for one in kept)),
     )

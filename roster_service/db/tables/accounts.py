@@ -103,6 +103,22 @@ agreements = sa.Table(
     sa.CheckConstraint("starts_at < ends_at", name="lasts"),
 )
 
+# What a vendor is asked to delete of a person (accounts/deletion_requests.py).
+deletion_requests = sa.Table(
+    "deletion_requests",
+    metadata,
+    sa.Column("id", sa.Integer, sa.Identity(), primary_key=True),
+    sa.Column("vendor_id", sa.ForeignKey("vendors.id", ondelete="CASCADE"), nullable=False, index=True),
+    # The keyed hash of the id; NULL: the person was erased since.
+    sa.Column("person", sa.LargeBinary),
+    # Days of the time zone of the settings; `answered`: NULL while it is open.
+    sa.Column("asked", sa.Date, nullable=False),
+    sa.Column("due", sa.Date, nullable=False),
+    sa.Column("answered", sa.Date),
+    # What the vendor has answered.
+    sa.Column("words", CText, nullable=False),
+)
+
 # A row without a school grants the whole district; one with a school grants that school alone. A row with `staff` has
 # rules: it grants only what the rules open of these orgs, which is a group. A changed rule is a new row, so the id of a
 # group never means another rule.

@@ -1,0 +1,86 @@
+"""`roster deletion`: what it notes, prints, refuses and forgets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import vendors
+from roster_service.accounts.agreements import set_agreement
+from tests.accounts.agreed import WHOLE
+from tests.actors import TESTER
+from tests.cli.conftest import Roster
+from tests.postgres.loaded import load_first
+from tests.sync.conftest import EXPORTS, SPRINGFIELD
+
+Answer = Callable[..., Any]
+EMAIL, PUPIL = "app@vendor.example", "spr-student-1"
+TODAY = datetime.now(UTC).date()
+DUE = str(TODAY + timedelta(days=30))
+ASK = ("deletion", "ask", PUPIL, "--vendor", EMAIL, "--due", DUE)
+
+
+@pytest.fixture(autouse=True)
+def vendor(engine: sa.Engine) -> None:
+    """A roster, and a vendor with an agreement."""
+    load_first(engine, "springfield", EXPORTS / SPRINGFIELD)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, EMAIL, "App")
+        set_agreement(connection, TESTER, EMAIL, replace(WHOLE, districts=("spr-district",)))
+
+
+def test_a_request_is_asked_listed_and_answered(answer: Answer, roster: Roster, engine: sa.Engine) -> None:
+    assert "no vendor is asked" in roster("deletion", "list").stdout
+    made = answer(*ASK, "--reason", "asked on paper")
+    assert (made["number"], made["state"], made["due"], made["answered"]) == (1, "open", DUE, None)
+    letter = " ".join(made["letter"])
+    for words in ("Springfield", f"id {PUPIL}", WHOLE.contact, WHOLE.deletion, WHOLE.title, "request 1 "):
+        assert words in letter
+    with engine.connect() as connection:
+        [stored] = connection.execute(sa.text("SELECT CAST(deletion_requests AS text) FROM deletion_requests")).all()
+    # The letter alone has the id; the change log has no hash either.
+    assert PUPIL not in stored[0]
+    log = json.dumps(answer("changes"))
+    assert (PUPIL in log, made["person"] in log) == (False, False)
+    assert answer("changes")[-1]["after"] == {"1": f"due {DUE}, answered not yet"}
+    assert [one["number"] for one in answer("deletion", "list", "--open")] == [1]
+    [company] = answer("person", "answer", PUPIL)["companies"]
+    assert "asked it to delete what it has of this person; it has to answer by" in company["asked"][0]
+    done = answer("deletion", "answer", "1", "--words", "deleted, but for bills")
+    assert (done["state"], done["answered"]) == ("answered", str(TODAY))
+    assert answer("deletion", "list", "--open") == []
+    [company] = answer("person", "answer", PUPIL)["companies"]
+    assert company["asked"][0].endswith("deleted, but for bills")
+    assert answer("changes")[-1]["after"] == {"1": f"due {DUE}, answered {TODAY}"}
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE deletion_requests SET answered = NULL, due = due - 31"))
+    assert answer("deletion", "list")[0]["state"] == "overdue"
+    removed = answer("vendor", "remove", EMAIL, "--yes")
+    assert removed["deletion_requests"] == [1]
+    assert answer("deletion", "list") == []
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "a day that is past": ((*ASK[:-1], str(TODAY - timedelta(days=1))), "that day is past"),
+    "an unknown person": (("deletion", "ask", "nobody", *ASK[3:]), "nobody in the roster has the id"),
+    "an unknown vendor": ((*ASK[:4], "b@vendor.example", *ASK[5:]), "there is no vendor"),
+    "a reason that names the person": ((*ASK, "--reason", f"for {PUPIL}"), "the reason names the person"),
+    "an answer to nothing": (("deletion", "answer", "1"), "there is no open request 1"),
+}
+
+
+def test_what_is_not_clear_is_refused(roster: Roster, answer: Answer) -> None:
+    for name, (arguments, said) in REFUSED.items():
+        refused = roster(*arguments)
+        assert (refused.exit_code != 0, said in refused.stderr) == (True, True), (name, refused.stderr)
+    answer(*ASK)
+    twice = roster(*ASK)
+    assert (twice.exit_code, "is asked already" in twice.stderr) == (1, True)
+    long = roster("deletion", "answer", "1", "--words", "x" * 501)
+    assert (long.exit_code, "at most 500 characters" in long.stderr) == (1, True)

@@ -1,0 +1,66 @@
+"""Requests to delete in the console: asked on the page of a person, printed, on Tonight, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.accounts import vendors
+from roster_service.change_log.actors import OperatorRole
+from tests.actors import TESTER
+from tests.console.conftest import Console
+from tests.console.hostile import SCRIPT
+from tests.console.test_statements import read
+
+EMAIL, PUPIL = "asked@console.example", "spr-student-3"
+PAGE = f"/records/{PUPIL}/deletion"
+DUE = str(datetime.now(UTC).date() + timedelta(days=10))
+
+
+@pytest.fixture(autouse=True)
+def vendor(console: Console) -> Iterator[None]:
+    """A vendor with a hostile name."""
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, EMAIL, SCRIPT)
+    yield
+    with console.engine.begin() as connection:
+        vendors.remove_vendor(connection, TESTER, EMAIL)
+
+
+def test_a_request_is_asked_printed_and_answered(console: Console) -> None:
+    editor = console.log_in(OperatorRole.EDITOR)
+    assert "No vendor is asked to delete anything" in editor.get("/deletions").text
+    assert f'href="/console{PAGE}"' in editor.get(f"/records/{PUPIL}").text
+    moved = editor.send(f"{PAGE}/ask", vendor=EMAIL, due=DUE)
+    assert moved.status_code == 303
+    letter = editor.get(moved.location.removeprefix("http://localhost").removeprefix("/console")).text
+    assert SCRIPT not in letter
+    assert f"the person with the id {PUPIL}" in read(letter)
+    assert "the service sends nothing" in read(letter)
+    with console.engine.connect() as connection:
+        number = connection.scalar(sa.text("SELECT max(id) FROM deletion_requests"))
+    for path in ("", "/deletions"):
+        text = editor.get(path).text
+        assert (SCRIPT in text, str(number) in text, PUPIL in text) == (False, True, False), path
+    assert f"Request {number} to delete the data of a person" in read(editor.get("").text)
+    [vendor_id] = [row["vendor_id"] for row in editor.get("/deletions.json").json["rows"]["rows"]]
+    assert "has not answered" in read(editor.get(f"/vendors/{vendor_id}").text)
+    # Nobody else's page has it.
+    assert f"Request {number}" not in editor.get("/records/spr-student-2/deletion").text
+    for form, said in (({"due": "soon"}, "until which day"), ({"vendor": "b@c.example"}, "there is no vendor")):
+        refused = editor.send(f"{PAGE}/ask", **{"vendor": EMAIL, "due": DUE, **form})
+        assert (refused.status_code, said in read(refused.text).casefold()) == (422, True)
+        assert f'action="/console{PAGE}/ask"' in refused.text
+    viewer = console.log_in(OperatorRole.VIEWER)
+    assert viewer.get(PAGE).status_code == 403
+    assert viewer.send("/deletions/answer", number=str(number)).status_code == 403
+    assert "The vendor has answered" not in viewer.get("/deletions").text
+    assert editor.send("/deletions/answer", number="x").status_code == 422
+    assert editor.send("/deletions/answer", number=str(number), words=SCRIPT).status_code == 303
+    answered = editor.get("/deletions").text
+    assert (SCRIPT in answered, "answered" in answered) == (False, True)
+    assert "What vendors are asked to delete" not in editor.get("").text
+    assert console.log_in(OperatorRole.OBSERVER).get("/deletions").status_code == 403
