@@ -247,6 +247,16 @@ def keep_person(
     return list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)[0]
 
 
+def note_answer(connection: sa.Connection, actor: Actor, sourced_id: str, settings: Settings) -> None:
+    """Notes that the answer to a parent about a person is made. Raises CommandError if the reason of the actor names
+    the person."""
+    person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
+    _require_nameless(actor, _list_names(sourced_id, person))
+    reference = IdHasher(settings.read_secret_key()).name_id(sourced_id)
+    with recorded(connection, actor, Verb.PERSON_ANSWER, Subject("person", reference), dict):
+        pass
+
+
 def ask_deletion(
     connection: sa.Connection, actor: Actor, email: str, sourced_id: str, due: date, settings: Settings
 ) -> DeletionRequest:

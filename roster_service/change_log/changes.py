@@ -66,6 +66,8 @@ class Verb(StrEnum):
     PERSON_LIFT = "person lift"
     PERSON_HIDE = "person hide"
     PERSON_SHOW = "person show"
+    # It changes nothing: the answer to a parent is made.
+    PERSON_ANSWER = "person answer"
     # It changes no setting: an operator has started a load in the console, which is a run.
     SYNC_RUN = "sync run"
     SYNC_APPROVE = "sync approve"
@@ -131,6 +133,7 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.OPERATOR_SET_PASSWORD: OperatorRole.OBSERVER,
     Verb.OPERATOR_SET_CODES: OperatorRole.OBSERVER,
     Verb.SHOW: OperatorRole.VIEWER,
+    Verb.PERSON_ANSWER: OperatorRole.VIEWER,
 }
 
 

@@ -16,10 +16,10 @@ from roster_service.cli import terminal
 from roster_service.cli.access_log import DAY
 from roster_service.db.instants import describe_day, format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
-from roster_service.explore.known_people import find_person, require_person
+from roster_service.explore.known_people import find_person, list_alike, require_person
 from roster_service.explore.person_answer import CompanyAnswer, PersonAnswer, make_answer
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions, list_under_other_keys
-from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person
+from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person, note_answer
 from roster_service.roster.revisions import open_roster_engine
 
 even_unknown = click.option(
@@ -211,14 +211,15 @@ def _to_json(item: Exclusion) -> dict[str, Any]:
 @click.argument("sourced_id", metavar="SOURCEDID")
 @click.option("--since", type=DAY, help="The first day of the period, in UTC; none: all that the access log has.")
 @click.option("--until", type=DAY, help="The last day of the period, in UTC; none: today.")
-@terminal.as_json
+@terminal.change_options
 def person_answer(sourced_id: str, since: datetime | None, until: datetime | None, as_json: bool) -> None:
     """Answer a parent in plain words: what vendors were sent of the person SOURCEDID, and may get.
 
-    It also says what the access log cannot say. The console has the same as a page to print.
+    It also says what the access log cannot say, and on the standard error who else may be meant. The console has the
+    same as a page to print. The change log records it.
     """
     settings = terminal.read_settings()
-    with terminal.open_connection() as connection:
+    with terminal.open_change() as (connection, actor):
         missing = move_rows_of_ended_workers(connection.engine, settings.access_log_folder)
         secret_key = terminal.require_key(connection)
         answer = make_answer(
@@ -230,6 +231,10 @@ def person_answer(sourced_id: str, since: datetime | None, until: datetime | Non
             until=None if until is None else until.date(),
             is_whole=missing is None,
         )
+        note_answer(connection, actor, sourced_id, settings)
+        alike = [] if as_json else list_alike(connection, sourced_id)
+    for person in alike:
+        _say(f"somebody else may be meant: {person}")
     terminal.show(answer, as_json, lambda _: "\n".join(map(terminal.escape, _describe_answer(answer))))
 
 

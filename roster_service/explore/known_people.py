@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
-from roster_service.db.tables import orgs, sync_rejections, users
+from roster_service.db.tables import demographics, orgs, sync_rejections, user_roles, users
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.references import read_labels
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
@@ -44,8 +44,8 @@ EXCLUDED = (Whereabouts.ERASED, Whereabouts.HIDDEN)
 
 @dataclass(frozen=True)
 class KnownPerson:
-    """A person. `name`: None for a person who is not in the roster; `detail`: grades, identifier and school, which tell
-    people of one name apart, blank where the roster has none."""
+    """A person. `name`: None for a person who is not in the roster; `detail`: grades, identifier, school and year of
+    birth, which tell people of one name apart, blank where the roster has none."""
 
     sourcedId: str  # noqa: N815  (the name in OneRoster)
     name: str | None
@@ -111,9 +111,30 @@ def find_person(connection: sa.Connection, sourced_id: str, secret_key: str) -> 
     return None
 
 
+def list_alike(connection: sa.Connection, sourced_id: str) -> list[KnownPerson]:
+    """Returns the others for whom a letter about a person may be meant: those of the same name, and those who have the
+    family name, the birth year and a school of the person, as twins do."""
+    own, role, own_role = users.alias(), user_roles.alias(), user_roles.alias()
+
+    def find_year(row: sa.FromClause) -> sa.ColumnElement[Any]:
+        year = sa.select(sa.extract("year", demographics.c.birth_date))
+        return year.where(demographics.c.sourced_id == row.c.sourced_id).scalar_subquery()
+
+    shared = own_role.c.org_id == role.c.org_id
+    at_school = sa.exists().where(role.c.user_id == users.c.sourced_id, own_role.c.user_id == sourced_id, shared)
+    is_twin = sa.and_(at_school, find_year(users).is_not_distinct_from(find_year(own)))
+    rows = sa.select(users).join(own, own.c.family_name == users.c.family_name)
+    rows = rows.where(own.c.sourced_id == sourced_id, users.c.sourced_id != sourced_id, users.c.status == "active")
+    fits = sa.or_(users.c.given_name == own.c.given_name, is_twin)
+    return _read_people(connection, rows.where(fits).order_by(users.c.sourced_id).limit(MOST_CHOICES))
+
+
 def _read_people(connection: sa.Connection, rows: sa.Select[Any]) -> list[KnownPerson]:
     """`rows`: of users."""
     found = connection.execute(rows).all()
+    dates = sa.select(demographics.c.sourced_id, demographics.c.birth_date)
+    dates = dates.where(demographics.c.sourced_id.in_([row.sourced_id for row in found]))
+    born = {row.sourced_id: row.birth_date for row in connection.execute(dates)}
     schools = read_labels(connection, orgs, (row.primary_org_id for row in found if row.primary_org_id))
     return [
         KnownPerson(
@@ -127,6 +148,7 @@ def _read_people(connection: sa.Connection, rows: sa.Select[Any]) -> list[KnownP
                         f"grade {', '.join(row.grades)}" if row.grades else None,
                         row.identifier,
                         schools.get(row.primary_org_id),
+                        f"born {born[row.sourced_id].year}" if born.get(row.sourced_id) else None,
                     ),
                 )
             ),

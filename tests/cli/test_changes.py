@@ -115,6 +115,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("agreement remove", VENDOR, "--yes")
     change("agreement require", "no", "--yes")
     change("agreement publish", "no", "--yes")
+    change("person answer", "spr-student-1")
     change("deletion ask", "spr-student-1", "--vendor", VENDOR, "--due", "2999-01-01")
     change("deletion answer", "1")
     change("vendor set-password", VENDOR)

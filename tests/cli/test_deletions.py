@@ -55,9 +55,9 @@ def test_a_request_is_asked_listed_and_answered(answer: Answer, roster: Roster, 
     done = answer("deletion", "answer", "1", "--words", "deleted, but for bills")
     assert (done["state"], done["answered"]) == ("answered", str(TODAY))
     assert answer("deletion", "list", "--open") == []
+    assert answer("changes")[-1]["after"] == {"1": f"due {DUE}, answered {TODAY}"}
     [company] = answer("person", "answer", PUPIL)["companies"]
     assert company["asked"][0].endswith("deleted, but for bills")
-    assert answer("changes")[-1]["after"] == {"1": f"due {DUE}, answered {TODAY}"}
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE deletion_requests SET answered = NULL, due = due - 31"))
     assert answer("deletion", "list")[0]["state"] == "overdue"

@@ -17,6 +17,7 @@ from roster_service.accounts.agreements import set_agreement
 from roster_service.accounts.kept_people import keep_from_vendor
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.change_log.actors import OperatorRole
+from roster_service.console.filters import to_segment
 from roster_service.db.instants import describe_day
 from roster_service.db.tables import audit
 from roster_service.explore.person_words import PART_WORDS
@@ -336,9 +337,10 @@ FIRST_FILE = "in files that are sent to it, once the district has looked at the 
 def test_the_paper_has_no_internal_word(browser: Browser, world: World) -> None:
     plant_delivery("oneroster-1.2")(plant_key(plant_secret(world)))
     withhold(world, [WithheldField.SMS, WithheldField.BIRTH_DATE])
-    page = browser.get(f"/records/{PUPIL}/answer").text
+    assert "This page does not print" in browser.get(f"/records/{PUPIL}/answer").text
+    page = browser.send(f"/records/{PUPIL}/answer/letter").text
     paper = page.partition("<main")[2].partition("</main>")[0]
-    for left_out in (r'<p class="formats">.*?</p>', r'<form method="get" class="filters">.*?</form>', "<footer.*"):
+    for left_out in (r'<p class="formats">.*?</p>', r'<p class="screen-only">.*?</p>', "<footer.*"):
         paper = re.sub(left_out, "", paper, flags=re.DOTALL)
     text = read(paper)
     assert INTERNAL.findall(text) == []
@@ -347,6 +349,53 @@ def test_the_paper_has_no_internal_word(browser: Browser, world: World) -> None:
         in text
     )
     assert all(way in text for way in ("when its product asks for it", FIRST_FILE, ", or "))
+
+
+def make_twins(engine: sa.Engine) -> tuple[str, str, str]:
+    """The ids of twins, and of somebody of another family."""
+    twins = add_people(engine, [("Mia", "Twin"), ("Lea", "Twin"), ("Mia", "Other")], "twin")
+    with engine.begin() as connection:
+        for person in twins:
+            born = {"person": person}
+            copied = "INSERT INTO demographics SELECT (jsonb_populate_record(own, jsonb_build_object("
+            copied += "'sourced_id', :person, 'birth_date', '2014-05-01'))).* FROM demographics own LIMIT 1"
+            connection.execute(sa.text(copied), born | {"person": person})
+    return twins[0], twins[1], twins[2]
+
+
+def test_a_letter_is_one_row_of_the_change_log_and_a_choice_where_several_people_fit(
+    console: Console, browser: Browser, world: World
+) -> None:
+    plant_secret(world)
+    mia, lea, other = make_twins(console.engine)
+    own, sister, alone = (f"/records/{to_segment(person)}/answer" for person in (mia, lea, other))
+
+    def count() -> int:
+        rows = sa.text("SELECT count(*) FROM changes WHERE verb = 'person answer' AND kind = 'person'")
+        with console.engine.connect() as connection:
+            return connection.scalar(rows) or 0
+
+    before = count()
+    assert "Several people fit" not in browser.get(alone).text
+    assert browser.send(f"{alone}/letter").status_code == 200
+    assert count() == before + 1
+    page = browser.get(own).text
+    assert ("Several people fit" in page, page.count("born 2014"), " checked" in page) == (True, 3, False)
+    # Without the second choice there is no letter.
+    for form in ({}, {"whose": other}):
+        refused = browser.send(f"{own}/letter", **form)
+        assert (refused.status_code, "choose for whom the letter is" in refused.text) == (422, True)
+    moved = browser.send(f"{own}/letter", whose=lea)
+    assert (moved.status_code, moved.location.removeprefix("http://localhost")) == (303, f"/console{sister}")
+    assert count() == before + 1
+    letter = browser.send(f"{own}/letter", whose=mia)
+    assert (letter.status_code, "Mia Twin" in letter.text, "Lea" in letter.text) == (200, True, False)
+    assert count() == before + 2
+    named = browser.send(f"{own}/letter", whose=mia, reason="for Mia Twin")
+    assert (named.status_code, count()) == (422, before + 2)
+    run = run_roster(console.engine.url.render_as_string(hide_password=False), console.home, "person", "answer", mia)
+    assert "somebody else may be meant: Lea Twin" in run.stderr
+    assert count() == before + 3
 
 
 def test_hostile_names_are_texts(console: Console, browser: Browser, world: World) -> None:

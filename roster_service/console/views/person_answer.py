@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole
-from roster_service.console.filters import from_segment
+from roster_service.change_log.changes import Verb
+from roster_service.console.filters import from_segment, to_segment
 from roster_service.console.screen import Form, Screen
 from roster_service.console.views.roster import find_shown_person
-from roster_service.console.visit import Visit
+from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
 from roster_service.errors import CommandError
-from roster_service.explore.known_people import KnownPerson
+from roster_service.explore.known_people import KnownPerson, list_alike
 from roster_service.explore.person_answer import PersonAnswer, make_answer
+from roster_service.people import note_answer
 
 
 @dataclass(frozen=True)
 class AnswerPage:
-    """The answer about a person. `answer`: None for a period that is none, and then `problem` says why."""
+    """The answer about a person. `answer`: None for a period that is none, and then `problem` says why; `alike`: the
+    others for whom it may be meant."""
 
     person: KnownPerson
     answer: PersonAnswer | None
     problem: str | None
+    alike: Sequence[KnownPerson]
 
 
 def read_answer(visit: Visit) -> AnswerPage:
@@ -35,6 +40,7 @@ def read_answer(visit: Visit) -> AnswerPage:
     person = find_shown_person(visit, sourced_id)
     if person is None:
         raise CommandError(f"the roster has no person {sourced_id[:256]}")
+    alike = list_alike(visit.connection, sourced_id)
     try:
         answer = make_answer(
             visit.connection,
@@ -46,8 +52,27 @@ def read_answer(visit: Visit) -> AnswerPage:
             is_whole=missing is None,
         )
     except CommandError as error:
-        return AnswerPage(person, None, str(error))
-    return AnswerPage(person, answer, None)
+        return AnswerPage(person, None, str(error), alike)
+    return AnswerPage(person, answer, None, alike)
+
+
+def print_answer(sent: Submission) -> Outcome:
+    """Shows the answer as a letter, and notes that. Where it may be meant for somebody else, the form must say for
+    whom, too."""
+    sourced_id = from_segment(sent.place["sourced_id"])
+    with sent.change() as connection:
+        visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
+        page, whose = read_answer(visit), sent.get("whose")
+        if page.alike and whose in [person.sourcedId for person in page.alike]:
+            return Moved(
+                f"/records/{to_segment(str(whose))}/answer", "This is the answer about the person of your choice."
+            )
+        if page.alike and whose != sourced_id:
+            raise CommandError("several people fit: choose for whom the letter is")
+        if page.answer is None:
+            raise CommandError(page.problem or "")
+        note_answer(connection, sent.actor, sourced_id, sent.settings)
+    return Shown("person_letter", f"The letter about {page.person.name or sourced_id}", page)
 
 
 def _read_day(visit: Visit, name: str) -> date | None:
@@ -71,4 +96,4 @@ SCREENS = (
         None,
     ),
 )
-FORMS: tuple[Form, ...] = ()
+FORMS = (Form("person_answer", "letter", Verb.PERSON_ANSWER, print_answer, None),)
