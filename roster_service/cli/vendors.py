@@ -8,6 +8,7 @@ from datetime import date, datetime
 import click
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.account_copy import copy_vendor
 from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.deletion_requests import list_requests
 from roster_service.accounts.parts import reads_guardians
@@ -52,6 +53,26 @@ def vendor_add(email: str, name: str, password_stdin: bool, expires_at: datetime
     message = f"added the vendor {added.email}; grant it a district with `roster vendor grant`"
     shown = {**asdict(added), "api_key": login.api_key, "password": login.password}
     terminal.show(shown, as_json, lambda _: f"{message}\n{vendor_access.describe_login(login)}")
+
+
+@vendor.command("copy")
+@click.argument("email")
+@click.argument("new_email")
+@click.option("--name", help="The name of the new account; by default that of the other one.")
+@terminal.change_options
+def vendor_copy(email: str, new_email: str, name: str | None, as_json: bool) -> None:
+    """Add the vendor NEW_EMAIL with what the account EMAIL is set to, for another district's paper with the company.
+
+    It has its flags, withheld fields, limits and clients, and no secret, key, grant or agreement: make secrets with
+    `roster client rotate-secret`.
+    """
+    with terminal.open_change() as (connection, actor):
+        copied = copy_vendor(connection, actor, email, new_email, name, terminal.require_key(connection))
+        own = [item.client_id for item in clients.list_clients(connection, oauth_clients.c.vendor_id == copied.id)]
+    words = (
+        f"added the vendor {copied.email}, which sees nothing; its clients without a secret: {', '.join(own) or 'none'}"
+    )
+    terminal.show({**asdict(copied), "clients": own}, as_json, lambda _: words)
 
 
 @vendor.command("list")

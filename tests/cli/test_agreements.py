@@ -112,6 +112,27 @@ def test_an_export_that_the_end_of_an_agreement_stops_notes_the_end(
         assert connection.scalar(sa.text("SELECT ended_at FROM agreements")) is not None
 
 
+def test_another_account_of_a_company_is_copied_without_its_rights_and_secrets(
+    answer: Answer, engine: sa.Engine
+) -> None:
+    answer(*SAVE, "--yes")
+    answer("vendor", "set-withheld", EMAIL, "email", "--yes")
+    answer("vendor", "grant", EMAIL, "--flag", "contacts")
+    answer("client", "add", "--vendor", EMAIL, "--name", "off", "--scope", "roster.readonly")
+    answer("client", "disable", answer("client", "list")[-1]["client_id"])
+    copied = answer("vendor", "copy", EMAIL, "second@vendor.example")
+    assert (copied["name"], copied["flags"], copied["own_withheld"]) == ("App", ["contacts"], ["email"])
+    assert (copied["grants"], copied["agreed_flags"]) == ([], None)
+    assert answer("agreement", "show", "second@vendor.example") is None
+    own = [it for it in answer("client", "list") if it["vendor"] == "second@vendor.example"]
+    assert [(it["client_id"], it["scopes"]) for it in own] == [(copied["clients"][0], ["v1p2/guardians.readonly"])]
+    with engine.connect() as connection:
+        ended = sa.text("SELECT bool_and(secret_expires_at <= now()) FROM oauth_clients WHERE client_id = :id")
+        assert connection.scalar(ended, {"id": copied["clients"][0]}) is True
+        keys = "SELECT count(*) FROM api_keys JOIN vendors ON vendors.id = vendor_id WHERE email LIKE 'second@%'"
+        assert connection.scalar(sa.text(keys)) == 0
+
+
 def test_without_a_confirmation_nothing_is_saved(roster: Roster, answer: Answer) -> None:
     for command in (SAVE, ("agreement", "require", "yes")):
         assert roster(*command).exit_code == 1

@@ -118,6 +118,8 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("person answer", "spr-student-1")
     change("deletion ask", "spr-student-1", "--vendor", VENDOR, "--due", "2999-01-01")
     change("deletion answer", "1")
+    copied = ("vendor add", "vendor set-withheld", "vendor limits", "client add")
+    change("vendor copy", VENDOR, "copy@vendor.example", leaves=copied)
     change("vendor set-password", VENDOR)
     change("vendor rotate-key", VENDOR)
     change("vendor disable", VENDOR)

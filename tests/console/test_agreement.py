@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from werkzeug.test import TestResponse
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.transparency import set_published
-from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.auth.scopes import PRESETS, Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import oauth_clients
+from roster_service.roster.withheld import WithheldField
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console
 
@@ -167,6 +169,24 @@ def test_a_leaked_secret_ends_also_where_no_link_makes_the_next_one(
     with console.engine.connect() as connection:
         is_over = oauth_clients.c.secret_expires_at <= sa.func.now()
         assert connection.scalar(sa.select(is_over).where(oauth_clients.c.client_id == client)) is True
+
+
+def test_the_wizard_begins_as_a_copy_of_the_account(console: Console, page: str) -> None:
+    """With everything but an e-mail, schools, keys, and the agreement."""
+    owner, name = console.log_in(), "guardians"
+    with console.engine.begin() as connection:
+        vendor_rights.change_withheld(connection, TESTER, EMAIL, [WithheldField.SMS])
+        clients.add_client(connection, TESTER, EMAIL, "reader", PRESETS[name].list_scopes("v1p2"))
+    found = re.search(r'href="/console(/vendors/new\?[^"]+)"', owner.get(page).text)
+    assert found is not None
+    form = owner.get(unescape(found[1])).text
+    assert 'id="name" name="name" type="text" value="Agreed"' in form
+    assert 'id="email" name="email" type="email" value=""' in form
+    assert f'name="product" value="{name}" checked' in form
+    assert 'name="withhold" value="phone" checked' in form
+    assert 'name="withhold" value="email" checked' not in form
+    assert form.count('name="flag"') == len(re.findall(r'name="flag" value="\w+" checked', form))
+    assert not re.search(r'name="(district|school)" value="[^"]+" checked', form)
 
 
 def test_a_form_writes_the_public_list(console: Console, page: str) -> None:

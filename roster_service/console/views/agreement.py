@@ -22,11 +22,13 @@ from roster_service.accounts.agreements import (
 )
 from roster_service.accounts.districts import DISTRICT, SCHOOL, DistrictName, find_org, list_named_districts
 from roster_service.accounts.parts import PARTS
+from roster_service.accounts.vendor_rights import read_withheld_default
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor
-from roster_service.console.vendor_words import VendorHead, read_head
+from roster_service.console.vendor_words import VendorHead, list_own_clients, read_head
+from roster_service.console.views.wizard import make_copy_query
 from roster_service.console.visit import Again, Moved, Outcome, Submission, Visit
 from roster_service.db.instants import name_zone
 from roster_service.errors import CommandError
@@ -37,7 +39,8 @@ class AgreementPage:
     """The agreement of a vendor, None for none. `facts`: what it says, by a word for each; `values`: of the form, by
     the name of each; `saving`: what it would be with these, None before somebody asks, or where that is refused, and
     `seen`: what a form sends that has shown it; `required`: whether a vendor without one gets nothing; `elements`: the
-    words by name, and `always`: those that no right withholds; `districts`: to choose from; `zone`: of the settings."""
+    words by name, and `always`: those that no right withholds; `districts`: to choose from; `zone`: of the settings;
+    `copy`: the query string of a form that copies the account."""
 
     head: VendorHead
     known: KnownAgreement | None
@@ -50,6 +53,7 @@ class AgreementPage:
     always: Sequence[str]
     districts: Sequence[DistrictName]
     zone: str
+    copy: str
 
 
 def read_agreement(visit: Visit) -> AgreementPage:
@@ -77,6 +81,9 @@ def read_agreement(visit: Visit) -> AgreementPage:
         always=list_always(visit.connection, head.vendor),
         districts=list_named_districts(visit.connection),
         zone=name_zone(visit.settings.time_zone or UTC),
+        copy=make_copy_query(
+            head.vendor, list_own_clients(visit, head.vendor), read_withheld_default(visit.connection)
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from urllib.parse import urlencode
 
 import sqlalchemy as sa
 
@@ -36,7 +37,7 @@ from roster_service.feeds.sharing_previews import SharingPreview
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
-from roster_service.schemas.sharing_rules import Rules
+from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.schemas.versions import list_roots
 
 # What the form sends for a product that speaks the vendor interface, beside the presets of OneRoster.
@@ -132,6 +133,25 @@ def read_wizard(visit: Visit) -> Wizard:
         preview=preview,
         problem=problem,
     )
+
+
+def make_copy_query(vendor: Vendor, own: Sequence[clients.Client], default: Sequence[str]) -> str:
+    """Returns the query string with which the form begins as the account of a vendor is, without an e-mail and schools.
+    `own`: its clients; `default`: what is withheld by default. It withholds at least what the list of the vendor
+    does."""
+    held = set(own[0].scopes) if own else set()
+    fits = [
+        (("product", name), ("version", version))
+        for name, preset in PRESETS.items()
+        for version in PRESET_VERSIONS
+        if held == {scope.short for scope in preset.list_scopes(version)}
+    ]
+    # With other scopes, the operator chooses.
+    product = fits[0] if fits else () if own else (("product", STUDENTS),)
+    listed = default if vendor.own_withheld is None else vendor.own_withheld
+    parts = [("withhold", part.name) for part in PARTS.values() if not set(part.fields).isdisjoint(listed)]
+    flags = [("flag", flag) for flag in vendor.flags]
+    return urlencode([("name", vendor.name), *product, *flags, *parts, ("staff", Staff.ALL), ("guardians", "yes")])
 
 
 def _reads_guardians(visit: Visit) -> bool:
