@@ -13,10 +13,13 @@ import sqlalchemy as sa
 
 from roster_service.accounts.vendors import Vendor
 from roster_service.change_log.changes import Verb
-from roster_service.db.tables import changes, disclosures, usage
+from roster_service.db.tables import changes, disclosures, usage, vendors
 
 # With what the last day is compared, and how long a change of ours explains whatever is new, in days.
 COMPARED, SILENT = 30, 14
+# What changes nothing that a vendor gets, and what makes every vendor pull all anew.
+_OF_NO_RIGHTS = (Verb.SHOW, Verb.EXPORT, Verb.DELIVERY_PREVIEW, Verb.DELETION_ASK, Verb.DELETION_ANSWER)
+_OF_ALL = (Verb.PERSON_ERASE, Verb.PERSON_HIDE, Verb.FEED_REMOVE, Verb.SYNC_UNDO, Verb.DB_RESTORED)
 # The bits of an address that name its network.
 _PREFIXES = {4: 24, 6: 48}
 
@@ -25,8 +28,13 @@ def list_habits(connection: sa.Connection, vendor: Vendor) -> list[str]:
     """Returns what is new in the last day, in phrases; none for a vendor that we have changed a short time ago, and
     for one that was not answered before."""
     now = datetime.now(UTC)
-    own = (changes.c.vendor == vendor.email, changes.c.verb.not_in((Verb.SHOW, Verb.EXPORT)))
-    if connection.scalar(sa.select(sa.exists().where(*own, changes.c.at > now - timedelta(days=SILENT)))):
+    begin = now - timedelta(days=SILENT)
+    own = sa.and_(changes.c.vendor == vendor.email, changes.c.verb.not_in(_OF_NO_RIGHTS))
+    of_all = sa.and_(changes.c.vendor.is_(None), changes.c.verb.in_(_OF_ALL))
+    changed = sa.exists().where(changes.c.at > begin, own | of_all)
+    # Whatever moves it makes the vendor pull all anew.
+    moved = sa.exists().where(vendors.c.id == vendor.id, vendors.c.floor > begin)
+    if connection.scalar(sa.select(changed | moved)):
         return []
     return [*_list_new(connection, vendor, now), *_compare_records(connection, vendor, now)]
 

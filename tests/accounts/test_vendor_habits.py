@@ -64,6 +64,32 @@ def test_what_is_new_is_said(
     ]
 
 
+# A change (its verb, and whether it is of the vendor, or the instant of its floor) -> whether it explains what is new.
+OURS: dict[str, tuple[str, bool]] = {
+    "a grant": ("INSERT INTO changes {of} VALUES ('vendor grant', 'app@vendor.example')", True),
+    "one of another vendor": ("INSERT INTO changes {of} VALUES ('vendor grant', 'b@vendor.example')", False),
+    "a letter to it": ("INSERT INTO changes {of} VALUES ('deletion ask', 'app@vendor.example')", False),
+    "an erasure": ("INSERT INTO changes {of} VALUES ('person erase', NULL)", True),
+    "a person kept from another vendor": ("INSERT INTO changes {of} VALUES ('person hide', 'b@vendor.example')", False),
+    "a letter to a parent": ("INSERT INTO changes {of} VALUES ('person answer', NULL)", False),
+    "a floor that has moved": ("UPDATE vendors SET floor = now() - interval '13 days'", True),
+    "one of long ago": ("UPDATE vendors SET floor = now() - interval '15 days'", False),
+}
+
+
+@pytest.mark.parametrize(("change", "is_silent"), OURS.values(), ids=OURS)
+def test_what_we_have_changed_explains_what_is_new(
+    engine: sa.Engine, vendor: int, change: str, is_silent: bool
+) -> None:
+    answer(engine, vendor, (1, "203.0.113.7", FULL), (50, "198.51.100.9", FULL))
+    assert read(engine)
+    columns = "(actor_kind, actor, kind, subject, verb, vendor)"
+    text = change.format(of=columns).replace("VALUES (", "VALUES ('system user', 'a@b', 'vendor', 's', ")
+    with engine.begin() as connection:
+        connection.execute(sa.text(text))
+    assert (read(engine) == []) == is_silent
+
+
 def test_records_of_today_stand_beside_the_median_of_the_days_before(engine: sa.Engine, vendor: int) -> None:
     row = {"vendor_id": vendor, "endpoint": "e", "status_class": "2xx", "requests": 1, "bytes": 1}
     with engine.begin() as connection:
