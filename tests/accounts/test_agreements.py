@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -346,32 +349,70 @@ def test_nothing_is_answered_from_the_end_on(asked: Asked) -> None:
         assert list_received(connection)[VENDOR] == {}
 
 
+# By how many seconds the clocks of the workers are off.
+OFF = (0, 2, -2, 3600, -3600)
+# Its seconds, the service as it runs there, its tokens, and the tag of a record.
+Worker = tuple[int, Asked, dict[str, str], str]
+
+
 @long
-def test_requests_across_the_instant_of_the_end(asked: Asked) -> None:
-    """Whatever begins after the instant is refused with the day, whatever ends before it is answered."""
+@pytest.mark.shows(
+    "Visibility", "The clock of the database alone ends an agreement, whatever the clocks of the workers say."
+)
+def test_requests_across_the_instant_of_the_end(
+    asked: Asked, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever begins after the instant is refused with code and day, whatever ends before it is answered; then the
+    clock of the database goes back. `make check-long` sends 10,000 requests."""
+    own, read_clock = threading.local(), time.time
+    monkeypatch.setattr(time, "time", lambda: read_clock() + getattr(own, "off", 0))
     asked.save()
-    tokens = take_tokens(asked)
-    tag = asked.get("v1p2", "/orgs/shv-district", tokens["v1p2"]).headers["ETag"]
-    asked.move_end(f"{examples(1, 2, 20)} seconds")
-    with asked.engine.connect() as connection:
-        end: float = connection.scalar(sa.text("SELECT extract(epoch FROM ends_at)::float8 FROM agreements"))
-    wrong, answered, refused = [], 0, 0
-    while time.time() < end + 1:
-        with asked.engine.begin() as connection:
-            connection.execute(sa.text("TRUNCATE rate_windows, rate_hits"))
-        for name, ask in WAYS.items():
-            begun = time.time()
-            answer = ask(asked, tokens, tag)
-            day = answer.headers.get("X-Roster-Agreement", "")
-            answered += answer.status_code in (200, 304)
-            refused += day.startswith("ended on ")
-            if begun >= end and not day.startswith("ended on "):
-                wrong.append((name, answer.status_code, begun - end))
-            if time.time() < end and answer.status_code not in (200, 304):
-                wrong.append((name, answer.status_code, begun - end))
-    assert wrong == []
-    assert answered > len(WAYS)
-    assert refused > len(WAYS)
+    number = examples(90, 900, 10_000) // len(OFF) // 2
+
+    def begin(off: int) -> Worker:
+        own.off = off
+        app = create_app(Settings(secret_key=SECRET_KEY, home=tmp_path / str(off)), database_url)
+        service = replace(asked, app=app)
+        tokens = take_tokens(service)
+        return off, service, tokens, service.get("v1p2", "/orgs/shv-district", tokens["v1p2"]).headers["ETag"]
+
+    def send(worker: Worker, until: float) -> list[tuple[str, float, float, Any]]:
+        """At least so many requests, and until an instant: the kind, when it began and ended, and the answer."""
+        own.off, service, tokens, tag = worker
+        sent: list[tuple[str, float, float, Any]] = []
+        while len(sent) < number or read_clock() < until:
+            if not own.off:
+                with asked.engine.begin() as connection:
+                    connection.execute(sa.text("TRUNCATE rate_windows, rate_hits"))
+            for name, ask in WAYS.items():
+                begun = read_clock()
+                answer = ask(service, tokens, tag)
+                sent.append((name, begun, read_clock(), answer))
+        return sent
+
+    with ThreadPoolExecutor(len(OFF)) as workers:
+        begun = list(workers.map(begin, OFF))
+        # The clocks are off: the token of the fast one is of the future for the slow one.
+        assert asked.get("v1p2", "/users?limit=1", begun[3][2]["v1p2"]).status_code == 401
+        asked.move_end(f"{examples(1, 2, 20)} seconds")
+        with asked.engine.connect() as connection:
+            end: float = connection.scalar(sa.text("SELECT extract(epoch FROM ends_at)::float8 FROM agreements"))
+        sent = [one for of_worker in workers.map(partial(send, until=end + 1), begun) for one in of_worker]
+        asked.move_end("1 hour")
+        sent += [one for of_worker in workers.map(partial(send, until=0), begun) for one in of_worker]
+    for _, service, _, _ in begun:
+        close_app(service.app)
+    before = [one for one in sent if one[2] < end]
+    after = [one for one in sent if one[1] >= end]
+    assert len(before) > len(WAYS)
+    assert len(after) > number * len(OFF)
+    assert [(name, it.status_code) for name, _, _, it in before if it.status_code not in (200, 304)] == []
+    for name, _, _, it in after:
+        day = it.headers.get("X-Roster-Agreement", "")
+        code = {"token": (400, "unauthorized_client"), "login": (403, "no-agreement")}.get(name, (403, ""))
+        assert (it.status_code, day.startswith("ended on ")) == (code[0], True), name
+        assert code[1] in it.text, name
+        assert day in it.text, name
 
 
 def test_nothing_is_answered_before_its_first_day_or_without_one_that_is_required(asked: Asked) -> None:
