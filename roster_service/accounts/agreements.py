@@ -123,7 +123,7 @@ class KnownAgreement:
             return f"it {self.refusal}: the vendor gets nothing"
         if not self.days_left:
             return "it holds, and this is its last day"
-        return f"it holds, for {self.days_left} more {'day' if self.days_left == 1 else 'days'}"
+        return f"it holds, for {self.days_left:,} more {'day' if self.days_left == 1 else 'days'}"
 
     def list_facts(self) -> Mapping[str, str]:
         """Returns what it says, by a word for each."""

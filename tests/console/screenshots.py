@@ -65,7 +65,7 @@ STATES: Mapping[str, State] = {
         (
             *("run", "run_rejected", "run_changes", "held", "feed", "feed_removal", "record", "findings"),
             *("vendor", "credentials", "files", "requests", "districts", "grants", "look", "vendor_list", "erasure"),
-            "person_answer",
+            *("agreement", "person_answer", "person_letter", "deletion"),
         ),
     ),
     "sample": State((), ((make_sample, ExitCode.LOADED), (make_rejected, ExitCode.HELD)), 1, ()),
@@ -74,7 +74,10 @@ STATES: Mapping[str, State] = {
         ("--no-demo",),
         ((make_hostile, ExitCode.PARTIAL),),
         1000,
-        ("held", "vendor", "credentials", "files", "requests", "districts", "grants", "look", "vendor_list"),
+        (
+            *("held", "vendor", "agreement", "credentials", "files", "requests", "districts", "grants", "look"),
+            "vendor_list",
+        ),
     ),
     "failing": State(
         (),

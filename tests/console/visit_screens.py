@@ -105,6 +105,43 @@ def show_person_answer(page: Page, order: dict) -> None:
     page.click("#shown a[href$='/answer']")
 
 
+def show_person_letter(page: Page, order: dict) -> None:
+    """Makes the letter about that person, whom the form may ask for again."""
+    show_person_answer(page, order)
+    own = page.url.rstrip("/").split("/")[-2]
+    for choice in page.query_selector_all("input[name=whose]"):
+        if choice.get_attribute("value") == own:
+            choice.check()
+    page.click("form[action$='/letter'] button")
+
+
+def show_deletion(page: Page, order: dict) -> None:
+    """Asks a vendor, if there is one, to delete what it has of that person: the page is the letter then."""
+    page.goto(f"{order['root']}/roster?kind=users")
+    page.click("#found td a >> nth=0")
+    page.click("#shown a[href$='/deletion']")
+    if page.query_selector("form[action$='/ask']"):
+        page.click("form[action$='/ask'] button")
+
+
+def show_deletions(page: Page, order: dict) -> None:
+    """The list, with that request."""
+    page.goto(f"{order['root']}/deletions")
+
+
+def show_agreement(page: Page, order: dict) -> None:
+    """Shows what an agreement would change."""
+    page.goto(f"{order['root']}/vendors")
+    page.click("main tbody a >> nth=0")
+    page.click(".tabs a[href$='/agreement']")
+    for name in ("title", "purpose", "contact", "deletion"):
+        page.fill(f"#{name}", f"The {name} of a paper, with more than a few words")
+    page.check("input[name=district] >> nth=0")
+    page.fill("#first_day", "2026-01-01")
+    page.fill("#last_day", "2999-06-30")
+    page.click("button:has-text('Show what it changes')")
+
+
 def show_vendor_list(page: Page, order: dict) -> None:
     """Looks at the people as a client."""
     page.goto(f"{order['root']}/roster?kind=users")

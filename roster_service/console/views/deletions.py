@@ -81,8 +81,8 @@ def ask(sent: Submission) -> Outcome:
         raise CommandError("say until which day the vendor has to answer, as 2027-06-30") from None
     with sent.change() as connection:
         made = ask_deletion(connection, sent.actor, sent.get("vendor") or "", person, due, sent.settings)
-    words = f"Request {made.number} is noted. Print the letter and send it: the service sends nothing."
-    return Moved(f"/records/{to_segment(person)}/deletion?number={made.number}", words)
+    # A message would be printed, too.
+    return Moved(f"/records/{to_segment(person)}/deletion?number={made.number}", None)
 
 
 def answer(sent: Submission) -> Outcome:
