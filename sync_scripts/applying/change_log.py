@@ -28,7 +28,7 @@ PARTS: Mapping[sa.Table, str] = {
 }
 # Columns of parts that no interface shows.
 HIDDEN = frozenset({"ordinal", ROW_ID, "taken_back"})
-_HEADERS = {cell.column: cell.header for file in ONEROSTER_1_2.all_files for cell in file.cells}
+_HEADERS = {cell.column: cell.header for file in ONEROSTER_1_2.files for cell in file.cells}
 
 
 def record_changes(connection: sa.Connection, run: int, differences: list[Difference], desired: DesiredState) -> None:

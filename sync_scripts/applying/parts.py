@@ -116,7 +116,7 @@ def record_part_rows(connection: sa.Connection, form: Format, roles: sa.Table | 
         learnt = user_roles.c.row_id.is_distinct_from(roles.c.row_id)
         active = _belongs_to_user(user_roles, retention.feed_id, ACTIVE)
         connection.execute(sa.update(user_roles).where(same, learnt, active).values(row_id=roles.c.row_id))
-    for file in form.all_files:
+    for file in form.files:
         table = file.kept_in
         if table is None:
             continue

@@ -12,7 +12,7 @@ org, and a delta says nothing of the rest.
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -33,23 +33,20 @@ from sync_scripts.checking.cell_checks import (
 from sync_scripts.checking.failures import Failures
 from sync_scripts.checking.references import DroppedReferences, follow_needs, list_found
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, CellReference, Format, Staged, StagedFile
+from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, CellReference, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.retained import Retention, Target, Targets
 from sync_scripts.staging.temporary import Follow, delete_quarantined, quarantine_rows
 
-# The key of a row -> the id of the record that it describes.
-Identify = Callable[[sa.ColumnElement[str]], sa.ColumnElement[str]]
-
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of the checks: the reasons of all rejections, the number of rejected rows of each file by its name,
-    the retention with their quarantines, and the notices about tolerated deviations."""
+    """The result of the checks: the reasons of all rejections, the number of rejected rows of each file, the retention
+    with their quarantines, and the notices about tolerated deviations."""
 
     findings: Findings
-    rejected: Mapping[str, int]
+    rejected: Mapping[CsvFile, int]
     retention: Retention
     notices: tuple[Notice, ...]
 
@@ -70,7 +67,7 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
     _refuse_doubled(connection, form, retention, doubled)
     retention = follow_needs(connection, form, retention)
     failures, dropped = Failures(connection), DroppedReferences()
-    rejected = dict.fromkeys(staged, 0)
+    rejected = {file.file: 0 for file in staged.values()}
 
     def reject(failing: Collection[str]) -> Retention:
         # All checks of a round see the same rows, so the failing rows are deleted only after the round.
@@ -78,7 +75,7 @@ def check_files(connection: sa.Connection, form: Format, retention: Retention, f
         for name in failing:
             lines = failures.select_failed(name)
             quarantines[name], count = quarantine_rows(connection, staged[name], lines, quarantines.get(name))
-            rejected[name] += count
+            rejected[staged[name].file] += count
         for name in failing:
             delete_quarantined(connection, staged[name], quarantines[name])
         failures.count_consequences()
@@ -119,15 +116,10 @@ def _refuse_doubled(
     """Raises RefusedExportError if an id of an org or session, or in a delta, occurs twice in its file."""
     failures, failing = Failures(connection), dict[str, StagedFile]()
     for file in doubled:
-        is_whole = file.file.name in retention.deltas or _find_described(file) in (orgs, academic_sessions)
+        is_whole = file.file.name in retention.deltas or file.file.table in (orgs, academic_sessions)
         if is_whole and failures.run(file, [_check_doubled(file)]):
             failing[file.file.name] = file
     refuse_if(failures.read_findings(failing, form, retention.feed_name))
-
-
-def _find_described(file: StagedFile) -> sa.Table | None:
-    """The table of the records that the rows of a file describe."""
-    return file.file.table if file.file.subject is None else file.file.subject.table
 
 
 @dataclass(frozen=True)
@@ -186,7 +178,7 @@ def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retenti
     """Raises RefusedExportError if every org of a bulk file belongs to another feed: then no row could be loaded, and
     to reject each of them takes many times as long."""
     for file in retention.staged.values():
-        if _find_described(file) is not orgs or file.file.name in retention.deltas:
+        if file.file.table is not orgs or file.file.name in retention.deltas:
             continue
         count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
         for check in _list_owner_checks(file, owner):
@@ -383,18 +375,11 @@ def _list_rule_checks(file: StagedFile, form: Format, targets: Targets, looked_a
 
 
 def _list_owner_checks(file: StagedFile, owner: _Owner | None) -> Iterator[Check]:
-    if owner is None:
-        return
-    if file.file.table is not None:
-        yield _check_owner(file, file.file.table, owner.feed_id, lambda key: key)
-    subject = file.file.subject
-    if subject is not None and subject.identify is not None:
-        yield _check_owner(file, subject.table, owner.feed_id, partial(subject.identify, owner.name))
-
-
-def _check_owner(file: StagedFile, table: sa.Table, feed_id: int, identify: Identify) -> Check:
     """The check that an id does not belong to another feed. An id belongs to the feed that first had it, so no feed can
-    overwrite the record of another. `identify` makes the id of the record from the key of the row."""
-    is_foreign = (table.c.sourced_id == identify(file["sourcedId"]), table.c.feed_id != feed_id)
-    reason = sa.func.concat("belongs to the feed ", feeds.c.name, type_=CText)
-    return Check(file.file.key, select_rows(file, "sourcedId", reason, *is_foreign, table.c.feed_id == feeds.c.id))
+    overwrite the record of another."""
+    table, identify = file.file.table, file.file.identify
+    if owner is not None and table is not None and identify is not None:
+        is_foreign = (table.c.sourced_id == identify(owner.name, file["sourcedId"]), table.c.feed_id != owner.feed_id)
+        reason = sa.func.concat("belongs to the feed ", feeds.c.name, type_=CText)
+        foreign = select_rows(file, "sourcedId", reason, *is_foreign, table.c.feed_id == feeds.c.id)
+        yield Check(file.file.key, foreign)

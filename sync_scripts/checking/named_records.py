@@ -6,8 +6,9 @@ records by ids of the export; here they are the ids of the roster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +19,7 @@ from roster_service.feeds.rejected_rows import NamedRecord
 from roster_service.feeds.run_history import TYPES
 from roster_service.roster.record_names import LABEL_COLUMNS
 from sync_scripts.formats.cells import ID_LENGTH, to_list
-from sync_scripts.formats.model import FAULT, KEY, CsvFile, FileSubject, Format, StagedFile
+from sync_scripts.formats.model import FAULT, KEY, Format, StagedFile
 from sync_scripts.reading.rejections import cut_value
 
 # A row that names more records, in a long list, names the first of them.
@@ -44,15 +45,15 @@ class NamingCell:
 
 def list_naming_cells(rows: StagedFile, form: Format, feed_name: str) -> Iterator[NamingCell]:
     """The cells of `rows` that name records: first the id of the row's own record."""
-    subject = _find_subject(rows.file)
-    if subject is not None:
-        yield NamingCell(TYPES[subject.table.name], True, _select_ids(rows[KEY], subject, feed_name))
-    for cell in sorted(rows.file.cells, key=lambda cell: cell.many):
-        subject = None if cell.refers is None else _find_subject(form.find_file(cell.refers.file))
-        if subject is not None:
+    own = rows.file
+    if own.table is not None and own.identify is not None:
+        yield NamingCell(TYPES[own.table.name], True, _select_ids(rows[KEY], partial(own.identify, feed_name)))
+    for cell in sorted(own.cells, key=lambda cell: cell.many):
+        named = None if cell.refers is None else form.find_file(cell.refers.file)
+        if named is not None and named.table is not None and named.identify is not None:
             ids = _select_items if cell.many else _select_ids
-            found = _unless_faulty(rows, ids(rows[cell.header], subject, feed_name))
-            yield NamingCell(TYPES[subject.table.name], False, found)
+            found = _unless_faulty(rows, ids(rows[cell.header], partial(named.identify, feed_name)))
+            yield NamingCell(TYPES[named.table.name], False, found)
 
 
 def select_label(rows: StagedFile) -> sa.ColumnElement[Any]:
@@ -74,25 +75,17 @@ def make_records(cells: Iterable[NamingCell], ids: Sequence[Any], label: str | N
     return tuple(named.values())[:MOST_RECORDS]
 
 
-def _find_subject(file: CsvFile) -> FileSubject | None:
-    """The table of the records that the rows of a file describe, and how to make their ids; None for rows that are
-    parts of records."""
-    if file.table is not None:
-        return FileSubject(file.table, lambda _feed, key: key)
-    return file.subject if file.subject is not None and file.subject.identify is not None else None
+# The key of a row -> the id of its record.
+_Identify = Callable[[sa.ColumnElement[str]], sa.ColumnElement[str]]
 
 
-def _identify(key: sa.ColumnElement[str], subject: FileSubject, feed_name: str) -> sa.ColumnElement[str]:
-    return key if subject.identify is None else subject.identify(feed_name, key)
+def _select_ids(key: sa.ColumnElement[str], identify: _Identify) -> sa.ColumnElement[Any]:
+    return array([identify(key)], type_=CText)
 
 
-def _select_ids(key: sa.ColumnElement[str], subject: FileSubject, feed_name: str) -> sa.ColumnElement[Any]:
-    return array([_identify(key, subject, feed_name)], type_=CText)
-
-
-def _select_items(cell: sa.ColumnElement[str], subject: FileSubject, feed_name: str) -> sa.ColumnElement[Any]:
+def _select_items(cell: sa.ColumnElement[str], identify: _Identify) -> sa.ColumnElement[Any]:
     items = sa.func.unnest(to_list(cell)).table_valued("item").render_derived()
-    return sa.select(sa.func.array_agg(_identify(items.c.item, subject, feed_name), type_=CTexts)).scalar_subquery()
+    return sa.select(sa.func.array_agg(identify(items.c.item), type_=CTexts)).scalar_subquery()
 
 
 def _unless_faulty(rows: StagedFile, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:

@@ -35,18 +35,14 @@ from sync_scripts.staging.temporary import analyze_temporary, create_ids, create
 def follow_needs(connection: sa.Connection, form: Format, retention: Retention) -> Retention:
     """The retention without the orphans among its records, and with those that return. Call it again after rows are
     rejected."""
-    if all(file.file.table is None for file in retention.staged.values()):
-        # The rows of files that the sync converts are no records yet.
-        return retention
     orphans, returning = dict(retention.orphans), dict(retention.returning)
     retention = replace(retention, orphans=orphans, returning=returning)
     for table in NEEDY:
         # What an orphan needs may be an orphan: the tables come in the order of their references.
         _find_returning(connection, form, retention, table, returning)
-        needs = list(_list_needs(form, table, retention))
-        stored = table.alias()
-        stays = retention.is_active_after(table, stored)
-        if not needs or stays is None:
+        stored, needs = table.alias(), list(_list_needs(form, table, retention))
+        stays = retention.is_active_after(table, stored) if needs else None
+        if stays is None:
             continue
         # A query for each column, because the planner finds the few records of lost ids by an index only if the
         # condition stands alone.
@@ -79,8 +75,8 @@ def _find_returning(
         connection.execute(DropTable(returning.pop(table)))
     stored, needs = table.alias(), list(_list_all_needs(form, table))
     ended = [stored.c.feed_id == retention.feed_id, stored.c.status != ACTIVE, stored.c.ended_by_need]
-    left = retention.is_left(table, stored)
-    if not needs or left is None or not connection.scalar(sa.select(sa.exists().where(*ended))):
+    left = retention.is_left(table, stored) if needs else None
+    if left is None or not connection.scalar(sa.select(sa.exists().where(*ended))):
         return
     there = (_is_there(stored.c[column.name], refers, target, retention) for column, refers, target in needs)
     # Of the rows of another format that describe one record, some may be rejected and others not: these bring it back.
@@ -124,7 +120,7 @@ def _list_needs(form: Format, table: sa.Table, retention: Retention) -> Iterator
 
 
 def _list_all_needs(form: Format, table: sa.Table) -> Iterator[Need]:
-    for file in form.all_files:
+    for file in form.files:
         if file.table is table:
             for cell in file.cells:
                 if cell.is_needed and cell.refers is not None and cell.column is not None:

@@ -230,7 +230,7 @@ def _check(run: Run, staged: StagedExport, follow: Follow) -> CheckResult:
         made=run.contents.list_made(run.form),
     )
     refuse_delta_without_ids(run.connection, retention)
-    result = check_files(run.connection, run.form, retention, follow)
+    result = check_files(run.connection, run.form.roster, retention, follow)
     if staged.source is not None:
         result = add_source_findings(staged.source, result, run.form)
     notices = (*run.contents.notices, *staged.stage.notices, *staged.normalized.notices, *result.notices)
@@ -240,7 +240,6 @@ def _check(run: Run, staged: StagedExport, follow: Follow) -> CheckResult:
 
 def _report(run: Run, found: _Comparison) -> Report:
     staged, result, differences = found.staged, found.result, found.differences
-    files = {**staged.normalized.files, **staged.converted.files}
     return Report(
         feed=run.request.feed_name,
         format=run.form.name,
@@ -255,7 +254,7 @@ def _report(run: Run, found: _Comparison) -> Report:
             *list_left_out(staged.left_out),
             *list_lines(result.notices),
             *([] if found.district.notice is None else [str(found.district.notice)]),
-            *list_notices(run.connection, run.form, files, found.desired, run.feed.id),
+            *list_notices(run.connection, run.form, staged.normalized.files, found.desired, run.feed.id),
         ),
         dry_run=run.options.dry_run,
         written_at=find_written_at(run.request.path),
@@ -359,7 +358,7 @@ def _store_fingerprints(run: Run, found: _Comparison) -> None:
     }
     renew_fingerprints(run.connection, known, retention, trusted=trusted)
     roles = desired.parts[user_roles].rows if users in known else None
-    record_part_rows(run.connection, run.form, roles, retention)
+    record_part_rows(run.connection, run.form.roster, roles, retention)
 
 
 def _list_new_orgs(connection: sa.Connection, differences: list[Difference]) -> list[str]:

@@ -20,7 +20,7 @@ from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import RunPreview
 from sync_scripts.checking.checks import CheckResult
 from sync_scripts.formats.conversion import DISTRICT
-from sync_scripts.formats.model import METADATA, Format, Staged
+from sync_scripts.formats.model import METADATA, CsvFile, Format, Staged
 from sync_scripts.reading.manifest import ABSENT, BULK, DELTA, Contents
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
 from sync_scripts.staging.retained import ACTIVE
@@ -133,20 +133,19 @@ class Report:
 def count_changes(differences: list[Difference], result: CheckResult, form: Format) -> dict[str, Counts]:
     """The counts per type. Rejected rows of parts count with the type of the records that own the parts."""
     counts = {difference.table: difference.counts for difference in differences}
-    for name, rejected in result.rejected.items():
-        table = _find_counting_table(form, name)
+    for file, rejected in result.rejected.items():
+        table = _find_counting_table(form, file)
         if rejected:
             count = counts.get(table, Counts())
             counts[table] = dataclasses.replace(count, rejected=count.rejected + rejected)
     return {TYPES[table.name]: count for table, count in counts.items()}
 
 
-def _find_counting_table(form: Format, name: str) -> sa.Table:
+def _find_counting_table(form: Format, file: CsvFile) -> sa.Table:
     """The roster table with whose records the rejected rows of a file count."""
-    file = form.find_file(name)
     if file.table is not None:
         return file.table
-    return next(part.owner for part in form.parts if name in part.files) if file.subject is None else file.subject.table
+    return next(part.owner for part in form.parts if file.name in part.files)
 
 
 def count_stored(connection: sa.Connection, form: Format, contents: Contents, feed_id: int) -> dict[str, Counts]:
@@ -159,7 +158,7 @@ def count_stored(connection: sa.Connection, form: Format, contents: Contents, fe
 
 
 def list_files(
-    form: Format, contents: Contents, rows: Mapping[str, int], rejected: Mapping[str, int]
+    form: Format, contents: Contents, rows: Mapping[str, int], rejected: Mapping[CsvFile, int]
 ) -> tuple[ReadFile, ...]:
     """Returns the files of the format, as the export has them. `rows`: the number of rows by the names of the files
     that the run has read; `rejected`: those of them that it rejected."""
@@ -169,7 +168,7 @@ def list_files(
             file.file_name,
             modes.get(file.name, ABSENT),
             rows.get(file.name),
-            rejected.get(file.name, 0) if file.name in rows else None,
+            rejected.get(file, 0) if file.name in rows else None,
         )
         for file in form.files
     )
@@ -177,10 +176,10 @@ def list_files(
 
 def _list_covered_tables(form: Format, contents: Contents) -> list[sa.Table]:
     """The roster tables whose records an export describes."""
-    names = {file.name for file in (*contents.files, *contents.silent)}
-    converted = {converted.file.name for converted in form.converted if names.issuperset(converted.files)}
-    described = names | converted | contents.list_made(form)
-    covered = {file.table for file in form.all_files if file.name in described}
+    described = {file.name for file in (*contents.files, *contents.silent)} | contents.list_made(form)
+    if form.converted:
+        described = {converted.file.name for converted in form.converted if described.issuperset(converted.files)}
+    covered = {file.table for file in form.roster.files if file.name in described}
     return [table for table in ROSTER_TABLES if table in covered]
 
 
@@ -190,13 +189,14 @@ def list_notices(
     """The notices about absent files, dropped metadata, users without a role, and districts that another feed has too,
     as sentences for the report."""
     for file in form.files:
-        if file.table is not None and file.name not in staged:
+        if not file.is_source and file.table is not None and file.name not in staged:
             kept = sa.select(sa.func.count()).where(file.table.c.feed_id == feed_id, file.table.c.status == ACTIVE)
             if count := connection.scalar(kept):
                 yield f"{file.file_name} is absent; {count} records of earlier exports stay as they are"
     for staged_file in staged.values():
-        if staged_file.metadata_keys and (staged_file.file.table is None or METADATA not in staged_file.file.table.c):
-            yield f"{staged_file.file.file_name}: its metadata columns have no place in the roster and are not kept"
+        file = staged_file.file
+        if staged_file.metadata_keys and (file.is_source or file.table is None or METADATA not in file.table.c):
+            yield f"{file.file_name}: its metadata columns have no place in the roster and are not kept"
     roles, users = desired.parts[tables.user_roles], desired.parts[tables.user_roles].owners.subquery()
     nowhere = (
         sa.select(sa.func.count())

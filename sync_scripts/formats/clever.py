@@ -23,7 +23,7 @@ from sync_scripts.formats import clever_rows as rows
 from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, make_word_kind
 from sync_scripts.formats.clever_people import PEOPLE
 from sync_scripts.formats.conversion import (
-    describe_made,
+    identify_made,
     lacks,
     lacks_part_of_term,
     make_id,
@@ -37,7 +37,6 @@ from sync_scripts.formats.model import (
     ConvertedFile,
     ConvertedRows,
     CsvFile,
-    FileSubject,
     Format,
     Remark,
     RetainedRows,
@@ -74,8 +73,8 @@ def retain_courses(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
 
 def retain_enrollments(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The enrollments of rejected enrollments rows, and the teachers of the classes of rejected sections rows."""
-    if "seats" in rejected:
-        seats = rejected["seats"]
+    if "enrollments" in rejected:
+        seats = rejected["enrollments"]
         yield sa.select(make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"))
     stored = tables.enrollments
     for sections in retain_classes(rejected, feed):
@@ -129,7 +128,7 @@ def _make_staff_file(name: str, kind: str, email: str, title: str) -> CsvFile:
     """The file `staff.csv`, or `admins.csv`, which `staff.csv` has replaced."""
     return _declare(
         name,
-        describe_made(tables.users, kind),
+        tables.users,
         SCHOOL,
         Cell("Staff_id", ID, required=True),
         Cell(email, NAME),
@@ -141,23 +140,25 @@ def _make_staff_file(name: str, kind: str, email: str, title: str) -> CsvFile:
         key="Staff_id",
         unique=False,
         required=False,
+        **identify_made(kind),
     )
 
 
 FILES = (
     _declare(
         "schools",
-        describe_made(tables.orgs, "school"),
+        tables.orgs,
         Cell("School_id", ID, required=True),
         Cell("School_name", TEXT, required=True),
         Cell("School_number", NAME),
         *list_cells(UNREAD, "State_id", "Nces_id", "Low_grade", "High_grade", "Principal", "Principal_email"),
         *list_cells(UNREAD, "School_address", "School_city", "School_state", "School_zip", "School_phone"),
         key="School_id",
+        **identify_made("school"),
     ),
     _declare(
         "students",
-        describe_made(tables.users, "student"),
+        tables.users,
         SCHOOL,
         Cell("Student_id", ID, required=True),
         Cell("Student_number", NAME),
@@ -180,10 +181,11 @@ FILES = (
         *list_cells(UNREAD, "Student_state", "Student_zip", "Unweighted_gpa", "Weighted_gpa"),
         key="Student_id",
         unique=False,
+        **identify_made("student"),
     ),
     _declare(
         "teachers",
-        describe_made(tables.users, "teacher"),
+        tables.users,
         SCHOOL,
         Cell("Teacher_id", ID, required=True),
         *list_cells(NAME, "Teacher_number", "Teacher_email"),
@@ -195,10 +197,11 @@ FILES = (
         *list_cells(UNREAD, "State_teacher_id", "Title"),
         key="Teacher_id",
         unique=False,
+        **identify_made("teacher"),
     ),
     _declare(
         "sections",
-        describe_made(tables.classes, "section"),
+        tables.classes,
         SCHOOL,
         Cell("Section_id", ID, required=True),
         *(Cell(header, ID, refers=TO_TEACHER) for header in rows.TEACHERS),
@@ -210,16 +213,18 @@ FILES = (
         *list_cells(EITHER_DAY, "Term_start", "Term_end"),
         *list_cells(UNREAD, "Course_description"),
         key="Section_id",
+        **identify_made("section"),
     ),
     _declare(
-        "seats",
-        FileSubject(tables.enrollments, makes_ids=True),
+        "enrollments",
+        tables.enrollments,
         SCHOOL,
         Cell("Section_id", ID, required=True, refers=CellReference("sections")),
         Cell("Student_id", ID, required=True, refers=CellReference("students")),
         key="Section_id",
         unique=False,
-        written_as="enrollments",
+        identify=None,
+        makes_ids=True,
     ),
     _make_staff_file("staff", "staff", "Staff_email", "Title"),
     _make_staff_file("admins", "admin", "Admin_email", "Admin_title"),
@@ -244,7 +249,7 @@ CLEVER = Format(
         _convert_to("classes", rows.select_classes, retain_classes, "sections"),
         _convert_to("users", people.select_users, retain_users, "students", "teachers"),
         _convert_to("roles", people.select_roles, retain_roles, "students", "teachers"),
-        _convert_to("enrollments", rows.select_enrollments, retain_enrollments, "seats", "sections"),
+        _convert_to("enrollments", rows.select_enrollments, retain_enrollments, "enrollments", "sections"),
         _convert_to("demographics", people.select_demographics, retain_students, "students"),
     ),
     makes_district=True,

@@ -131,7 +131,7 @@ def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
 def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of enrollments.csv: the students of the sections, and their teachers. The first teacher whom a section
     names is the primary one."""
-    seats, sections = staged["seats"], staged["sections"]
+    seats, sections = staged["enrollments"], staged["sections"]
     selects = [
         sa.select(
             conversion.make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"),

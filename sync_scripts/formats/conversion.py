@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.model import METADATA, FileSubject, RetainedRows, Staged, StagedFile
+from sync_scripts.formats.model import METADATA, RetainedRows, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
 FIRST_MONTH_OF_SCHOOL = "07"
@@ -44,9 +44,9 @@ def make_id(feed_name: str, kind: str, *cells: sa.ColumnElement[str]) -> sa.Colu
     return made
 
 
-def describe_made(table: sa.Table, kind: str) -> FileSubject:
-    """The subject of rows whose records have ids that are made from this kind and the key of a row."""
-    return FileSubject(table, lambda feed, key: make_id(feed, kind, key), makes_ids=True)
+def identify_made(kind: str) -> dict[str, Any]:
+    """The fields of a file whose records have ids that are made from this kind and the key of a row."""
+    return {"identify": lambda feed, key: make_id(feed, kind, key), "makes_ids": True}
 
 
 def make_course_id(

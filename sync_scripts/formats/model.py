@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
@@ -41,17 +42,15 @@ GONE = ("tobedeleted", "inactive")
 @dataclass(frozen=True)
 class CellReference:
     """The reference of a cell that names rows of `file` by their id. `types`: the allowed values of their `type`
-    (empty: any); `tree`: the references from row to row must not form a circle; `written_as`: the name of the file in
-    the export, where it differs from `file`."""
+    (empty: any); `tree`: the references from row to row must not form a circle."""
 
     file: str
     types: tuple[str, ...] = ()
     tree: bool = False
-    written_as: str | None = None
 
     @property
     def file_name(self) -> str:
-        return f"{self.written_as or self.file}.csv"
+        return f"{self.file}.csv"
 
 
 @dataclass(frozen=True)
@@ -86,26 +85,25 @@ class Cell:
         return self.refers is not None and self.required and not self.many and self.column is not None
 
 
-@dataclass(frozen=True)
-class FileSubject:
-    """The records of `table` that the rows of a file describe, for a file that the sync converts into other files.
-    `identify` makes the id of the record from the name of the feed and the key of the row; None: these two do not
-    determine the id. `makes_ids`: whether the records have other ids in the roster than in the file, or none there."""
+# (name of the feed, key of a row) -> the id of the record that the row describes
+Identify = Callable[[str, sa.ColumnElement[str]], sa.ColumnElement[str]]
 
-    table: sa.Table
-    identify: Callable[[str, sa.ColumnElement[str]], sa.ColumnElement[str]] | None = None
-    makes_ids: bool = False
+
+def keep_key(_feed_name: str, key: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+    """The id of a record that has the key of its row."""
+    return key
 
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A file of an export: its columns in their order, and the roster table that stores its rows as records. Every
-    export must have a `required` file, with at least one row. Where an optional file is absent, the sync retains its
-    records as they are. The headers of an exporter's own columns begin with `own_prefix`; these columns become
+    """A file of an export: its columns in their order, and the roster table of the records that its rows describe.
+    Every export must have a `required` file, with at least one row. Where an optional file is absent, the sync retains
+    its records as they are. The headers of an exporter's own columns begin with `own_prefix`; these columns become
     metadata. `key` is the header of the ids of the rows. Where the ids are not `unique`, several rows may describe the
     same record, and each of them adds something. The table `kept_in` stores the rows of a file whose rows are parts of
-    records, each with its id. `written_as`: the name in the export, where it differs from the name among the staged
-    files; `subject`: for a file without a `table`, which the sync converts into other files."""
+    records, each with its id. `identify` makes the id of a row's record; None: feed and key do not determine it;
+    `makes_ids`: whether the records have other ids in the roster than in the file, or none there; `is_source`: the sync
+    converts the rows into rows of other files."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -115,18 +113,13 @@ class CsvFile:
     key: str = KEY
     unique: bool = True
     kept_in: sa.Table | None = None
-    written_as: str | None = None
-    subject: FileSubject | None = None
+    identify: Identify | None = keep_key
+    makes_ids: bool = False
+    is_source: bool = False
 
     @property
     def file_name(self) -> str:
-        return f"{self.written_as or self.name}.csv"
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether the columns must have the declared order, as OneRoster demands; in any other file they may have any
-        order, and columns without required cells may be missing."""
-        return self.subject is None
+        return f"{self.name}.csv"
 
     @property
     def is_plain(self) -> bool:
@@ -162,27 +155,9 @@ def list_cells(kind: CellKind, *headers: str) -> tuple[Cell, ...]:
     return tuple(Cell(header, kind) for header in headers)
 
 
-def declare_source(
-    name: str,
-    subject: FileSubject,
-    *cells: Cell,
-    key: str,
-    unique: bool = True,
-    required: bool = True,
-    own_prefix: str = METADATA_PREFIX,
-    written_as: str | None = None,
-) -> CsvFile:
-    """A file that the sync converts into others. The arguments are the fields of `CsvFile`."""
-    return CsvFile(
-        name,
-        cells,
-        required=required,
-        own_prefix=own_prefix,
-        key=key,
-        unique=unique,
-        written_as=written_as,
-        subject=subject,
-    )
+def declare_source(name: str, table: sa.Table, *cells: Cell, **fields: Any) -> CsvFile:
+    """A file that the sync converts into others, with the other `fields` of `CsvFile`."""
+    return CsvFile(name, cells, table, is_source=True, **fields)
 
 
 # The bound of the statements of files that are made once in a process. To make those that look for deviations and for
@@ -339,9 +314,10 @@ class ConvertedFile:
 
 @dataclass(frozen=True)
 class Format:
-    """A CSV format. `skipped`: the names of files that exports of this format may contain and that hold no roster;
-    `made`: the names of required files that the sync makes of the others where they are missing; `remarks`: what a
-    report says of the conversion; `makes_district`: the feed itself is the district of its orgs."""
+    """A CSV format. `converted`: what the sync makes of the files, if they are not those of OneRoster; `parts`: of the
+    records of its `roster`; `skipped`: the names of files that exports of this format may contain and that hold no
+    roster; `made`: the names of required files that the sync makes of the others where they are missing; `remarks`:
+    what a report says of the conversion; `makes_district`: the feed itself is the district of its orgs."""
 
     name: str
     files: tuple[CsvFile, ...]
@@ -353,19 +329,20 @@ class Format:
     remarks: tuple[Remark, ...] = ()
     makes_district: bool = False
 
-    @property
-    def all_files(self) -> tuple[CsvFile, ...]:
-        """The files of an export, and the files that the sync converts them into."""
-        return (*self.files, *(converted.file for converted in self.converted))
+    @cached_property
+    def roster(self) -> Format:
+        """The format of the OneRoster files that an export has, or that the sync converts its files into."""
+        files = tuple(converted.file for converted in self.converted)
+        return Format(self.name, files, parts=self.parts) if files else self
 
     @property
     def tables(self) -> frozenset[sa.Table]:
         """The roster tables that an export of this format fills."""
-        return frozenset(file.table for file in self.all_files if file.table is not None)
+        return frozenset(file.table for file in self.roster.files if file.table is not None)
 
     def find_file(self, name: str) -> CsvFile:
         """The file with this name. Raises KeyError where the format has none."""
-        for file in self.all_files:
+        for file in self.files:
             if file.name == name:
                 return file
         raise KeyError(name)

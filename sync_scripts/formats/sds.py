@@ -41,8 +41,6 @@ from sync_scripts.formats.model import (
     CellReference,
     ConvertedFile,
     ConvertedRows,
-    CsvFile,
-    FileSubject,
     Format,
     RetainedRows,
     Staged,
@@ -56,50 +54,29 @@ from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
 from sync_scripts.formats.tolerated import MADE_NAME, NO_CLASS_TERM, OWN_COURSE
 
-_PREFIX = "sds_"
-
-
 # A word outside the vocabulary becomes an extension.
 ORG_TYPE = replace(TEXT, tolerates=make_word_kind(vocabulary.ORG_TYPES).tolerates)
 
 
-def _refer_to(name: str, *types: str, tree: bool = False) -> CellReference:
-    return CellReference(_PREFIX + name, types, tree=tree, written_as=name)
-
-
-def _describe_records(table: sa.Table) -> FileSubject:
-    """Records of `table` with the ids of the export."""
-    return FileSubject(table, lambda _feed, key: key)
-
-
-TO_ORG = _refer_to("orgs")
-TO_SCHOOL = _refer_to("orgs", "school")
-TO_USER = _refer_to("users")
-TO_CLASS = _refer_to("classes")
-TO_SESSION = _refer_to("academicSessions")
+TO_ORG = CellReference("orgs")
+TO_SCHOOL = CellReference("orgs", ("school",))
+TO_USER = CellReference("users")
+TO_CLASS = CellReference("classes")
+TO_SESSION = CellReference("academicSessions")
 SOURCED_ID = Cell("sourcedId", ID, required=True)
 
-
-def _declare(
-    name: str, subject: FileSubject, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True
-) -> CsvFile:
-    """A file of the export. A prefix tells its name among the staged files from the name of the OneRoster file."""
-    full = _PREFIX + name
-    return declare_source(full, subject, *cells, key=key, unique=unique, required=required, written_as=name)
-
-
 FILES = (
-    _declare(
+    declare_source(
         "orgs",
-        _describe_records(tables.orgs),
+        tables.orgs,
         SOURCED_ID,
         Cell("name", TEXT, required=True),
         Cell("type", ORG_TYPE, required=True),
-        Cell("parentSourcedId", ID, refers=_refer_to("orgs", tree=True)),
+        Cell("parentSourcedId", ID, refers=CellReference("orgs", tree=True)),
     ),
-    _declare(
+    declare_source(
         "users",
-        _describe_records(tables.users),
+        tables.users,
         SOURCED_ID,
         Cell("username", NAME, required=True),
         Cell("givenName", TEXT),
@@ -109,9 +86,9 @@ FILES = (
         Cell("email", NAME),
         *list_cells(TEXT, "phone", "sms"),
     ),
-    _declare(
+    declare_source(
         "roles",
-        FileSubject(tables.users),
+        tables.users,
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
         Cell("role", TEXT, required=True),
@@ -121,32 +98,35 @@ FILES = (
         *list_cells(DAY, "roleStartDate", "roleEndDate"),
         key="userSourcedId",
         unique=False,
+        identify=None,
     ),
-    _declare(
+    declare_source(
         "classes",
-        _describe_records(tables.classes),
+        tables.classes,
         SOURCED_ID,
         Cell("orgSourcedId", ID, required=True, refers=TO_SCHOOL),
         Cell("title", TEXT, required=True),
         Cell("code", TEXT),
         Cell("sessionSourcedIds", IDS, refers=TO_SESSION, many=True),
         # A class without a course gets one of its own.
-        Cell("courseSourcedId", ID, refers=_refer_to("courses"), makes_others=True),
+        Cell("courseSourcedId", ID, refers=CellReference("courses"), makes_others=True),
         required=False,
     ),
-    _declare(
+    declare_source(
         "enrollments",
-        FileSubject(tables.enrollments, makes_ids=True),
+        tables.enrollments,
         Cell("classSourcedId", ID, required=True, refers=TO_CLASS),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("role", TEXT, required=True),
         key="classSourcedId",
         unique=False,
         required=False,
+        identify=None,
+        makes_ids=True,
     ),
-    _declare(
+    declare_source(
         "academicSessions",
-        _describe_records(tables.academic_sessions),
+        tables.academic_sessions,
         SOURCED_ID,
         Cell("title", TEXT, required=True),
         Cell("type", TEXT, required=True),
@@ -155,9 +135,9 @@ FILES = (
         Cell("endDate", DAY, required=True),
         required=False,
     ),
-    _declare(
+    declare_source(
         "courses",
-        _describe_records(tables.courses),
+        tables.courses,
         SOURCED_ID,
         Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
         Cell("title", TEXT, required=True),
@@ -167,9 +147,9 @@ FILES = (
         Cell("grade", GRADES),
         required=False,
     ),
-    _declare(
+    declare_source(
         "demographics",
-        _describe_records(tables.demographics),
+        tables.demographics,
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("sex", make_word_kind(rows.SEXES)),
         Cell("birthDate", DAY),
@@ -178,15 +158,16 @@ FILES = (
         key="userSourcedId",
         required=False,
     ),
-    _declare(
+    declare_source(
         "relationships",
-        FileSubject(tables.users),
+        tables.users,
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("relationshipUserSourcedId", ID, required=True, refers=TO_USER),
         Cell("relationshipRole", TEXT, required=True),
         key="userSourcedId",
         unique=False,
         required=False,
+        identify=None,
     ),
 )
 
@@ -194,7 +175,7 @@ FILES = (
 def convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
     """The OneRoster file `name`, made of these files of the export."""
     file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds")
-    return ConvertedFile(file, tuple(_PREFIX + file for file in files), select_rows, retain)
+    return ConvertedFile(file, files, select_rows, retain)
 
 
 SDS = Format(
@@ -202,28 +183,26 @@ SDS = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     converted=(
-        convert_to("orgs", rows.select_orgs, rows.retain_ids("sds_orgs"), "orgs"),
-        convert_to(
-            "academicSessions", rows.select_sessions, rows.retain_ids("sds_academicSessions"), "academicSessions"
-        ),
+        convert_to("orgs", rows.select_orgs, rows.retain_ids("orgs"), "orgs"),
+        convert_to("academicSessions", rows.select_sessions, rows.retain_ids("academicSessions"), "academicSessions"),
         replace(convert_to("courses", rows.select_courses, rows.retain_courses, "classes"), left=rows.leave_courses),
-        convert_to("classes", rows.select_classes, rows.retain_ids("sds_classes"), "classes"),
+        convert_to("classes", rows.select_classes, rows.retain_ids("classes"), "classes"),
         convert_to("users", rows.select_users, rows.retain_users, "users", "roles"),
         convert_to("roles", rows.select_roles, rows.retain_roles, "users", "roles", "orgs"),
         convert_to("enrollments", rows.select_enrollments, rows.retain_enrollments, "enrollments", "classes"),
-        convert_to("demographics", rows.select_demographics, rows.retain_ids("sds_demographics"), "demographics"),
+        convert_to("demographics", rows.select_demographics, rows.retain_ids("demographics"), "demographics"),
     ),
     skipped=frozenset({"userFlags"}),
     remarks=(
-        *(remark_rows(_PREFIX + "users", header, MADE_NAME, lacks(header)) for header in ("givenName", "familyName")),
-        remark_rows(_PREFIX + "classes", "sessionSourcedIds", NO_CLASS_TERM, lacks("sessionSourcedIds")),
-        remark_rows(_PREFIX + "classes", "courseSourcedId", OWN_COURSE, lacks("courseSourcedId")),
+        *(remark_rows("users", header, MADE_NAME, lacks(header)) for header in ("givenName", "familyName")),
+        remark_rows("classes", "sessionSourcedIds", NO_CLASS_TERM, lacks("sessionSourcedIds")),
+        remark_rows("classes", "courseSourcedId", OWN_COURSE, lacks("courseSourcedId")),
     ),
 )
 
 
-ROLES = SDS.find_file("sds_roles")
-_USERS = SDS.find_file("sds_users")
+ROLES = SDS.find_file("roles")
+_USERS = SDS.find_file("users")
 USERS = replace(
     _USERS,
     cells=(
@@ -237,7 +216,7 @@ USERS = replace(
 
 def _add_roles(staged: Staged) -> Staged:
     """The staged files, with the rows of users.csv as those of roles.csv of version 2.1: one for each org."""
-    users = staged["sds_users"].alias()
+    users = staged["users"].alias()
     orgs = sa.func.unnest(to_list(users["orgSourcedIds"])).table_valued("id").render_derived()
     cells: dict[str, Any] = {header: sa.null() for header in ROLES.headers}
     cells |= {
@@ -252,7 +231,7 @@ def _add_roles(staged: Staged) -> Staged:
 
 def _retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """All roles of the users in rejected users rows and rejected relationships rows."""
-    users = rejected.get("sds_users")
+    users = rejected.get("users")
     if users is not None:
         named = sa.select(users["sourcedId"].label(ROLES.key)).subquery()
         rejected = {**rejected, ROLES.name: StagedFile(ROLES, named, ())}

@@ -69,7 +69,7 @@ def _find_column(file: StagedFile, header: str, other: sa.ColumnElement[Any]) ->
 
 def select_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of orgs.csv."""
-    orgs = staged["sds_orgs"]
+    orgs = staged["orgs"]
     return sa.select(
         orgs["sourcedId"].label("sourcedId"),
         orgs["name"].label("name"),
@@ -82,7 +82,7 @@ def select_orgs(staged: Staged, feed: str) -> sa.Select[Any]:
 
 def select_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of academicSessions.csv."""
-    sessions = staged["sds_academicSessions"]
+    sessions = staged["academicSessions"]
     columns = [
         sessions[header].label(header) for header in ("sourcedId", "title", "startDate", "endDate", "schoolYear")
     ]
@@ -96,7 +96,7 @@ def _make_course_id(classes: Any, feed: str) -> sa.ColumnElement[str]:
 
 def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of courses.csv, and one for every class without a course, because OneRoster requires one."""
-    classes = staged["sds_classes"]
+    classes = staged["classes"]
     selects: list[sa.Select[Any]] = [
         sa.select(
             _make_course_id(classes, feed).label("sourcedId"),
@@ -108,8 +108,8 @@ def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
             sa.null().label("grades"),
         ).where(classes["courseSourcedId"].is_(None))
     ]
-    if "sds_courses" in staged:
-        courses = staged["sds_courses"]
+    if "courses" in staged:
+        courses = staged["courses"]
         headers = ("sourcedId", "title", "code", "orgSourcedId", "schoolYearSourcedId", "subject", "grade")
         selects.append(sa.select(*(courses[header] for header in headers)))
     return unite(selects)
@@ -117,7 +117,7 @@ def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
 
 def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of classes.csv."""
-    classes = staged["sds_classes"]
+    classes = staged["classes"]
     return sa.select(
         classes["sourcedId"].label("sourcedId"),
         classes["title"].label("title"),
@@ -138,7 +138,7 @@ def _list_stored_pairs(staged: Staged) -> sa.Subquery:
         sa.select(agents.c.agent_id, agents.c.user_id),
     ).subquery()
     # A person whose row is rejected stays.
-    files = [staged[name] for name in ("sds_users", f"{REJECTED}sds_users") if name in staged]
+    files = [staged[name] for name in ("users", f"{REJECTED}users") if name in staged]
     people = sa.union_all(*(sa.select(file.alias()["sourcedId"]) for file in files))
     return sa.select(*pairs.c).where(pairs.c.one.in_(people), pairs.c.other.in_(people)).subquery()
 
@@ -146,9 +146,9 @@ def _list_stored_pairs(staged: Staged) -> sa.Subquery:
 def _list_pairs(staged: Staged) -> sa.Subquery:
     """(one, other) of the people who are related, both ways. Where the export leaves the relationships out, those that
     are stored stay."""
-    if "sds_relationships" not in staged:
+    if "relationships" not in staged:
         return _list_stored_pairs(staged)
-    file = staged["sds_relationships"]
+    file = staged["relationships"]
     child, relation = file["userSourcedId"], file["relationshipUserSourcedId"]
     return sa.union(sa.select(child.label("one"), relation.label("other")), sa.select(relation, child)).subquery()
 
@@ -156,8 +156,8 @@ def _list_pairs(staged: Staged) -> sa.Subquery:
 def _list_relations(staged: Staged) -> sa.Subquery:
     """(child, relation, role in lower case) of the relationships, stored ones as `_list_pairs`: a stored role of a
     guardian is that of the children at its org."""
-    if "sds_relationships" in staged:
-        file = staged["sds_relationships"]
+    if "relationships" in staged:
+        file = staged["relationships"]
         columns = {
             "child": file["userSourcedId"],
             "relation": file["relationshipUserSourcedId"],
@@ -175,7 +175,7 @@ def _list_relations(staged: Staged) -> sa.Subquery:
 def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of users.csv. The user name replaces a missing given or family name. The grades come from the roles,
     the agents from the relationships."""
-    users, roles = staged["sds_users"], staged["sds_roles"]
+    users, roles = staged["users"], staged["roles"]
     listed = sa.func.string_agg(roles["grade"].distinct(), ",", type_=CText).label("grades")
     grades = sa.select(roles["userSourcedId"].label("user"), listed).group_by(roles["userSourcedId"]).subquery()
     both = users.table.outerjoin(grades, grades.c.user == users["sourcedId"])
@@ -200,7 +200,7 @@ def select_users(staged: Staged, feed: str) -> sa.Select[Any]:
 def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of roles.csv. The primary role of a user at an org is the one with `isPrimary`, else the first role in
     alphabetical order. A contact gets the role of the relationship, at the orgs of the related user."""
-    roles, orgs = staged["sds_roles"], staged["sds_orgs"]
+    roles, orgs = staged["roles"], staged["orgs"]
     # The row of the org may be rejected; the stored org then tells the type.
     stored = sa.select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
     at_school = sa.func.coalesce(sa.func.lower(orgs["type"]), stored, type_=CText) == "school"
@@ -249,7 +249,7 @@ def select_roles(staged: Staged, feed: str) -> sa.Select[Any]:
 def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of enrollments.csv, at the org of the class. Where the row of the class is rejected, the stored class
     tells its school."""
-    seats, classes = staged["sds_enrollments"], staged["sds_classes"]
+    seats, classes = staged["enrollments"], staged["classes"]
     stored = tables.classes
     stored_school = (
         sa.select(stored.c.school_id).where(stored.c.sourced_id == seats["classSourcedId"]).scalar_subquery()
@@ -272,7 +272,7 @@ def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
 
 def select_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of demographics.csv. The lists of codes name the columns that are true."""
-    people = staged["sds_demographics"]
+    people = staged["demographics"]
 
     def has_code(header: str, code: str) -> sa.ColumnElement[Any]:
         return sa.case((to_literal(code) == sa.func.any(to_list(people[header])), "true"))
@@ -302,15 +302,15 @@ def retain_ids(name: str) -> RetainedRows:
 
 def retain_courses(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The courses of rejected courses rows, and the courses of the classes that rejected classes rows describe."""
-    yield from _list_cells(rejected, "sds_courses", "sourcedId")
+    yield from _list_cells(rejected, "courses", "sourcedId")
     stored = tables.classes
-    for classes in _list_cells(rejected, "sds_classes", "sourcedId"):
+    for classes in _list_cells(rejected, "classes", "sourcedId"):
         yield sa.select(stored.c.course_id.label("sourcedId")).where(stored.c.sourced_id.in_(classes))
 
 
 def leave_courses(staged: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The stored courses of an export without their file, but for those that the sync has made for a class."""
-    if "sds_courses" not in staged:
+    if "courses" not in staged:
         stored = tables.courses
         is_made = sa.func.starts_with(stored.c.sourced_id, make_id(feed, "class-course").concat(":"))
         yield sa.select(stored.c.sourced_id.label("sourcedId")).where(is_of_feed(stored, feed), ~is_made)
@@ -319,9 +319,9 @@ def leave_courses(staged: Staged, feed: str) -> Iterator[sa.Select[Any]]:
 def retain_users(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The users of rejected users rows; the users of rejected roles rows, which hold their grades; both users of
     rejected relationships rows."""
-    yield from _list_cells(rejected, "sds_users", "sourcedId")
-    yield from _list_cells(rejected, "sds_roles", "userSourcedId")
-    yield from _list_cells(rejected, "sds_relationships", "userSourcedId", "relationshipUserSourcedId")
+    yield from _list_cells(rejected, "users", "sourcedId")
+    yield from _list_cells(rejected, "roles", "userSourcedId")
+    yield from _list_cells(rejected, "relationships", "userSourcedId", "relationshipUserSourcedId")
 
 
 def retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
@@ -329,8 +329,8 @@ def retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     agents of both, who have their roles at the same orgs."""
     stored, agents = tables.user_roles, tables.user_agents
     named = [
-        *_list_cells(rejected, "sds_roles", "userSourcedId"),
-        *_list_cells(rejected, "sds_relationships", "relationshipUserSourcedId"),
+        *_list_cells(rejected, "roles", "userSourcedId"),
+        *_list_cells(rejected, "relationships", "relationshipUserSourcedId"),
     ]
     if named:
         contacts = sa.select(agents.c.agent_id).where(agents.c.user_id.in_(sa.union_all(*named)))
@@ -341,7 +341,7 @@ def retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
 
 def retain_enrollments(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """All enrollments of the user of a rejected enrollments row in its class, in any role."""
-    if "sds_enrollments" in rejected:
-        stored, seats = tables.enrollments, rejected["sds_enrollments"]
+    if "enrollments" in rejected:
+        stored, seats = tables.enrollments, rejected["enrollments"]
         same = sa.and_(stored.c.class_id == seats["classSourcedId"], stored.c.user_id == seats["userSourcedId"])
         yield sa.select(stored.c.sourced_id.label("sourcedId")).where(sa.exists().where(same))

@@ -7,6 +7,7 @@ describes the rows as files of version 2.1 (`sds_v1_rows.py`), which it then con
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from sync_scripts.formats import sds_rows as rows
 from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
 from sync_scripts.formats.conversion import (
-    describe_made,
+    identify_made,
     lacks,
     lacks_part_of_term,
     retain_made,
@@ -28,7 +29,6 @@ from sync_scripts.formats.model import (
     CellReference,
     ConvertedFile,
     CsvFile,
-    FileSubject,
     Format,
     Remark,
     RetainedRows,
@@ -57,41 +57,35 @@ from sync_scripts.formats.sds_v1_rows import (
 )
 from sync_scripts.formats.tolerated import COURSE_NAMES, MADE_NAME, NO_CLASS_TERM, NO_TERM, OWN_COURSE
 
-
-def _declare(
-    name: str, subject: FileSubject, *cells: Cell, key: str = KEY, unique: bool = True, required: bool = True
-) -> CsvFile:
-    written = name.removeprefix("sds1_")
-    return declare_source(name, subject, *cells, key=key, unique=unique, required=required, written_as=written)
-
-
-def _refer_to(name: str) -> CellReference:
-    return CellReference(name, written_as=name.removeprefix("sds1_"))
+_declare = partial(declare_source, key=KEY)
 
 
 def _make_people_file(name: str, kind: str, *cells: Cell) -> CsvFile:
     return _declare(
         name,
-        describe_made(tables.users, kind),
+        tables.users,
         Cell(KEY, ID, required=True),
-        Cell("School SIS ID", ID, required=True, refers=_refer_to(SCHOOL)),
+        Cell("School SIS ID", ID, required=True, refers=CellReference(SCHOOL)),
         *list_cells(NAME, "Username", "Last Name", "Secondary Email"),
         *list_cells(TEXT, "First Name", "Middle Name"),
         Cell("Password", SECRET),
         *list_cells(UNREAD, "State ID", "Status"),
         *cells,
         unique=False,
+        **identify_made(kind),
     )
 
 
 def _make_seats_file(name: str, person: str) -> CsvFile:
     return _declare(
         name,
-        FileSubject(tables.enrollments, makes_ids=True),
-        Cell("Section SIS ID", ID, required=True, refers=_refer_to(SECTION)),
-        Cell(KEY, ID, required=True, refers=_refer_to(person)),
+        tables.enrollments,
+        Cell("Section SIS ID", ID, required=True, refers=CellReference(SECTION)),
+        Cell(KEY, ID, required=True, refers=CellReference(person)),
         key="Section SIS ID",
         unique=False,
+        identify=None,
+        makes_ids=True,
     )
 
 
@@ -103,25 +97,27 @@ def _list_places(kind: str) -> tuple[Cell, ...]:
 FILES = (
     _declare(
         SCHOOL,
-        describe_made(tables.orgs, "school"),
+        tables.orgs,
         Cell(KEY, ID, required=True),
         Cell("Name", TEXT, required=True),
         Cell("School Number", NAME),
         *list_cells(UNREAD, "School NCES_ID", "State ID", "Grade Low", "Grade High", "Principal SIS ID"),
         *list_cells(UNREAD, "Principal Name", "Principal Secondary Email", "Address", "City", "State", "Country"),
         *list_cells(UNREAD, "Zip", "Phone", "Zone"),
+        **identify_made("school"),
     ),
     _declare(
         SECTION,
-        describe_made(tables.classes, "section"),
+        tables.classes,
         Cell(KEY, ID, required=True),
-        Cell("School SIS ID", ID, required=True, refers=_refer_to(SCHOOL)),
+        Cell("School SIS ID", ID, required=True, refers=CellReference(SCHOOL)),
         Cell("Section Name", TEXT, required=True),
         *list_cells(ID, "Term SIS ID", "Course SIS ID"),
         *list_cells(EITHER_DAY, "Term StartDate", "Term EndDate"),
         *list_cells(TEXT, "Section Number", "Term Name", "Course Name", "Course Number"),
         *list_cells(TEXTS, "Course Subject", "Periods"),
         *list_cells(UNREAD, "Course Description", "Status"),
+        **identify_made("section"),
     ),
     _make_people_file(
         STUDENT,
@@ -139,7 +135,7 @@ FILES = (
     _make_seats_file(ROSTER, TEACHER),
     _declare(
         USER,
-        describe_made(tables.users, "contact"),
+        tables.users,
         Cell("Email", NAME, required=True),
         Cell("First Name", TEXT, required=True),
         Cell("Last Name", NAME, required=True),
@@ -147,15 +143,17 @@ FILES = (
         Cell(KEY, UNREAD),
         key="Email",
         required=False,
+        **identify_made("contact"),
     ),
     _declare(
         RELATIONS,
-        FileSubject(tables.users),
-        Cell(KEY, ID, required=True, refers=_refer_to(STUDENT)),
-        Cell("Email", NAME, required=True, refers=_refer_to(USER)),
+        tables.users,
+        Cell(KEY, ID, required=True, refers=CellReference(STUDENT)),
+        Cell("Email", NAME, required=True, refers=CellReference(USER)),
         Cell("Role", TEXT),
         unique=False,
         required=False,
+        identify=None,
     ),
 )
 
@@ -176,10 +174,10 @@ SDS_V1 = Format(
     FILES,
     SDS.parts,
     converted=(
-        _convert_to("orgs", rows.select_orgs, _retain_described(rows.retain_ids("sds_orgs")), SCHOOL),
+        _convert_to("orgs", rows.select_orgs, _retain_described(rows.retain_ids("orgs")), SCHOOL),
         _convert_to("academicSessions", rows.select_sessions, retain_sessions(SECTION), SECTION),
         _convert_to("courses", rows.select_courses, _retain_described(rows.retain_courses), SECTION),
-        _convert_to("classes", rows.select_classes, _retain_described(rows.retain_ids("sds_classes")), SECTION),
+        _convert_to("classes", rows.select_classes, _retain_described(rows.retain_ids("classes")), SECTION),
         _convert_to("users", rows.select_users, _retain_described(rows.retain_users), STUDENT, TEACHER),
         _convert_to("roles", rows.select_roles, _retain_described(rows.retain_roles), STUDENT, TEACHER, SCHOOL),
         _convert_to("enrollments", rows.select_enrollments, _retain_described(rows.retain_enrollments), SEATS, SECTION),

@@ -29,13 +29,8 @@ from sync_scripts.formats.model import REJECTED, Staged, StagedFile
 from sync_scripts.formats.sds import SDS
 from sync_scripts.formats.several_rows import PeopleFile, read_demographics
 
-SCHOOL, SECTION, STUDENT, TEACHER = "sds1_School", "sds1_Section", "sds1_Student", "sds1_Teacher"
-SEATS, ROSTER, USER, RELATIONS = (
-    "sds1_StudentEnrollment",
-    "sds1_TeacherRoster",
-    "sds1_User",
-    "sds1_GuardianRelationship",
-)
+SCHOOL, SECTION, STUDENT, TEACHER = "School", "Section", "Student", "Teacher"
+SEATS, ROSTER, USER, RELATIONS = "StudentEnrollment", "TeacherRoster", "User", "GuardianRelationship"
 KEY = "SIS ID"
 TERM = ("Term Name", "Term StartDate", "Term EndDate")
 _STORED = {
@@ -181,7 +176,7 @@ def _list_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
 def _list_demographics(staged: Staged, feed: str) -> sa.Select[Any]:
     """The demographics of students with a gender or a day of birth."""
     students = staged[STUDENT]
-    cells: dict[str, Any] = {header: sa.null() for header in SDS.find_file("sds_demographics").headers}
+    cells: dict[str, Any] = {header: sa.null() for header in SDS.find_file("demographics").headers}
     cells |= {"userSourcedId": make_id(feed, "student", students[KEY]), **_read_sex_and_birthday(students)}
     filled = sa.or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
     return PEOPLE[0].choose_rows(students, feed, cells, filled=filled)
@@ -198,15 +193,15 @@ def _list_relationships(staged: Staged, feed: str) -> sa.Select[Any]:
 
 # File of version 2.1: (its rows, the files of which at least one must be there).
 DESCRIBED: dict[str, tuple[Callable[[Staged, str], sa.Select[Any]], tuple[str, ...]]] = {
-    "sds_orgs": (_list_orgs, (SCHOOL,)),
-    "sds_academicSessions": (_list_sessions, (SECTION,)),
-    "sds_courses": (_list_courses, (SECTION,)),
-    "sds_classes": (_list_classes, (SECTION,)),
-    "sds_users": (_list_users, (STUDENT, TEACHER, USER)),
-    "sds_roles": (_list_roles, (STUDENT, TEACHER)),
-    "sds_enrollments": (_list_enrollments, (SEATS, ROSTER)),
-    "sds_demographics": (_list_demographics, (STUDENT,)),
-    "sds_relationships": (_list_relationships, (RELATIONS,)),
+    "orgs": (_list_orgs, (SCHOOL,)),
+    "academicSessions": (_list_sessions, (SECTION,)),
+    "courses": (_list_courses, (SECTION,)),
+    "classes": (_list_classes, (SECTION,)),
+    "users": (_list_users, (STUDENT, TEACHER, USER)),
+    "roles": (_list_roles, (STUDENT, TEACHER)),
+    "enrollments": (_list_enrollments, (SEATS, ROSTER)),
+    "demographics": (_list_demographics, (STUDENT,)),
+    "relationships": (_list_relationships, (RELATIONS,)),
 }
 
 
@@ -229,7 +224,7 @@ def describe_export(staged: Staged, feed: str) -> Staged:
     }
     if USER in staged:
         return described
-    users, known = tables.users.alias(), described["sds_users"]
+    users, known = tables.users.alias(), described["users"]
     # By the headers of a user of version 2.1.
     stored = {"givenName": "given_name", "familyName": "family_name", "email": "email", "phone": "phone"}
     cells = {header: users.c[stored[header]] if header in stored else sa.null() for header in known.table.c.keys()}  # noqa: SIM118
@@ -238,4 +233,4 @@ def describe_export(staged: Staged, feed: str) -> Staged:
         is_contact, users.c.status == "active", is_of_feed(users, feed)
     )
     both = unite((sa.select(*known.table.c), contacts)).subquery()
-    return {**described, "sds_users": StagedFile(known.file, both, ())}
+    return {**described, "users": StagedFile(known.file, both, ())}

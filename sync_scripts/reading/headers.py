@@ -114,7 +114,7 @@ def _list_deviations(columns: list[_Column], file: CsvFile) -> Iterator[Notice]:
     ]
     if extra:
         yield Tolerated(file.file_name, tolerated.EXTRA_COLUMN, found=", ".join(extra))
-    if file.is_ordered:
+    if not file.is_source:
         # The standard leaves columns of metadata to the exporter: one may be missing, and stands anywhere.
         standard = [header for header in file.headers if not header.startswith(file.own_prefix)]
         for header in standard:

@@ -134,7 +134,7 @@ def list_remarks(
     """The notices about what the `conversion` of the export's own files makes up or leaves out. `source`: as in
     `convert`."""
     if form.makes_district:
-        schools = next(file.file_name for file in form.files if file.subject is not None and file.subject.table is orgs)
+        schools = next(file.file_name for file in form.files if file.table is orgs)
         yield Tolerated(schools, NO_DISTRICT, found=f"the feed itself is the district {source.feed_name}")
     yield from _list_made(connection, form, source, conversion)
     for remark in form.remarks:
@@ -155,12 +155,10 @@ def list_remarks(
 
 def _list_made(connection: sa.Connection, form: Format, source: Retention, conversion: Conversion) -> Iterator[Notice]:
     """The notices about records and ids that no file of the export has."""
-    subjects = [(file.file.file_name, file.file.subject) for file in source.staged.values()]
-    if made := [name for name, subject in subjects if subject is not None and subject.makes_ids]:
+    if made := [file.file.file_name for file in source.staged.values() if file.file.makes_ids]:
         yield Tolerated(", ".join(made), MADE_IDS, found=f"those of the roster begin with {source.feed_name}:")
-    listed = {file.subject.table for file in form.files if file.subject is not None}
     for name, file in conversion.files.items():
-        if file.file.table in MADE_OF_SECTIONS - listed:
+        if file.file.table in MADE_OF_SECTIONS - {file.table for file in form.files}:
             count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
             if count:
                 yield Tolerated(_list_sources(form)[file.file.file_name], MADE_RECORDS, found=f"{count:,} {name}")
@@ -169,8 +167,7 @@ def _list_made(connection: sa.Connection, form: Format, source: Retention, conve
 def _list_sources(form: Format) -> dict[str, str]:
     """The names of the files of the export that a converted file is made of, by the name of the converted one."""
     return {
-        converted.file.file_name: ", ".join(form.find_file(name).file_name for name in converted.files)
-        for converted in form.converted
+        converted.file.file_name: ", ".join(f"{name}.csv" for name in converted.files) for converted in form.converted
     }
 
 

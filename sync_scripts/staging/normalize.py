@@ -100,7 +100,7 @@ def map_words(connection: sa.Connection, text: str, form: Format, contents: Cont
 
 
 def _find_bad_words(connection: sa.Connection, form: Format, words: list[MappedWord]) -> Iterator[Rejection]:
-    files = {_get_name(file): file for file in form.files}
+    files = {file.name: file for file in form.files}
     for word in words:
         if word.file not in files:
             yield Rejection(NAME, f"is no file of {form.name}", word.line, "file", word.file)
@@ -114,12 +114,8 @@ def _find_bad_words(connection: sa.Connection, form: Format, words: list[MappedW
                 yield Rejection(NAME, kind.wants, word.line, "means", word.means)
 
 
-def _get_name(file: CsvFile) -> str:
-    return file.file_name.removesuffix(".csv")
-
-
 def _map_file(file: CsvFile, meanings: Mapping[tuple[str, str], Mapping[str, str]]) -> CsvFile:
-    words = ((cell, meanings.get((_get_name(file), cell.header))) for cell in file.cells)
+    words = ((cell, meanings.get((file.name, cell.header))) for cell in file.cells)
     return replace(file, cells=tuple(_map_cell(cell, found) if found else cell for cell, found in words))
 
 

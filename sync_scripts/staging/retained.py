@@ -22,7 +22,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from roster_service.db import tables
-from sync_scripts.formats.model import CsvFile, FileSubject, Format, Staged, StagedFile
+from sync_scripts.formats.model import CsvFile, Format, Staged, StagedFile
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
@@ -39,7 +39,7 @@ def is_active(stored: sa.FromClause, feed_id: int) -> sa.ColumnElement[bool]:
 @dataclass(frozen=True)
 class Retention:
     """The facts that decide which records of the feed a run retains. `feed_name`: part of the ids of records that the
-    rows of files with a `subject` describe; `staged`: the staged files, and `deltas`: the names of the deltas among
+    rows of an export describe; `staged`: the staged files, and `deltas`: the names of the deltas among
     them; `rejected`: the quarantines by the name of their file; `absent`: the records whose lines are gone; `made`: the
     names of staged files that the export lacks, whose rows the run has made, and of which it retains all other records;
     `orphans`: by roster table, a temporary table of the ids of records that would be retained, but need a record that
@@ -146,8 +146,8 @@ class Retention:
     def find_retained(self, file: CsvFile) -> StagedFile | None:
         """The stored rows of a file that are active after the run without a staged row, under the headers of the file,
         with only the columns that the roster stores as text. None: no such row."""
-        if file.subject is not None:
-            return self._find_described(file, file.subject)
+        if file.is_source:
+            return self._find_described(file)
         table = file.kept_in if file.table is None else file.table
         if table is None:
             return None
@@ -162,17 +162,18 @@ class Retention:
         )
         return StagedFile(file, sa.select(*columns).where(condition).subquery(), ())
 
-    def _find_described(self, file: CsvFile, subject: FileSubject) -> StagedFile | None:
+    def _find_described(self, file: CsvFile) -> StagedFile | None:
         """The rejected rows of a file that the sync converts, where the record that the row describes is stored and
         active; of an absent file, the ids of its records. None: no such row."""
-        rejected, stored = self.rejected.get(file.name), subject.table.alias()
-        if subject.identify is None:
+        rejected, identify = self.rejected.get(file.name), file.identify
+        if file.table is None or identify is None:
             return None
+        stored = file.table.alias()
         rows: sa.Select[Any]
         if rejected is not None:
-            described = stored.c.sourced_id == subject.identify(self.feed_name, rejected["sourcedId"])
+            described = stored.c.sourced_id == identify(self.feed_name, rejected["sourcedId"])
             rows = sa.select(*rejected.columns).where(described)
-        elif file.name not in self.staged and not subject.makes_ids:
+        elif file.name not in self.staged and not file.makes_ids:
             rows = sa.select(stored.c.sourced_id.label(file.key))
         else:
             return None
@@ -185,7 +186,7 @@ class Retention:
     def list_targets(self, form: Format) -> Targets:
         """The rows that references to the files of a format may name. An absent file says nothing, so what it said last
         may be named."""
-        absent = (file for file in form.all_files if file.name not in self.staged)
+        absent = (file for file in form.files if file.name not in self.staged)
         return {
             **{
                 file.name: Target(None, rows, None) for file in absent if (rows := self.find_retained(file)) is not None

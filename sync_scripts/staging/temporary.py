@@ -94,7 +94,7 @@ def quarantine_rows(
 
 def make_quarantine(connection: sa.Connection, file: StagedFile) -> StagedFile:
     """An empty quarantine for a file."""
-    made = create_temporary(connection, f"rejected_{file.file.name}", file.columns)
+    made = create_temporary(connection, f"rejected_{cast(sa.Table, file.table).name}", file.columns)
     return StagedFile(file.file, made, file.metadata_keys)
 
 

@@ -36,7 +36,7 @@ def test_every_column_with_an_id_says_of_which_records() -> None:
 
 @pytest.mark.parametrize("version", oneroster.VERSIONS)
 def test_exports_have_every_reference(version: str) -> None:
-    cells = [cell for file in oneroster.VERSIONS[version].all_files for cell in file.cells if cell.refers is not None]
+    cells = [cell for file in oneroster.VERSIONS[version].files for cell in file.cells if cell.refers is not None]
     named = {(column, cell.refers and cell.refers.file) for cell in cells for column in (cell.column, cell.items)}
     assert [str(it.column) for it in STORED if (it.column, TYPES[it.target.name]) not in named] == []
 
@@ -66,7 +66,7 @@ def test_records_show_every_reference() -> None:
 def test_the_person_of_a_record_is_the_one_whom_it_names() -> None:
     records = [record for version in VERSIONS for record in version.records.values()]
     assert [record for record in records if record.person is not PERSONS.get(record.table)] == []
-    headers = {cell.column: cell.header for file in oneroster.ONEROSTER_1_2.all_files for cell in file.cells}
+    headers = {cell.column: cell.header for file in oneroster.ONEROSTER_1_2.files for cell in file.cells}
     naming = {PARTS.get(it.column.table) or headers[it.column] for it in list_references_to(users)}
     assert naming == {*REFERRING, "sourcedId"}
 

@@ -73,7 +73,7 @@ ONE_MEANING: Mapping[str, tuple[str, str]] = {
     "Rows": ("sync_scripts/reading/lines.py", "ChildRows"),
     "SchoolRow": ("roster_service/explore/school_access.py", "HeldSchool"),
     "Stage": ("sync_scripts/staging/", "ConnectionState"),
-    "Subject": ("roster_service/change_log/changes.py", "FileSubject"),
+    "Subject": ("roster_service/change_log/changes.py", "ChangeSubject"),
     "TextList": ("grammar/oneroster_filter/", "TextArray"),
     "VendorList": ("roster_service/console/views/vendors.py", "LookPage"),
 }
