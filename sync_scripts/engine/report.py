@@ -184,19 +184,25 @@ def _list_covered_tables(form: Format, contents: Contents) -> list[sa.Table]:
 
 
 def list_notices(
-    connection: sa.Connection, form: Format, staged: Staged, desired: DesiredState, feed_id: int
+    connection: sa.Connection, form: Format, staged: Staged, roster: Staged, desired: DesiredState, feed_id: int
 ) -> Iterator[str]:
     """The notices about absent files, dropped metadata, users without a role, and districts that another feed has too,
-    as sentences for the report."""
+    as sentences for the report. `staged`: the files of the export; `roster`: those of OneRoster."""
     for file in form.files:
-        if not file.is_source and file.table is not None and file.name not in staged:
+        if file.name not in staged and file.table is not None and file.table not in desired.records:
             kept = sa.select(sa.func.count()).where(file.table.c.feed_id == feed_id, file.table.c.status == ACTIVE)
             if count := connection.scalar(kept):
                 yield f"{file.file_name} is absent; {count} records of earlier exports stay as they are"
+    places = {
+        table
+        for file in roster.values()
+        if (table := file.file.table) is not None
+        and METADATA in table.c
+        and (file.metadata_keys or METADATA in file.table.c)
+    }
     for staged_file in staged.values():
-        file = staged_file.file
-        if staged_file.metadata_keys and (file.is_source or file.table is None or METADATA not in file.table.c):
-            yield f"{file.file_name}: its metadata columns have no place in the roster and are not kept"
+        if staged_file.metadata_keys and staged_file.file.table not in places:
+            yield f"{staged_file.file.file_name}: its metadata columns have no place in the roster and are not kept"
     roles, users = desired.parts[tables.user_roles], desired.parts[tables.user_roles].owners.subquery()
     nowhere = (
         sa.select(sa.func.count())

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from roster_service.db.tables import CText
 from sync_scripts.formats import conversion
 from sync_scripts.formats.cells import DAY, is_blank
-from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
+from sync_scripts.formats.model import LINE, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
 TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
@@ -124,7 +124,6 @@ def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
         terms.c.sourcedId.label("termSourcedIds"),
         sections["Subject"].label("subjects"),
         sections["Period"].label("periods"),
-        sections.metadata.label(METADATA),
     ).select_from(sections.table.outerjoin(terms, terms.c.line == sections.line))
 
 
@@ -140,7 +139,6 @@ def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
             conversion.make_id(feed, "student", seats["Student_id"]).label("userSourcedId"),
             conversion.to_literal("student").label("role"),
             sa.cast(sa.null(), CText).label("primary"),
-            seats.metadata.label(METADATA),
         )
     ]
     for number, header in enumerate(TEACHERS):
@@ -153,7 +151,6 @@ def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
                 conversion.make_id(feed, "teacher", sections[header]),
                 conversion.to_literal("teacher"),
                 sa.case((is_first, conversion.to_literal("true")), else_=conversion.to_literal("false")),
-                conversion.NO_METADATA,
             ).where(sections[header].is_not(None))
         )
     rows = sa.union_all(*selects).subquery()

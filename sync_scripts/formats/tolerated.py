@@ -261,6 +261,12 @@ MADE_IDS = Deviation(
 UNKNOWN_RACE = Deviation(
     "a race for which OneRoster has no word", ("Unknown", "nothing"), "write the word of OneRoster", allowed=True
 )
+UNREAD_FILE = Deviation(
+    "a file that is read beside another one alone",
+    ("courses.csv", "nothing"),
+    "add the other one",
+    allowed=True,
+)
 NO_PLACE = Deviation(
     "columns that the roster has no place for", ("Home_language", "nothing"), "leave them out", allowed=True
 )

@@ -43,15 +43,17 @@ from sync_scripts.formats.tolerated import (
     NO_COURSES,
     NO_DISTRICT,
     NO_PLACE,
+    UNREAD_FILE,
     Notice,
     Tolerated,
 )
-from sync_scripts.reading.rejections import Findings
+from sync_scripts.reading.rejections import Cause, Findings, Rejection
 from sync_scripts.staging.retained import Retention, is_active
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, make_quarantine
 
 # The records that sections name in formats without a file of them.
 MADE_OF_SECTIONS = frozenset({courses, academic_sessions})
+Found = typing.TypeVar("Found", Rejection, Cause)
 
 
 @dataclass(frozen=True)
@@ -88,15 +90,12 @@ def _convert_file(connection: sa.Connection, converted: ConvertedFile, source: R
     columns: list[sa.ColumnElement[Any]] = [
         sa.column(LINE, sa.BigInteger),
         *(sa.column(header, CText) for header in file.headers),
-        sa.column(METADATA, JSONB),
+        *([sa.column(METADATA, JSONB)] if METADATA in rows.c else []),
     ]
     table = create_temporary(connection, f"converted_{file.name}", columns)
-    read: list[sa.ColumnElement[Any]] = [
-        rows.c[header] if header in rows.c else sa.cast(sa.null(), CText).label(header) for header in file.headers
-    ]
-    metadata = rows.c[METADATA] if METADATA in rows.c else sa.cast(sa.null(), JSONB)
-    names = [LINE, *file.headers, METADATA]
-    connection.execute(table.insert().from_select(names, sa.select(sa.func.row_number().over(), *read, metadata)))
+    read = [column.name for column in columns[1:] if column.name in rows.c]
+    numbered = sa.select(sa.func.row_number().over(), *(rows.c[name] for name in read))
+    connection.execute(table.insert().from_select([LINE, *read], numbered))
     analyze_temporary(connection, table)
     return StagedFile(file, table, ())
 
@@ -140,9 +139,9 @@ def list_remarks(
     for remark in form.remarks:
         if remark.file in source.staged:
             file = source.staged[remark.file]
-            count = connection.scalar(sa.select(sa.func.count()).select_from(remark.rows(file).subquery()))
-            if count:
+            if count := _count(connection, remark.rows(file).subquery()):
                 yield Tolerated(file.file.file_name, remark.deviation, remark.header, count)
+    yield from _list_unread(connection, form, source, conversion)
     for file in source.staged.values():
         headers = [cell.header for cell in file.file.cells if cell.kind is UNREAD]
         counts = sa.select(sa.func.count(), *(sa.func.count(file[header]) for header in headers)).select_from(
@@ -158,10 +157,25 @@ def _list_made(connection: sa.Connection, form: Format, source: Retention, conve
     if made := [file.file.file_name for file in source.staged.values() if file.file.makes_ids]:
         yield Tolerated(", ".join(made), MADE_IDS, found=f"those of the roster begin with {source.feed_name}:")
     for name, file in conversion.files.items():
-        if file.file.table in MADE_OF_SECTIONS - {file.table for file in form.files}:
-            count = connection.scalar(sa.select(sa.func.count()).select_from(file.table))
-            if count:
-                yield Tolerated(_list_sources(form)[file.file.file_name], MADE_RECORDS, found=f"{count:,} {name}")
+        is_made = file.file.table in MADE_OF_SECTIONS - {file.table for file in form.files}
+        if is_made and (count := _count(connection, file.table)):
+            yield Tolerated(_list_sources(form)[file.file.file_name], MADE_RECORDS, found=f"{count:,} {name}")
+
+
+def _list_unread(
+    connection: sa.Connection, form: Format, source: Retention, conversion: Conversion
+) -> Iterator[Notice]:
+    """The notices about files of which nothing is made, because the export lacks another one."""
+    lacking = (converted for converted in form.converted if converted.file.name not in conversion.files)
+    for converted in lacking:
+        for file in (file for file in source.staged.values() if file.file.table is converted.file.table):
+            if count := _count(connection, file.table):
+                absent = ", ".join(f"{name}.csv" for name in converted.files if name not in source.staged)
+                yield Tolerated(file.file.file_name, UNREAD_FILE, count=count, found=f"without {absent}")
+
+
+def _count(connection: sa.Connection, rows: sa.FromClause) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(rows)).scalar_one()
 
 
 def _list_sources(form: Format) -> dict[str, str]:
@@ -182,24 +196,12 @@ def name_sources(findings: Findings, form: Format) -> Findings:
     """The findings about converted rows, with the names of the export's files instead and without lines: each line of
     the export has passed its own checks."""
     sources = _list_sources(form)
-    words = "a record that is made of its rows is rejected: {} {}"
-    renamed = (
-        replace(
-            rejection,
-            file=sources[rejection.file],
-            reason=words.format(rejection.column, rejection.reason),
-            line=None,
-            column=None,
-        )
-        for rejection in findings.first
-    )
-    causes = (
-        replace(
-            cause, file=sources[cause.file], reason=words.format(cause.column, cause.reason), line=None, column=None
-        )
-        for cause in findings.causes
-    )
-    return Findings(findings.total, tuple(renamed), tuple(causes))
+
+    def name(found: Found) -> Found:
+        reason = f"a record that is made of its rows is rejected: {found.column} {found.reason}"
+        return replace(found, file=sources[found.file], reason=reason, line=None, column=None)
+
+    return replace(findings, first=tuple(map(name, findings.first)), causes=tuple(map(name, findings.causes)))
 
 
 def _keep_courses(connection: sa.Connection, feed_id: int, file: StagedFile) -> int:

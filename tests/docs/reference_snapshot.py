@@ -52,7 +52,7 @@ What the sync reads although the format of the export says otherwise. A strict f
 ([strict and lenient](sync.md#tolerated-deviations)).
 """
 DEVIATION_TABLE = """
-| deviation | in the export | is read as | remedy |
+|deviation|in the export|is read as|remedy|
 |---|---|---|---|
 """
 
@@ -70,7 +70,7 @@ def make_reference() -> str:
 
 def show_deviation(row: Deviation) -> str:
     """The row of a deviation in its table."""
-    return f"| {row.taken} | {' | '.join(map(show_cell, row.example))} | {row.remedy} |\n"
+    return f"|{'|'.join((row.taken, *map(show_cell, row.example), row.remedy))}|\n"
 
 
 def show_cell(text: str) -> str:

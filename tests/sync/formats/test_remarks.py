@@ -20,10 +20,12 @@ from sync_scripts.formats.tolerated import (
     NO_TERM,
     OWN_COURSE,
     UNKNOWN_RACE,
+    UNREAD_FILE,
     Deviation,
 )
 from sync_scripts.reading.registry import CLEVER, SDS, Family
-from tests.sync.export_changes import Bend, both, cell, column
+from tests.postgres.loaded import load_first
+from tests.sync.export_changes import Bend, both, cell, column, without_file
 
 CLEVER_EXPORT, V1, V2, V2_1 = "shelbyville-clever", "northhaven-sds-v1", "northhaven-sds-v2", "northhaven-sds"
 # The family, the export, what is made of it, the deviation, and the places that the report names.
@@ -196,6 +198,68 @@ def test_what_is_made_up_or_left_out_is_said(
     report = load(engine, "feed", export, family=family, options=Options(dry_run=True))
     said = [it.split(deviation.taken)[0].rstrip(", :") for it in report.notices if deviation.taken in it]
     assert sorted(said) == sorted(places)
+
+
+# The files that the next export lacks, with what a report says of the records that they had.
+# fmt: off
+ABSENT: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
+    "sds v2.1": (
+        V2_1,
+        ("classes", "enrollments", "demographics", "relationships", "courses"),
+        [f"{name}.csv is absent; {count}" for name, count in
+         (("classes", 2), ("enrollments", 4), ("courses", 2), ("demographics", 2))],
+    ),
+    "sds v1": (V1, ("User", "GuardianRelationship"), []),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "files", "said"), ABSENT.values(), ids=ABSENT)
+def test_records_that_stay_without_their_file_are_said(
+    engine: sa.Engine, copy_export: Callable[[str], Path], name: str, files: tuple[str, ...], said: list[str]
+) -> None:
+    """As of OneRoster. Other records are made of the rows of several files."""
+    export = copy_export(name)
+    load_first(engine, "feed", export, SDS)
+    both(*(without_file(f"{file}.csv") for file in files))(export)
+    report = load(engine, "feed", export, family=SDS)
+    stays = " records of earlier exports stay as they are"
+    assert sorted(it for it in report.notices if "is absent" in it) == sorted(it + stays for it in said)
+
+
+def test_a_file_that_is_read_with_another_one_alone_is_said(
+    engine: sa.Engine, copy_export: Callable[[str], Path]
+) -> None:
+    """Not one whose rows are all rejected, as those of enrollments without classes."""
+    export = copy_export(V2_1)
+    without_file("classes.csv")(export)
+    report = load(engine, "feed", export, family=SDS, options=Options(dry_run=True))
+    said = [it for it in report.notices if UNREAD_FILE.taken in it]
+    assert said == [f"courses.csv: in 1 row, {UNREAD_FILE.taken} (without classes.csv); {UNREAD_FILE.remedy}"]
+
+
+METADATA: dict[str, tuple[Family, str, str, tuple[str, ...], list[str]]] = {
+    "clever": (CLEVER, CLEVER_EXPORT, "ext.own", ("schools", "students", "staff", "sections", "enrollments"),
+               ["enrollments.csv", "sections.csv"]),
+    "sds": (SDS, V2_1, "metadata.own", ("orgs", "users", "classes"), ["classes.csv", "orgs.csv", "users.csv"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "name", "header", "files", "dropped"), METADATA.values(), ids=METADATA)
+def test_only_metadata_that_is_dropped_is_said_to_be(
+    engine: sa.Engine,
+    copy_export: Callable[[str], Path],
+    family: Family,
+    name: str,
+    header: str,
+    files: tuple[str, ...],
+    dropped: list[str],
+) -> None:
+    export = copy_export(name)
+    both(*(column(file, header, "x") for file in files))(export)
+    report = load(engine, "feed", export, family=family, options=Options(dry_run=True))
+    said = [it.partition(":")[0] for it in report.notices if "metadata columns have no place" in it]
+    assert sorted(said) == dropped
 
 
 def test_what_is_made_is_counted_and_named_and_no_strict_run_refuses_it(
