@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 
 from roster_service.cli import main as roster
 from roster_service.settings import PREFIX, Settings
-from sync_scripts.formats.tolerated import DEVIATIONS, Deviation
+from sync_scripts.formats.model import Format
+from sync_scripts.formats.sds_v1 import SDS_V1
+from sync_scripts.formats.tolerated import DEVIATIONS
 from sync_scripts.reading.registry import FAMILIES
 from tests.docs.pages import ROOT
+from tests.sync.formats.shown_deviations import list_places
 
 PAGE = ROOT / "docs" / "reference.md"
 LOADERS = [f"load_{family}" for family in FAMILIES]
@@ -48,29 +51,36 @@ take a sourcedId, an identifier, or a name that no other has. The loaders and th
 TOLERATED = """
 ## Tolerated deviations
 
-What the sync reads although the format of the export says otherwise. A strict feed accepts the second table too
-([strict and lenient](sync.md#tolerated-deviations)).
+What the sync reads although the format of the export says otherwise. Exports of a marked format can have it; at ○, a
+[strict feed](sync.md#tolerated-deviations) accepts it too.
+
 """
-DEVIATION_TABLE = """
-|deviation|in the export|is read as|remedy|
-|---|---|---|---|
-"""
+# The columns of the formats whose exports can have a deviation.
+FORMS: Mapping[str, tuple[Format, ...]] = {
+    "OneRoster": FAMILIES["oneroster"].forms,
+    "Clever": FAMILIES["clever"].forms,
+    "SDS v1": (SDS_V1,),
+    "SDS v2": tuple(form for form in FAMILIES["sds"].forms if form is not SDS_V1),
+}
 
 
 def make_reference() -> str:
     """The text of the page."""
     settings = [f"- `{show_setting(row)}`: {row.metadata['help']}\n" for row in dataclasses.fields(Settings)]
     commands = [f"- `{usage}`: {does}\n" for usage, does in list_rows()]
-    tables = [
-        "".join([DEVIATION_TABLE, *(show_deviation(row) for row in DEVIATIONS if row.allowed is allowed)])
-        for allowed in (False, True)
-    ]
-    return HEAD + "".join(settings) + COMMANDS + "".join(commands) + TOLERATED + "".join(tables)
+    return HEAD + "".join(settings) + COMMANDS + "".join(commands) + TOLERATED + "".join(list_deviations())
 
 
-def show_deviation(row: Deviation) -> str:
-    """The row of a deviation in its table."""
-    return f"|{'|'.join((row.taken, *map(show_cell, row.example), row.remedy))}|\n"
+def list_deviations() -> Iterator[str]:
+    """The lines of the table of deviations, with a mark for each format whose declaration says that exports can have
+    it."""
+    columns = ("deviation", "in the export", "is read as", "remedy", *FORMS)
+    yield f"|{'|'.join(columns)}|\n{'|---' * len(columns)}|\n"
+    shown = [{it for form in forms for it in list_places(form)} for forms in FORMS.values()]
+    for row in DEVIATIONS:
+        mark = "○" if row.allowed else "●"
+        marks = (mark if row in found else "" for found in shown)
+        yield f"|{'|'.join((row.taken, *map(show_cell, row.example), row.remedy, *marks))}|\n"
 
 
 def show_cell(text: str) -> str:
