@@ -240,7 +240,6 @@ def _check(run: Run, staged: StagedExport, follow: Follow) -> CheckResult:
 
 def _report(run: Run, found: _Comparison) -> Report:
     staged, result, differences = found.staged, found.result, found.differences
-    source, roster = staged.normalized.files, staged.converted.files
     return Report(
         feed=run.request.feed_name,
         format=run.form.name,
@@ -255,7 +254,7 @@ def _report(run: Run, found: _Comparison) -> Report:
             *list_left_out(staged.left_out),
             *list_lines(result.notices),
             *([] if found.district.notice is None else [str(found.district.notice)]),
-            *list_notices(run.connection, run.form, source, roster, found.desired, run.feed.id),
+            *list_notices(run.connection, run.form, staged.normalized.files, result.retention, found.desired),
         ),
         dry_run=run.options.dry_run,
         written_at=find_written_at(run.request.path),

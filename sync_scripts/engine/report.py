@@ -20,10 +20,10 @@ from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import RunPreview
 from sync_scripts.checking.checks import CheckResult
 from sync_scripts.formats.conversion import DISTRICT
-from sync_scripts.formats.model import METADATA, CsvFile, Format, Staged
+from sync_scripts.formats.model import METADATA, CsvFile, Format, Staged, keep_key
 from sync_scripts.reading.manifest import ABSENT, BULK, DELTA, Contents
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
-from sync_scripts.staging.retained import ACTIVE
+from sync_scripts.staging.retained import ACTIVE, Retention
 
 # The part of a preview, and of the rows of its other parts, that has values of records.
 SAMPLES = "samples"
@@ -184,22 +184,19 @@ def _list_covered_tables(form: Format, contents: Contents) -> list[sa.Table]:
 
 
 def list_notices(
-    connection: sa.Connection, form: Format, staged: Staged, roster: Staged, desired: DesiredState, feed_id: int
+    connection: sa.Connection, form: Format, staged: Staged, retention: Retention, desired: DesiredState
 ) -> Iterator[str]:
     """The notices about absent files, dropped metadata, users without a role, and districts that another feed has too,
-    as sentences for the report. `staged`: the files of the export; `roster`: those of OneRoster."""
+    as sentences for the report. `staged`: the files of the export; `retention`: of its OneRoster files."""
     for file in form.files:
-        if file.name not in staged and file.table is not None and file.table not in desired.records:
-            kept = sa.select(sa.func.count()).where(file.table.c.feed_id == feed_id, file.table.c.status == ACTIVE)
-            if count := connection.scalar(kept):
+        # Of several files with records of one table, one without their ids leaves the records to the others.
+        table, is_alone = file.table, file.identify is keep_key or file.table not in desired.records
+        if file.name not in staged and table is not None and is_alone:
+            stays = retention.is_retained(table, table)
+            if stays is not None and (count := connection.scalar(sa.select(sa.func.count()).where(stays))):
                 yield f"{file.file_name} is absent; {count} records of earlier exports stay as they are"
-    places = {
-        table
-        for file in roster.values()
-        if (table := file.file.table) is not None
-        and METADATA in table.c
-        and (file.metadata_keys or METADATA in file.table.c)
-    }
+    carried = [file for file in retention.staged.values() if file.metadata_keys or METADATA in file.table.c]
+    places = {file.file.table for file in carried if file.file.table is not None and METADATA in file.file.table.c}
     for staged_file in staged.values():
         if staged_file.metadata_keys and staged_file.file.table not in places:
             yield f"{staged_file.file.file_name}: its metadata columns have no place in the roster and are not kept"
@@ -212,7 +209,7 @@ def list_notices(
     if count := connection.scalar(nowhere):
         yield f"users.csv: {count} users have no role anywhere, so no vendor sees them"
 
-    yield from _list_twin_districts(connection, desired, feed_id)
+    yield from _list_twin_districts(connection, desired, retention.feed_id)
 
 
 def _list_twin_districts(connection: sa.Connection, desired: DesiredState, feed_id: int) -> Iterator[str]:

@@ -209,6 +209,7 @@ ABSENT: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
         [f"{name}.csv is absent; {count}" for name, count in
          (("classes", 2), ("enrollments", 4), ("courses", 2), ("demographics", 2))],
     ),
+    "sds v2.1, beside classes": (V2_1, ("courses", "relationships"), ["courses.csv is absent; 1"]),
     "sds v1": (V1, ("User", "GuardianRelationship"), []),
 }
 # fmt: on
