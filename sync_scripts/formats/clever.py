@@ -23,6 +23,7 @@ from sync_scripts.formats import clever_rows as rows
 from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, make_word_kind
 from sync_scripts.formats.clever_people import PEOPLE
 from sync_scripts.formats.conversion import (
+    convert_to,
     identify_made,
     lacks,
     lacks_part_of_term,
@@ -34,19 +35,14 @@ from sync_scripts.formats.conversion import (
 from sync_scripts.formats.model import (
     Cell,
     CellReference,
-    ConvertedFile,
-    ConvertedRows,
     CsvFile,
     Format,
     Remark,
-    RetainedRows,
     Staged,
     declare_source,
     list_cells,
-    loosen,
     remark_rows,
 )
-from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
 from sync_scripts.formats.tolerated import (
     COURSE_NAMES,
@@ -230,27 +226,19 @@ FILES = (
     _make_staff_file("admins", "admin", "Admin_email", "Admin_title"),
 )
 
-# Clever requires neither a user name nor a term.
-_OPTIONAL = ("username", "termSourcedIds")
-
-
-def _convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
-    return ConvertedFile(loosen(ONEROSTER_1_2.find_file(name), *_OPTIONAL), files, select_rows, retain)
-
-
 CLEVER = Format(
     "clever",
     FILES,
     PARTS_WITHOUT_PROFILES,
     converted=(
-        _convert_to("orgs", rows.select_orgs, retain_made("school", "schools"), "schools"),
-        _convert_to("academicSessions", rows.select_sessions, retain_sessions("sections"), "sections"),
-        _convert_to("courses", rows.select_courses, retain_courses, "sections"),
-        _convert_to("classes", rows.select_classes, retain_classes, "sections"),
-        _convert_to("users", people.select_users, retain_users, "students", "teachers"),
-        _convert_to("roles", people.select_roles, retain_roles, "students", "teachers"),
-        _convert_to("enrollments", rows.select_enrollments, retain_enrollments, "enrollments", "sections"),
-        _convert_to("demographics", people.select_demographics, retain_students, "students"),
+        convert_to("orgs", rows.select_orgs, retain_made("school", "schools"), "schools"),
+        convert_to("academicSessions", rows.select_sessions, retain_sessions("sections"), "sections"),
+        convert_to("courses", rows.select_courses, retain_courses, "sections"),
+        convert_to("classes", rows.select_classes, retain_classes, "sections"),
+        convert_to("users", people.select_users, retain_users, "students", "teachers"),
+        convert_to("roles", people.select_roles, retain_roles, "students", "teachers"),
+        convert_to("enrollments", rows.select_enrollments, retain_enrollments, "enrollments", "sections"),
+        convert_to("demographics", people.select_demographics, retain_students, "students"),
     ),
     makes_district=True,
     # Files that later versions of Clever add.

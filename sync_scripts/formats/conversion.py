@@ -4,6 +4,7 @@ unique in one file of one export, and pieces of SELECTs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,12 +13,14 @@ from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.model import METADATA, RetainedRows, Staged, StagedFile
+from sync_scripts.formats.model import METADATA, ConvertedFile, ConvertedRows, RetainedRows, Staged, StagedFile
+from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.tolerated import SQLText
 
 FIRST_MONTH_OF_SCHOOL = "07"
 # Of a record that no row of its own describes.
 NO_METADATA = sa.cast(sa.null(), JSONB).label(METADATA)
+OPTIONAL = ("username", "termSourcedIds")
 # The org type, and the kind in the id of a district that stands for a feed.
 DISTRICT = "district"
 
@@ -31,6 +34,14 @@ def make_district(feed_name: str) -> dict[str, sa.ColumnElement[str]]:
         "type": sa.literal(DISTRICT, CText),
         "identifier": name,
     }
+
+
+def convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
+    """The OneRoster file `name`, made of these files of the export. Other formats require neither a user name nor a
+    term."""
+    file = ONEROSTER_1_2.find_file(name)
+    cells = (replace(cell, required=cell.required and cell.header not in OPTIONAL) for cell in file.cells)
+    return ConvertedFile(replace(file, cells=tuple(cells)), files, select_rows, retain)
 
 
 def make_id(feed_name: str, kind: str, *cells: sa.ColumnElement[str]) -> sa.ColumnElement[str]:

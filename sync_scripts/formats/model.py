@@ -10,7 +10,7 @@ counts as a change of its record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -346,9 +346,3 @@ class Format:
             if file.name == name:
                 return file
         raise KeyError(name)
-
-
-def loosen(file: CsvFile, *headers: str) -> CsvFile:
-    """The same file, where the cells under these headers may be empty."""
-    cells = (replace(cell, required=cell.required and cell.header not in headers) for cell in file.cells)
-    return replace(file, cells=tuple(cells))

@@ -35,22 +35,17 @@ from sync_scripts.formats.cells import (
     make_word_kind,
     to_list,
 )
-from sync_scripts.formats.conversion import label_cells, lacks
+from sync_scripts.formats.conversion import convert_to, label_cells, lacks
 from sync_scripts.formats.model import (
     Cell,
     CellReference,
-    ConvertedFile,
-    ConvertedRows,
     Format,
-    RetainedRows,
     Staged,
     StagedFile,
     declare_source,
     list_cells,
-    loosen,
     remark_rows,
 )
-from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
 from sync_scripts.formats.tolerated import MADE_NAME, NO_CLASS_TERM, OWN_COURSE
 
@@ -170,12 +165,6 @@ FILES = (
         identify=None,
     ),
 )
-
-
-def convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
-    """The OneRoster file `name`, made of these files of the export."""
-    file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds")
-    return ConvertedFile(file, files, select_rows, retain)
 
 
 SDS = Format(

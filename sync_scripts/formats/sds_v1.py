@@ -17,6 +17,7 @@ from sync_scripts.formats import sds_rows as rows
 from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
 from sync_scripts.formats.conversion import (
+    convert_to,
     identify_made,
     lacks,
     lacks_part_of_term,
@@ -35,10 +36,8 @@ from sync_scripts.formats.model import (
     Staged,
     declare_source,
     list_cells,
-    loosen,
     remark_rows,
 )
-from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.sds import SDS
 from sync_scripts.formats.sds_v1_rows import (
     KEY,
@@ -165,8 +164,7 @@ def _retain_described(retain: RetainedRows) -> RetainedRows:
 def _convert_to(
     name: str, select_rows: Callable[[Staged, str], sa.Select[Any]], retain: RetainedRows, *files: str
 ) -> ConvertedFile:
-    file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds", "username")
-    return ConvertedFile(file, files, lambda staged, feed: select_rows(describe_export(staged, feed), feed), retain)
+    return convert_to(name, lambda staged, feed: select_rows(describe_export(staged, feed), feed), retain, *files)
 
 
 SDS_V1 = Format(
