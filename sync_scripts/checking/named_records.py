@@ -45,11 +45,12 @@ class NamingCell:
 
 def list_naming_cells(rows: StagedFile, form: Format, feed_name: str) -> Iterator[NamingCell]:
     """The cells of `rows` that name records: first the id of the row's own record."""
-    own = rows.file
+    own, files = rows.file, {file.name: file for file in form.files}
     if own.table is not None and own.identify is not None:
         yield NamingCell(TYPES[own.table.name], True, _select_ids(rows[KEY], partial(own.identify, feed_name)))
     for cell in sorted(own.cells, key=lambda cell: cell.many):
-        named = None if cell.refers is None else form.find_file(cell.refers.file)
+        # Formats that are converted have no file of the profiles that roles may name.
+        named = None if cell.refers is None else files.get(cell.refers.file)
         if named is not None and named.table is not None and named.identify is not None:
             ids = _select_items if cell.many else _select_ids
             found = _unless_faulty(rows, ids(rows[cell.header], partial(named.identify, feed_name)))

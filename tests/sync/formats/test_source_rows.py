@@ -552,6 +552,42 @@ def test_a_record_that_cannot_be_made_is_reported(engine: sa.Engine, copy_export
     assert report.rejected == report.counts["enrollments"].rejected == 1
 
 
+LONG_USER, LONG_ORG = "u" * 200, "o" * 100
+ROLES: dict[str, tuple[Bend, str]] = {
+    "clever": (
+        both(
+            with_row("schools", School_id=LONG_ORG, School_name="Long"),
+            with_row("teachers", School_id=LONG_ORG, Teacher_id=LONG_USER, First_name="Ann", Last_name="Long"),
+        ),
+        "students.csv, teachers.csv",
+    ),
+    "sds": (
+        both(
+            with_row("orgs", sourcedId=LONG_ORG, name="Long", type="school"),
+            with_row("users", sourcedId=LONG_USER, username="ann"),
+            with_row("roles", userSourcedId=LONG_USER, orgSourcedId=LONG_ORG, role="student"),
+        ),
+        "users.csv, roles.csv, orgs.csv",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_a_role_that_cannot_be_made_is_reported(
+    engine: sa.Engine, copy_export: Callable[[str], Path], name: str
+) -> None:
+    """Its id has those of the user and the org, and it may name a profile, for which these formats have no file."""
+    source, (bend, files) = SOURCES[name], ROLES[name]
+    folder = copy_export(source.export)
+    bend(folder)
+    report = load(engine, source.feed, folder, family=source.family)
+    [reported] = report.findings.first
+    assert reported.file == files
+    assert "sourcedId must be an id of at most" in reported.reason
+    assert {(it.type, it.own) for it in reported.records} == {("users", False), ("orgs", False)}
+    assert (report.rejected, report.counts["users"].rejected) == (1, 1)
+
+
 def test_rows_of_a_file_whose_records_cannot_be_made_count(
     engine: sa.Engine, copy_export: Callable[[str], Path]
 ) -> None:
