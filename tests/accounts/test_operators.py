@@ -116,7 +116,7 @@ def test_every_verb_of_operators_needs_an_owner_but_those_of_the_own_account() -
     }
     assert set(needed.values()) == {OperatorRole.OWNER}
     others = [verb for verb in Verb if verb.least_role in (OperatorRole.OBSERVER, OperatorRole.VIEWER)]
-    assert others == [Verb.SHOW, Verb.OPERATOR_SET_PASSWORD, Verb.OPERATOR_SET_CODES]
+    assert others == [Verb.PERSON_ANSWER, Verb.SHOW, Verb.OPERATOR_SET_PASSWORD, Verb.OPERATOR_SET_CODES]
 
 
 LAST: list[Act] = [
