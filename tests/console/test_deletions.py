@@ -10,8 +10,11 @@ import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.change_log.actors import OperatorRole
+from roster_service.feeds.exclusions import ExclusionKind
+from roster_service.people import end_exclusion, exclude_person
+from roster_service.settings import Settings
 from tests.actors import TESTER
-from tests.console.conftest import Console
+from tests.console.conftest import SECRET, Console
 from tests.console.hostile import SCRIPT
 from tests.console.test_statements import read
 
@@ -28,6 +31,19 @@ def vendor(console: Console) -> Iterator[None]:
     yield
     with console.engine.begin() as connection:
         vendors.remove_vendor(connection, TESTER, EMAIL)
+
+
+def test_whoever_may_not_know_of_a_hidden_person_asks_nothing(console: Console) -> None:
+    settings = Settings(secret_key=SECRET, home=console.home)
+    with console.engine.begin() as connection:
+        exclude_person(connection, TESTER, ExclusionKind.HIDDEN, "hidden-one", settings, must_be_known=False)
+    asked = {
+        role: console.log_in(role).send("/records/hidden-one/deletion/ask", vendor=EMAIL, due=DUE).status_code
+        for role in (OperatorRole.EDITOR, OperatorRole.OWNER)
+    }
+    with console.engine.begin() as connection:
+        end_exclusion(connection, TESTER, ExclusionKind.HIDDEN, "hidden-one", settings)
+    assert asked == {OperatorRole.EDITOR: 404, OperatorRole.OWNER: 303}
 
 
 def test_a_request_is_asked_printed_and_answered(console: Console) -> None:

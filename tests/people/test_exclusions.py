@@ -506,7 +506,7 @@ def test_the_commands_ask_show_and_list(
         asked = roster(command, ID)
         assert (
             asked.exit_code,
-            f"Zoë O'Brien ({ID}), grade 03, S-1001, Springfield Elementary School, in the roster: this "
+            f"Zoë O'Brien ({ID}), grade 03, S-1001, Springfield Elementary School, born 2018, in the roster: this "
             in asked.stderr,
         ) == (1, True)
         assert "Type" not in roster(command, f"{ID}-mistyped").stderr

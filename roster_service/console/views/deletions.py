@@ -52,9 +52,7 @@ def read_person(visit: Visit) -> PersonDeletions:
     """Reads the requests about the person of the path. Raises CommandError if there is no such person, or the operator
     may not know of the person."""
     connection, sourced_id = visit.connection, from_segment(visit.place["sourced_id"])
-    person = find_shown_person(visit, sourced_id)
-    if person is None:
-        raise CommandError(f"the roster has no person {sourced_id[:256]}")
+    person = _find_person(visit, sourced_id)
     today, own = find_today(visit.settings.time_zone), IdHasher(visit.settings.read_secret_key()).hash_id(sourced_id)
     found, letter = list_requests(connection, today, deletion_requests.c.person == own), None
     for one in found:
@@ -63,6 +61,13 @@ def read_person(visit: Visit) -> PersonDeletions:
             letter = list(write_letter(one, sourced_id, known, list_districts(connection, sourced_id)))
     due = (today + timedelta(days=DUE_DAYS)).isoformat()
     return PersonDeletions(person, found, read_vendor_names(connection), due, letter)
+
+
+def _find_person(visit: Visit, sourced_id: str) -> KnownPerson:
+    person = find_shown_person(visit, sourced_id)
+    if person is None:
+        raise CommandError(f"the roster has no person {sourced_id[:256]}")
+    return person
 
 
 def read_deletions(visit: Visit) -> Deletions:
@@ -80,6 +85,8 @@ def ask(sent: Submission) -> Outcome:
     except ValueError:
         raise CommandError("say until which day the vendor has to answer, as 2027-06-30") from None
     with sent.change() as connection:
+        visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
+        _find_person(visit, person)
         made = ask_deletion(connection, sent.actor, sent.get("vendor") or "", person, due, sent.settings)
     # A message would be printed, too.
     return Moved(f"/records/{to_segment(person)}/deletion?number={made.number}", None)
