@@ -82,8 +82,9 @@ class Watch:
     def read_tombstones(self, vendor: str) -> set[tuple[str, str]]:
         """(table, id) of the tombstones that a vendor sees. Forgets what was shown where it sees more orgs than before
         of those that there were, and where it has another group."""
+        guardians = ScopeName.GUARDIANS in self.world.vendors[vendor].scopes
         rights = ContentRights(
-            Viewer.RULED_VENDOR, ScopeName.GUARDIANS in self.world.vendors[vendor].scopes, frozenset(), frozenset()
+            Viewer.RULED_VENDOR, guardians, metadata=frozenset(), metadata_keys=None, withheld=frozenset()
         )
         found = set()
         with self.world.engine.connect() as connection:
