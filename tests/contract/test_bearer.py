@@ -32,14 +32,15 @@ def encode(value: Any) -> str:
 
 @pytest.fixture(scope="module")
 def sign(served: Served) -> Sign:
-    """Signs claims with the service's own key; `changed` claims are those of a good token but for these."""
+    """Signs claims with the service's own key: those of a good token but for the `changed` ones, without those of None
+    among these."""
     (key,) = KeyRing(served.engine, SECRET_KEY).read_private().keys
     good = read_part(served.client.token("v1p1", (FULL,)), 1)
 
     def sign_token(
         changed: dict[str, Any], header: dict[str, Any] | None = None, with_key: RSAKey | None = None
     ) -> str:
-        claims = {name: value for name, value in (good | changed).items() if value is not None}
+        claims = {name: value for name, value in (good | changed).items() if name not in changed or value is not None}
         sent = {"typ": "at+jwt", "alg": "RS256", "kid": key.kid} | (header or {})
         return jwt.encode(sent, claims, with_key or key)
 
@@ -59,6 +60,7 @@ CHANGED = [
     pytest.param({"nbf": time.time() + 86_400}, id="not-before-tomorrow"),
     pytest.param({"iss": "https://elsewhere.example"}, id="other-issuer"),
     pytest.param({"iss": None}, id="no-issuer"),
+    pytest.param({"metadata_keys": None}, id="no-word-on-metadata"),
     pytest.param({"aud": ISSUER}, id="other-audience"),
     pytest.param({"aud": f"{ISSUER}/v1"}, id="audience-of-the-other-door"),
     pytest.param({"aud": None}, id="no-audience"),
