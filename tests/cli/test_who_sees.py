@@ -140,7 +140,7 @@ def test_a_person_is_named_as_in_other_commands(answer: Answer, roster: Roster, 
     """One who is found, several to choose from, or nobody."""
     of_id = answer("access", "--person", "spr-student-2")
     assert answer("access", "--person", "conor") == answer("access", "--person", "Conor O'Brien") == of_id != []
-    person = "Conor O'Brien (spr-student-2), grade 03, S-1002, Springfield Elementary School, in the roster"
+    person = "Conor O'Brien (spr-student-2), grade 03, S-1002, Springfield Elementary School, born 2018, in the roster"
     assert f"these vendors see {person}: {NARROW}, {WIDE}\n" in roster("access", "--person", "conor").stdout
     several = roster("access", "--person", "O'Brien")
     assert (several.exit_code, "people fit O'Brien; give the sourcedId of one:\n" in several.stderr) == (2, True)
