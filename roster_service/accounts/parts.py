@@ -167,8 +167,7 @@ def is_withheld(part: ShownPart, vendor: Vendor) -> bool:
 
 def find_parts(way: Way, vendor: Vendor) -> frozenset[str]:
     """Returns the parts of people that a way of a vendor can show: those of the fields that its records have."""
-    withheld = frozenset(map(WithheldField, vendor.withheld))
-    keys = None if vendor.metadata_keys is None else frozenset(vendor.metadata_keys)
+    withheld, keys = vendor.shown_within
     if way.kind is WayKind.API_KEY:
         scopes = frozenset({ScopeName.GUARDIANS} if PermissionFlag.CONTACTS in vendor.open_flags else ())
         return _find_parts(

@@ -25,6 +25,7 @@ from roster_service.db.tables import api_keys, last_uses, oauth_clients, orgs, v
 from roster_service.errors import CommandError
 from roster_service.feeds.sharing_groups import lock_groups
 from roster_service.roster.visible_orgs import refresh_visible_orgs
+from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.sharing_rules import Rules, Staff
 
 # The end of a link that nobody may use any more, as a column of the client. One that was used says when that was.
@@ -77,6 +78,13 @@ class Vendor:
     def open_flags(self) -> tuple[str, ...]:
         """Returns the flags that count: given, and allowed by its agreement."""
         return tuple(flag for flag in self.flags if self.agreed_flags is None or flag in self.agreed_flags)
+
+    @property
+    def shown_within(self) -> tuple[frozenset[WithheldField], frozenset[str] | None]:
+        """Returns (the fields that are withheld from the vendor, the keys of metadata that it may see or None for
+        all), as content rights have them."""
+        keys = None if self.metadata_keys is None else frozenset(self.metadata_keys)
+        return frozenset(map(WithheldField, self.withheld)), keys
 
     @property
     def closed(self) -> str | None:

@@ -187,8 +187,7 @@ def explain(connection: sa.Connection, sourced_id: str, email: str | None = None
         parts: Mapping[str, PartVerdict] = {}
         if person is not None:
             known = frozenset[str]().union(*(find(frozenset(), None, version) for version in VERSIONS))
-            withheld = frozenset(map(WithheldField, vendor.withheld))
-            keys = None if vendor.metadata_keys is None else frozenset(vendor.metadata_keys)
+            withheld, keys = vendor.shown_within
             # The vendor interface has the terms of 1.2.
             left = {
                 way.words: frozenset[str]().union(

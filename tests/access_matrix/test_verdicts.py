@@ -53,7 +53,7 @@ def get(questioner: Questioner, caller: Caller, path: str) -> tuple[int, Any]:
 
 
 def is_departure(record: Mapping[str, Any]) -> bool:
-    """Whether it stands for a record that left the sight of the caller: it has no more than an id."""
+    """Whether it stands for a record that the caller sees no more: it has no more than an id."""
     return record["status"] == "tobedeleted" and str(record["dateLastModified"]).startswith(str(KEPT_AT.year))
 
 
