@@ -87,7 +87,7 @@ def answer_request(connection: sa.Connection, actor: Actor, number: int, words: 
     """Notes that the vendor has answered. `words`: what it answered, which should not name the person. Raises
     CommandError for a request that is not open, and for words that are too long."""
     own = deletion_requests.c.id == number
-    found = list_requests(connection, today, own, deletion_requests.c.answered.is_(None)) if number < 2**31 else []
+    found = list_requests(connection, today, own, deletion_requests.c.answered.is_(None))
     if not found:
         raise CommandError(f"there is no open request {number}")
     if len(words) > _MOST_CHARACTERS or not words.isprintable():

@@ -72,6 +72,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "an unknown vendor": ((*ASK[:4], "b@vendor.example", *ASK[5:]), "there is no vendor"),
     "a reason that names the person": ((*ASK, "--reason", f"for {PUPIL}"), "the reason names the person"),
     "an answer to nothing": (("deletion", "answer", "1"), "there is no open request 1"),
+    "a number beyond all": (("deletion", "answer", "99999999999"), "there is no open request 99999999999"),
+    "a number below all": (("deletion", "answer", "--", "-99999999999"), "there is no open request -99999999999"),
 }
 
 
