@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import date, datetime, timedelta
 from html import unescape
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import sqlalchemy as sa
@@ -22,15 +23,23 @@ from tests.actors import TESTER
 from tests.console.conftest import Browser, Console
 
 EMAIL, HOSTILE = "agreed@console.example", '<script>alert(1)</script>"><b>x'
-TODAY = datetime.now(UTC).date()
+ZONE = "America/Chicago"
+
+
+def find_today() -> date:
+    """The day in the zone of the agreement, where another one may be than in UTC."""
+    return datetime.now(ZoneInfo(ZONE)).date()
+
+
+FIRST_DAY, LAST_DAY = (find_today() + timedelta(days=days) for days in (-9, 9))
 FORM = {
     "title": HOSTILE,
     "purpose": "Reading",
     "element": ["names", "email"],
     "district": ["spr-district"],
-    "first_day": str(TODAY - timedelta(days=9)),
-    "last_day": str(TODAY + timedelta(days=9)),
-    "zone": "America/Chicago",
+    "first_day": str(FIRST_DAY),
+    "last_day": str(LAST_DAY),
+    "zone": ZONE,
     "contact": "privacy@vendor.example",
     "deletion": "in 60 days",
     "typed": EMAIL,
@@ -90,7 +99,8 @@ def test_an_agreement_is_saved_shown_and_taken_away(console: Console, page: str)
     assert "gets all that is granted to it, without an end" in owner.get(page).text
     save(owner, page)
     shown = owner.get(page).text
-    assert "The agreement of Agreed is saved: it holds, for 9 more days" in shown
+    days = (LAST_DAY - find_today()).days
+    assert f"The agreement of Agreed is saved: it holds, for {days} more days" in shown
     assert HOSTILE not in shown
     assert "the flag contacts does not count" in shown
     assert "names, usernames and grades, e-mail addresses" in shown
