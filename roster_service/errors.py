@@ -10,8 +10,6 @@ import enum
 import sys
 import traceback
 
-from oneroster_filter import FilterError
-
 # Clients get this text for a fault of the service; the log has the details.
 FAULT_DESCRIPTION = "the service failed; the failure is in its log"
 
@@ -169,10 +167,3 @@ def name_fault(error: BaseException) -> str:
     """Returns the type of an error, and for an OSError the operating system's message, which quotes no value."""
     words = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
     return type(error).__name__ + words
-
-
-def describe_filter_error(error: FilterError) -> str:
-    """Returns what is wrong with a filter, and where, as requests and operators read it."""
-    position = "" if error.column is None else f" at column {error.column + 1} of the filter"
-    hint = f"; {error.hint}" if error.hint else ""
-    return f"{error.message}{position}{hint}"

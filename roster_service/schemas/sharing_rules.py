@@ -15,9 +15,10 @@ from oneroster_filter import FilterError, Through, check, field_types, fold_tree
 from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import TypedClause
 
-from roster_service.errors import CommandError, describe_filter_error
+from roster_service.errors import CommandError
 from roster_service.roster.visibility import ContentRights, MetadataOf, Viewer
 from roster_service.schemas import v1p2
+from roster_service.schemas.filter_errors import describe_filter_error
 from roster_service.schemas.kinds import list_roster_fields
 from roster_service.schemas.records import Record
 from roster_service.schemas.rule_words import name_classes, name_students

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from oneroster_filter import FieldTypes, FilterError, Kind, Operator, check, clauses, field_types, parse
 from oneroster_filter.typing import TypedExpr
 
-from roster_service.errors import Problem, RefusedRequestError, describe_filter_error
+from roster_service.errors import Problem, RefusedRequestError
 from roster_service.roster.visibility import ContentRights
 from roster_service.roster.vocabulary import Vocabulary
+from roster_service.schemas.filter_errors import describe_filter_error
 from roster_service.schemas.kinds import RosterField, list_hidden, list_roster_fields
 from roster_service.schemas.records import Record
 from roster_service.serving.params import Params
