@@ -5,6 +5,7 @@ reads a well-formed filter clause by clause. A text that it cannot read goes to 
 stops being a filter; `syntax_refusals.py` explains it. A property test holds both to the same trees and positions.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,7 +105,9 @@ _PARTS = {
     "_OR": ClausePart.JOIN,
 }
 _JOINS = frozenset({"_AND", "_OR"})
-_STANDARD = make_grammar()
+# The grammar of `filter.lark`, made for the first filter: it takes longer than to import the package, and many programs
+# that import it never parse.
+_find_standard = functools.cache(make_grammar)
 
 
 def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLAUSES) -> Expr:
@@ -125,7 +128,7 @@ def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLA
     """
     if max_length < 1 or max_clauses < 1:
         require_limits(max_length, max_clauses)
-    return parse_with(text, max_length, max_clauses, _STANDARD)
+    return parse_with(text, max_length, max_clauses, _find_standard())
 
 
 def require_limits(max_length: int, max_clauses: int) -> None:
@@ -174,7 +177,7 @@ def read_steps(text: str, max_clauses: int, grammar: Grammar) -> Expr | None:
     return None
 
 
-def parse_by_lark(text: str, max_clauses: int, grammar: Grammar = _STANDARD) -> Expr:
+def parse_by_lark(text: str, max_clauses: int, grammar: Grammar) -> Expr:
     """Parse a filter by Lark, which finds why and where it refuses a text; see `parse`."""
     parsing = grammar.lark.parse_interactive(text)
     clauses_left = max_clauses

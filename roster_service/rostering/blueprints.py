@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from flask import Flask, Response, current_app, request
 from flask_smorest import Blueprint
+from oneroster_filter import parse
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.errors import (
@@ -65,6 +66,8 @@ def register_rostering(app: Flask, services: Services, contact: str | None = Non
     """Registers both versions of the rostering interface on the application, which has its error profile. `contact`:
     whom clients may ask."""
     app.before_request(refuse_other_methods)
+    # The first filter of a worker would wait for the grammar.
+    parse("status='active'")
     for version in VERSIONS:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root)
         profile = app.extensions[PROFILES][version]
