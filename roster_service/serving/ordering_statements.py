@@ -171,12 +171,14 @@ def select_changed(change: ReturningInsert[Any] | ReturningUpdate[Any]) -> sa.Se
     return sa.select(*changed.c)
 
 
-def select_page_ids(parts: sa.FromClause, total: sa.ColumnElement[int], *, descending: bool) -> sa.ColumnElement[Any]:
+def select_page_ids(parts: sa.FromClause, whole: sa.FromClause, *, descending: bool) -> sa.ColumnElement[Any]:
     """Returns the array of the ids of the page that is bound as `page_limit` and `page_offset`, in ascending order.
 
-    `parts`: rows with `id`, `start` (number of records before the ordering) and `total` of each ordering. `total`: of
-    all of them. `descending`: whether the page counts from the end.
+    `parts`: rows with `id`, `start` (number of records before the ordering) and `total` of each ordering. `whole`: one
+    row with the `total` of all of them, NULL where one is missing. `descending`: whether the page counts from the end.
     """
+    # 0 where an ordering is missing: LEAST ignores NULL, so the numbers of chunks would follow from any offset.
+    total = sa.func.coalesce(whole.c.total, 0, type_=BigInteger)
     first = sa.func.least(OFFSET, total)
     last = first + sa.func.least(LIMIT, total - first)
     begin, end = (total - last, total - first) if descending else (first, last)
@@ -194,7 +196,7 @@ def select_page_ids(parts: sa.FromClause, total: sa.ColumnElement[int], *, desce
             sa.cast(sa.func.div(part_begin, CHUNK_SIZE), Integer).label("first_chunk"),
             sa.cast(sa.func.div(part_end - 1, CHUNK_SIZE), Integer).label("last_chunk"),
         )
-        .where(part_begin < part_end)
+        .select_from(parts.join(whole, part_begin < part_end))
         .offset(0)
         .subquery("bounds")
     )

@@ -122,9 +122,7 @@ def _make_ordered_ids(descending: bool) -> sa.CTE:
     sum_of_totals = sa.cast(sa.func.coalesce(sa.func.sum(parts.c.total), 0), sa.BigInteger)
     is_whole = sa.func.coalesce(sa.func.bool_and(parts.c.is_stored), sa.true())
     collection = sa.select(sa.case((is_whole, sum_of_totals)).label("total")).select_from(parts).cte("collection")
-    # 0 where an ordering is missing: LEAST ignores NULL, so the numbers of chunks would follow from any offset.
-    total = sa.select(sa.func.coalesce(collection.c.total, 0)).scalar_subquery()
-    ids = select_page_ids(parts, total, descending=descending)
+    ids = select_page_ids(parts, collection, descending=descending)
     asks_districts = sa.case((collection.c.total.is_(None), sa.exists(select_whole_districts())))
     state = _select_state_and_pull(pull).cte("shown_state")
     found = (*state.c, collection.c.total, asks_districts.label("sees_districts"), ids.label("ids"))
