@@ -21,8 +21,8 @@ from tests.sync.conftest import EXPORTS, SPRINGFIELD
 
 Answer = Callable[..., Any]
 EMAIL, PUPIL = "app@vendor.example", "spr-student-1"
-TODAY = datetime.now(UTC).date()
-DUE = str(TODAY + timedelta(days=30))
+COLLECTED = datetime.now(UTC).date()
+DUE = str(COLLECTED + timedelta(days=30))
 ASK = ("deletion", "ask", PUPIL, "--vendor", EMAIL, "--due", DUE)
 
 
@@ -52,10 +52,11 @@ def test_a_request_is_asked_listed_and_answered(answer: Answer, roster: Roster, 
     assert [one["number"] for one in answer("deletion", "list", "--open")] == [1]
     [company] = answer("person", "answer", PUPIL)["companies"]
     assert "asked it to delete what it has of this person; it has to answer by" in company["asked"][0]
+    today = datetime.now(UTC).date()
     done = answer("deletion", "answer", "1", "--words", "deleted, but for bills")
-    assert (done["state"], done["answered"]) == ("answered", str(TODAY))
+    assert (done["state"], done["answered"]) == ("answered", str(today))
     assert answer("deletion", "list", "--open") == []
-    assert answer("changes")[-1]["after"] == {"1": f"due {DUE}, answered {TODAY}"}
+    assert answer("changes")[-1]["after"] == {"1": f"due {DUE}, answered {today}"}
     [company] = answer("person", "answer", PUPIL)["companies"]
     assert company["asked"][0].endswith("deleted, but for bills")
     with engine.begin() as connection:
@@ -67,7 +68,7 @@ def test_a_request_is_asked_listed_and_answered(answer: Answer, roster: Roster, 
 
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
-    "a day that is past": ((*ASK[:-1], str(TODAY - timedelta(days=1))), "that day is past"),
+    "a day that is past": ((*ASK[:-1], str(COLLECTED - timedelta(days=1))), "that day is past"),
     "an unknown person": (("deletion", "ask", "nobody", *ASK[3:]), "nobody in the roster has the id"),
     "an unknown vendor": ((*ASK[:4], "b@vendor.example", *ASK[5:]), "there is no vendor"),
     "a reason that names the person": ((*ASK, "--reason", f"for {PUPIL}"), "the reason names the person"),
