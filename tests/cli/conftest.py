@@ -24,9 +24,9 @@ def make_environment(**settings: str) -> dict[str, str | None]:
     return others | {PREFIX + name.upper(): value for name, value in settings.items()}
 
 
-def run_roster(url: str, home: Path, *arguments: str) -> Result:
-    """Runs `roster ARGUMENTS` on a database."""
-    return CliRunner().invoke(main, arguments, env=make_environment(database_url=url, home=str(home)))
+def run_roster(url: str, home: Path, *arguments: str, typed: str = "") -> Result:
+    """Runs `roster ARGUMENTS` on a database. `typed`: into its questions."""
+    return CliRunner().invoke(main, arguments, env=make_environment(database_url=url, home=str(home)), input=typed)
 
 
 @pytest.fixture

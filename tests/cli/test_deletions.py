@@ -23,7 +23,9 @@ Answer = Callable[..., Any]
 EMAIL, PUPIL = "app@vendor.example", "spr-student-1"
 COLLECTED = datetime.now(UTC).date()
 DUE = str(COLLECTED + timedelta(days=30))
-ASK = ("deletion", "ask", PUPIL, "--vendor", EMAIL, "--due", DUE)
+# Somebody has the family name, the birth year and the school of the pupil.
+QUESTIONED = ("deletion", "ask", PUPIL, "--vendor", EMAIL, "--due", DUE)
+ASK = ("deletion", "ask", PUPIL, "--yes", "--vendor", EMAIL, "--due", DUE)
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +71,8 @@ def test_a_request_is_asked_listed_and_answered(answer: Answer, roster: Roster, 
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "a day that is past": ((*ASK[:-1], str(COLLECTED - timedelta(days=1))), "that day is past"),
-    "an unknown person": (("deletion", "ask", "nobody", *ASK[3:]), "nobody in the roster has the id"),
-    "an unknown vendor": ((*ASK[:4], "b@vendor.example", *ASK[5:]), "there is no vendor"),
+    "an unknown person": (("deletion", "ask", "nobody", *QUESTIONED[3:]), "nobody in the roster has the id"),
+    "an unknown vendor": ((*ASK[:5], "b@vendor.example", *ASK[6:]), "there is no vendor"),
     "a reason that names the person": ((*ASK, "--reason", f"for {PUPIL}"), "the reason names the person"),
     "an answer to nothing": (("deletion", "answer", "1"), "there is no open request 1"),
     "a number beyond all": (("deletion", "answer", "99999999999"), "there is no open request 99999999999"),
@@ -87,3 +89,17 @@ def test_what_is_not_clear_is_refused(roster: Roster, answer: Answer) -> None:
     assert (twice.exit_code, "is asked already" in twice.stderr) == (1, True)
     long = roster("deletion", "answer", "1", "--words", "x" * 501)
     assert (long.exit_code, "at most 500 characters" in long.stderr) == (1, True)
+
+
+def test_where_somebody_else_may_be_meant_it_asks_first(roster: Roster, answer: Answer) -> None:
+    for typed in ("", "spr-student-2\n"):
+        refused = roster(*QUESTIONED, typed=typed)
+        assert (refused.exit_code, "Somebody else may be meant: Conor O'Brien (spr-student-2)" in refused.stderr) == (
+            1,
+            True,
+        )
+    assert answer("deletion", "list") == []
+    assert roster(*QUESTIONED, typed=f"{PUPIL}\n").exit_code == 0
+    assert len(answer("deletion", "list")) == 1
+    # Nobody is like this one.
+    assert answer("deletion", "ask", "spr-student-3", *QUESTIONED[3:])["number"] == 2

@@ -10,12 +10,13 @@ import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.change_log.actors import OperatorRole
+from roster_service.console.filters import to_segment
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.people import end_exclusion, exclude_person
 from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.console.conftest import SECRET, Console
-from tests.console.hostile import SCRIPT
+from tests.console.hostile import SCRIPT, add_people
 from tests.console.test_statements import read
 
 EMAIL, PUPIL = "asked@console.example", "spr-student-3"
@@ -80,3 +81,29 @@ def test_a_request_is_asked_printed_and_answered(console: Console) -> None:
     assert (SCRIPT in answered, "answered" in answered) == (False, True)
     assert "What vendors are asked to delete" not in editor.get("").text
     assert console.log_in(OperatorRole.OBSERVER).get("/deletions").status_code == 403
+
+
+def test_where_several_people_fit_the_form_says_for_whom(console: Console) -> None:
+    """As for the letter to a parent: a vendor would delete what it has of the wrong one of twins."""
+    names = [("Mia", "Deleted"), ("Lea", "Deleted"), ("Mia", "Other")]
+    mia, lea, other = add_people(console.engine, names, "asked")
+    editor = console.log_in(OperatorRole.EDITOR)
+    own = f"/records/{to_segment(mia)}/deletion"
+    page = editor.get(own).text
+    assert ("Several people fit" in page, page.count('name="whose"'), " checked" in page) == (True, 2, False)
+    assert "Several people fit" not in editor.get(f"/records/{to_segment(other)}/deletion").text
+
+    def count() -> int:
+        with console.engine.connect() as connection:
+            return connection.scalar(sa.text("SELECT count(*) FROM deletion_requests")) or 0
+
+    before = count()
+    for form in ({}, {"whose": other}):
+        refused = editor.send(f"{own}/ask", vendor=EMAIL, due=DUE, **form)
+        assert (refused.status_code, "choose for whom the letter is" in refused.text) == (422, True)
+    moved = editor.send(f"{own}/ask", vendor=EMAIL, due=DUE, whose=lea)
+    assert (moved.status_code, f"/records/{to_segment(lea)}/deletion?" in moved.location) == (303, True)
+    assert f'value="{DUE}"' in editor.get(moved.location.removeprefix("http://localhost").removeprefix("/console")).text
+    assert count() == before
+    asked = editor.send(f"{own}/ask", vendor=EMAIL, due=DUE, whose=mia)
+    assert (asked.status_code, "number=" in asked.location, count()) == (303, True, before + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from urllib.parse import urlencode
 
 from roster_service.accounts.agreements import find_agreement
 from roster_service.accounts.deletion_requests import DeletionRequest, answer_request, list_requests, write_letter
@@ -14,12 +15,12 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.roster import find_shown_person
+from roster_service.console.views.roster import choose_person, find_shown_person
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import deletion_requests
 from roster_service.errors import CommandError
-from roster_service.explore.known_people import KnownPerson
+from roster_service.explore.known_people import KnownPerson, list_alike
 from roster_service.explore.person_answer import list_districts
 from roster_service.feeds.exclusions import IdHasher
 from roster_service.people import ask_deletion
@@ -30,10 +31,12 @@ DUE_DAYS = 30
 
 @dataclass(frozen=True)
 class PersonDeletions:
-    """The requests about a person. `vendors`: the names, by e-mail; `due`: the day that the form proposes; `letter`:
-    the paragraphs of the one that the query string names, None for none."""
+    """The requests about a person. `alike`: the others for whom a request may be meant; `vendors`: the names, by
+    e-mail; `due`: the day that the form proposes; `letter`: the paragraphs of the one that the query string names, None
+    for none."""
 
     person: KnownPerson
+    alike: Sequence[KnownPerson]
     requests: Sequence[DeletionRequest]
     vendors: Mapping[str, str]
     due: str
@@ -60,7 +63,9 @@ def read_person(visit: Visit) -> PersonDeletions:
             known = find_agreement(connection, find_vendor(connection, one.vendor))
             letter = list(write_letter(one, sourced_id, known, list_districts(connection, sourced_id)))
     due = (today + timedelta(days=DUE_DAYS)).isoformat()
-    return PersonDeletions(person, found, read_vendor_names(connection), due, letter)
+    return PersonDeletions(
+        person, list_alike(connection, sourced_id), found, read_vendor_names(connection), due, letter
+    )
 
 
 def _find_person(visit: Visit, sourced_id: str) -> KnownPerson:
@@ -78,7 +83,7 @@ def read_deletions(visit: Visit) -> Deletions:
 
 
 def ask(sent: Submission) -> Outcome:
-    """Asks a vendor, and shows the letter."""
+    """Asks a vendor, and shows the letter. Where it may be meant for somebody else, the form must say for whom."""
     person = from_segment(sent.place["sourced_id"])
     try:
         due = date.fromisoformat(sent.get("due") or "")
@@ -87,6 +92,10 @@ def ask(sent: Submission) -> Outcome:
     with sent.change() as connection:
         visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
         _find_person(visit, person)
+        whose = choose_person(sent, person, list_alike(connection, person))
+        if whose != person:
+            given = urlencode({"vendor": sent.get("vendor") or "", "due": due.isoformat()})
+            return Moved(f"/records/{to_segment(whose)}/deletion?{given}", "This is the person of your choice.")
         made = ask_deletion(connection, sent.actor, sent.get("vendor") or "", person, due, sent.settings)
     # A message would be printed, too.
     return Moved(f"/records/{to_segment(person)}/deletion?number={made.number}", None)

@@ -12,7 +12,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.roster import find_shown_person
+from roster_service.console.views.roster import choose_person, find_shown_person
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import KnownPerson, list_alike
@@ -62,13 +62,10 @@ def print_answer(sent: Submission) -> Outcome:
     sourced_id = from_segment(sent.place["sourced_id"])
     with sent.change() as connection:
         visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
-        page, whose = read_answer(visit), sent.get("whose")
-        if page.alike and whose in [person.sourcedId for person in page.alike]:
-            return Moved(
-                f"/records/{to_segment(str(whose))}/answer", "This is the answer about the person of your choice."
-            )
-        if page.alike and whose != sourced_id:
-            raise CommandError("several people fit: choose for whom the letter is")
+        page = read_answer(visit)
+        whose = choose_person(sent, sourced_id, page.alike)
+        if whose != sourced_id:
+            return Moved(f"/records/{to_segment(whose)}/answer", "This is the answer about the person of your choice.")
         if page.answer is None:
             raise CommandError(page.problem or "")
         note_answer(connection, sent.actor, sourced_id, sent.settings)

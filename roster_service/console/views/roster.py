@@ -196,6 +196,17 @@ def find_shown_person(visit: Visit, sourced_id: str) -> KnownPerson | None:
     return None if is_secret else known
 
 
+def choose_person(sent: Submission, sourced_id: str, alike: Sequence[KnownPerson]) -> str:
+    """Returns the id of the person for whom a letter is: where it may be meant for somebody else, the form says for
+    whom. Raises CommandError if it does not. `alike`: of `list_alike`."""
+    if not alike:
+        return sourced_id
+    whose = sent.get("whose")
+    if whose is None or whose not in {sourced_id, *(person.sourcedId for person in alike)}:
+        raise CommandError("several people fit: choose for whom the letter is")
+    return whose
+
+
 def find_elsewhere(visit: Visit, text: str | None, found: Collection[str]) -> KnownPerson | None:
     """Returns the person whose whole id a search has, and whom the search of the roster has not found: marked as
     deleted, hidden, erased, purged, or in rejected rows alone. `found`: the ids that it has found. None as
