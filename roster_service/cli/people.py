@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import date, datetime
 from typing import Any
@@ -16,7 +16,7 @@ from roster_service.cli import terminal
 from roster_service.cli.access_log import DAY
 from roster_service.db.instants import describe_day, format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
-from roster_service.explore.known_people import find_person, list_alike, require_person
+from roster_service.explore.known_people import KnownPerson, find_person, list_alike, require_person
 from roster_service.explore.person_answer import CompanyAnswer, PersonAnswer, make_answer
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions, list_under_other_keys
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person, note_answer
@@ -79,14 +79,20 @@ def person_hide(
 
 
 def _ask(effect: str, sourced_id: str, *, is_confirmed: bool, even_unknown: bool = False) -> None:
-    """Names the person, for whom a mistyped id may stand, and asks to go on."""
+    """Names the person, for whom a mistyped id may stand, and who else may be meant, and asks to go on."""
     if is_confirmed:
         return
     with terminal.open_connection() as connection:
         secret_key = terminal.require_key(connection)
         find = find_person if even_unknown else require_person
-        known = find(connection, sourced_id, secret_key)
+        known, alike = find(connection, sourced_id, secret_key), list_alike(connection, sourced_id)
+    _name_alike(alike)
     terminal.confirm(f"{known or f'nobody here has the id {sourced_id}'}: {effect}", sourced_id, is_confirmed=False)
+
+
+def _name_alike(alike: Iterable[KnownPerson]) -> None:
+    for person in alike:
+        _say(f"somebody else may be meant: {terminal.escape(str(person))}")
 
 
 def _say(words: str) -> None:
@@ -233,8 +239,7 @@ def person_answer(sourced_id: str, since: datetime | None, until: datetime | Non
         )
         note_answer(connection, actor, sourced_id, settings)
         alike = [] if as_json else list_alike(connection, sourced_id)
-    for person in alike:
-        _say(f"somebody else may be meant: {person}")
+    _name_alike(alike)
     terminal.show(answer, as_json, lambda _: "\n".join(map(terminal.escape, _describe_answer(answer))))
 
 

@@ -509,6 +509,7 @@ def test_the_commands_ask_show_and_list(
             f"Zoë O'Brien ({ID}), grade 03, S-1001, Springfield Elementary School, born 2018, in the roster: this "
             in asked.stderr,
         ) == (1, True)
+        assert "somebody else may be meant: Conor O'Brien (spr-student-2)" in asked.stderr
         assert "Type" not in roster(command, f"{ID}-mistyped").stderr
         assert "would be" in roster(command, ID, "--dry-run").stdout
     assert find_names(engine) == before
