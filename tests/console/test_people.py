@@ -7,8 +7,10 @@ import sqlalchemy as sa
 
 from roster_service.accounts.vendors import find_vendor
 from roster_service.change_log.actors import OperatorRole
+from roster_service.console.filters import to_segment
 from roster_service.db.tables import users
 from tests.console.conftest import Browser, Console
+from tests.console.hostile import add_people
 from tests.console.test_statements import read
 
 PUPIL, OTHER, THIRD = "spr-student-1", "spr-student-2", "spr-student-3"
@@ -83,6 +85,13 @@ def test_a_pupil_is_kept_from_one_vendor_and_comes_back(console: Console, browse
     assert list_seeing() == ["both", "springfield"]
     viewer = console.log_in(OperatorRole.VIEWER)
     assert "Keep from one vendor" not in viewer.get(f"/records/{THIRD}").text
+
+
+def test_who_else_may_be_meant_stands_above_an_erasure(console: Console, browser: Browser) -> None:
+    own, _, other = add_people(console.engine, [("Mia", "Erased"), ("Lea", "Erased"), ("Mia", "Other")], "erased")
+    said = {person: read(browser.get(f"/records/{to_segment(person)}/erasure").text) for person in (own, other)}
+    assert said[own].count("Somebody else may be meant: Lea Erased") == 1
+    assert "may be meant" not in said[other]
 
 
 def test_an_erased_pupil_is_listed_by_a_hash_and_lifted(console: Console, browser: Browser) -> None:

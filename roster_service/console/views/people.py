@@ -15,7 +15,7 @@ from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
 from roster_service.errors import CommandError, UnknownPersonError
-from roster_service.explore.known_people import KnownPerson, find_people, require_person
+from roster_service.explore.known_people import KnownPerson, find_people, list_alike, require_person
 from roster_service.feeds.exclusions import ExclusionKind, list_exclusions
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person, list_held_with
 
@@ -46,9 +46,11 @@ class ExclusionsPage:
 
 @dataclass(frozen=True)
 class Erasure:
-    """What an erasure would delete. `held`: (number, feed) of the held runs that it would end."""
+    """What an erasure would delete. `alike`: the others who may be meant; `held`: (number, feed) of the held runs that
+    it would end."""
 
     person: KnownPerson
+    alike: Sequence[KnownPerson]
     held: Sequence[tuple[int, str]]
 
 
@@ -71,7 +73,8 @@ def read_erasure(visit: Visit) -> Erasure:
     """Reads what the erasure of the person of the path would delete. Raises UnknownPersonError if nobody has
     the id."""
     person = require_person(visit.connection, from_segment(visit.place["person"]), visit.settings.read_secret_key())
-    return Erasure(person, list_held_with(visit.connection, person.sourcedId))
+    alike = list_alike(visit.connection, person.sourcedId)
+    return Erasure(person, alike, list_held_with(visit.connection, person.sourcedId))
 
 
 def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
