@@ -24,7 +24,7 @@ from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import format_instant
 from roster_service.db.tables import deliveries, delivery_runs, oauth_clients, vendors
 from roster_service.deliveries.addresses import require_public
-from roster_service.deliveries.sources import choose_client, require_preset
+from roster_service.deliveries.choices import choose_client, require_preset
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
+from roster_service.deliveries.choices import choose_client, require_preset
 from roster_service.deliveries.package import Package, is_open, plan_collection, write_package
-from roster_service.deliveries.sources import choose_client, make_source, make_token, open_snapshots, require_preset
+from roster_service.deliveries.sources import make_source, make_token, open_snapshots
 from roster_service.errors import CommandError
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import VERSIONS

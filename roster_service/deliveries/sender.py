@@ -32,10 +32,11 @@ from roster_service.db.instants import find_now
 from roster_service.db.tables import deliveries, delivery_runs, exclusions
 from roster_service.deliveries import accounts
 from roster_service.deliveries.accounts import Delivery
+from roster_service.deliveries.choices import require_preset
 from roster_service.deliveries.guard import Content, find_feed_problems, find_losses, make_sample
 from roster_service.deliveries.package import Package, Source, write_package
 from roster_service.deliveries.sftp import Connect, Receiver, ReceiverError, open_sftp
-from roster_service.deliveries.sources import make_source, open_snapshots, require_preset
+from roster_service.deliveries.sources import make_source, open_snapshots
 from roster_service.errors import CommandError, NotAgreedError, RosterServiceError, describe_fault, name_fault
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.roster.person_parts import encode_parts

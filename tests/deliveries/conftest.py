@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from roster_service.auth.scopes import Scope, ScopeName
+from roster_service.deliveries.choices import choose_client
 from roster_service.deliveries.package import Package, write_package
-from roster_service.deliveries.sources import choose_client, make_source, open_snapshots
+from roster_service.deliveries.sources import make_source, open_snapshots
 from roster_service.schemas.file_presets import Preset
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
