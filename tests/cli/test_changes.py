@@ -116,7 +116,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("agreement require", "no", "--yes")
     change("agreement publish", "no", "--yes")
     change("person answer", "spr-student-1")
-    change("deletion ask", "spr-student-1", "--vendor", VENDOR, "--due", "2999-01-01")
+    change("deletion ask", "--yes", "spr-student-1", "--vendor", VENDOR, "--due", "2999-01-01")
     change("deletion answer", "1")
     copied = ("vendor add", "vendor set-withheld", "vendor limits", "client add")
     change("vendor copy", VENDOR, "copy@vendor.example", leaves=copied)

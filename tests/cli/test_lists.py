@@ -33,7 +33,7 @@ ADDED = (
         *("--host-key", HOST_KEY, "--key-file", __file__),
     ),
     ("keys", "rotate"),
-    ("deletion", "ask", "spr-student-2", "--vendor", EMAIL, "--due", "2999-01-01"),
+    ("deletion", "ask", "--yes", "spr-student-2", "--vendor", EMAIL, "--due", "2999-01-01"),
     ("person", "hide", "spr-student-1", "--yes", "--reason", f"Parents {LONG}"),
 )
 # A list -> a text that one of its lines has.
