@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.accounts.agreements import set_agreement
+from roster_service.db.instants import find_today
 from tests.accounts.agreed import WHOLE
 from tests.actors import TESTER
 from tests.cli.conftest import Roster
@@ -21,7 +22,7 @@ from tests.sync.conftest import EXPORTS, SPRINGFIELD
 
 Answer = Callable[..., Any]
 EMAIL, PUPIL = "app@vendor.example", "spr-student-1"
-COLLECTED = datetime.now(UTC).date()
+COLLECTED = find_today(UTC)
 DUE = str(COLLECTED + timedelta(days=30))
 # Somebody has the family name, the birth year and the school of the pupil.
 QUESTIONED = ("deletion", "ask", PUPIL, "--vendor", EMAIL, "--due", DUE)
@@ -54,7 +55,7 @@ def test_a_request_is_asked_listed_and_answered(answer: Answer, roster: Roster, 
     assert [one["number"] for one in answer("deletion", "list", "--open")] == [1]
     [company] = answer("person", "answer", PUPIL)["companies"]
     assert "asked it to delete what it has of this person; it has to answer by" in company["asked"][0]
-    today = datetime.now(UTC).date()
+    today = find_today(UTC)
     done = answer("deletion", "answer", "1", "--words", "deleted, but for bills")
     assert (done["state"], done["answered"]) == ("answered", str(today))
     assert answer("deletion", "list", "--open") == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from html import unescape
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,21 +17,16 @@ from roster_service.accounts.parts import PARTS
 from roster_service.accounts.transparency import set_published
 from roster_service.auth.scopes import PRESETS, Scope, ScopeName
 from roster_service.change_log.actors import OperatorRole
+from roster_service.db.instants import find_today
 from roster_service.db.tables import oauth_clients
 from roster_service.roster.withheld import WithheldField
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console
 
 EMAIL, HOSTILE = "agreed@console.example", '<script>alert(1)</script>"><b>x'
-ZONE = "America/Chicago"
-
-
-def find_today() -> date:
-    """The day in the zone of the agreement, where another one may be than in UTC."""
-    return datetime.now(ZoneInfo(ZONE)).date()
-
-
-FIRST_DAY, LAST_DAY = (find_today() + timedelta(days=days) for days in (-9, 9))
+# Where another day may be than in UTC.
+ZONE = ZoneInfo("America/Chicago")
+FIRST_DAY, LAST_DAY = (find_today(ZONE) + timedelta(days=days) for days in (-9, 9))
 FORM = {
     "title": HOSTILE,
     "purpose": "Reading",
@@ -39,7 +34,7 @@ FORM = {
     "district": ["spr-district"],
     "first_day": str(FIRST_DAY),
     "last_day": str(LAST_DAY),
-    "zone": ZONE,
+    "zone": ZONE.key,
     "contact": "privacy@vendor.example",
     "deletion": "in 60 days",
     "typed": EMAIL,
@@ -99,7 +94,7 @@ def test_an_agreement_is_saved_shown_and_taken_away(console: Console, page: str)
     assert "gets all that is granted to it, without an end" in owner.get(page).text
     save(owner, page)
     shown = owner.get(page).text
-    days = (LAST_DAY - find_today()).days
+    days = (LAST_DAY - find_today(ZONE)).days
     assert f"The agreement of Agreed is saved: it holds, for {days} more days" in shown
     assert HOSTILE not in shown
     assert "the flag contacts does not count" in shown

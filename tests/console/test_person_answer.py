@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from roster_service.accounts.kept_people import keep_from_vendor
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_segment
-from roster_service.db.instants import describe_day
+from roster_service.db.instants import describe_day, find_today
 from roster_service.db.tables import audit
 from roster_service.explore.person_words import PART_WORDS
 from roster_service.roster.person_parts import PersonPart
@@ -72,12 +72,7 @@ def log(world: World) -> None:
 
 
 DAY = timedelta(days=1)
-LATER = datetime.now(UTC).date() + 9 * DAY
-
-
-def find_today() -> date:
-    """The day of the access log. It may be another one than when the tests were collected."""
-    return datetime.now(UTC).date()
+LATER = find_today(UTC) + 9 * DAY
 
 
 def ask(browser: Browser, person: str = PUPIL, query: str = "") -> Any:
@@ -245,7 +240,7 @@ def test_what_was_sent_before_an_end_stays(
             for one in company["sent"]
             for words in one["parts"]
         }
-        days = [(find_today() - ago * DAY).isoformat() for ago in (5, 3)]
+        days = [(find_today(UTC) - ago * DAY).isoformat() for ago in (5, 3)]
         assert {of_days[part] for part in first} == {(days[0], days[1], 2)}
         assert {of_days[part] for part in second - first} == {(days[1], days[1], 1)}
         assert (company["may_get"], company["nothing"]) == ([], why)
@@ -254,7 +249,7 @@ def test_what_was_sent_before_an_end_stays(
         assert (company["name"], company["email"]) == (
             (None, f"{VENDOR} (removed)") if end is remove else ("App", VENDOR)
         )
-        assert (company["kept_since"] == find_today().isoformat()) == (end is keep)
+        assert (company["kept_since"] == find_today(UTC).isoformat()) == (end is keep)
         assert (company["purpose"], company["agreed_until"]) == (
             (HOSTILE_PURPOSE, "2020-06-30") if end is let_agreement_end else (None, None)
         )
@@ -262,7 +257,7 @@ def test_what_was_sent_before_an_end_stays(
         # The period of the first day alone, and of the days between.
         [company] = ask(browser, query=f"?until={days[0]}")["companies"]
         assert list_sent(company) == first
-        between = (find_today() - 4 * DAY).isoformat()
+        between = (find_today(UTC) - 4 * DAY).isoformat()
         assert [it["sent"] for it in ask(browser, query=f"?since={between}&until={between}")["companies"]] in ([], [[]])
         fold_days(world.console.engine)
 
@@ -277,8 +272,8 @@ def test_what_the_log_cannot_say(browser: Browser, world: World) -> None:
     answer = ask(browser)
     company = find_company(answer)
     assert {"names", "birthDate"} <= list_sent(company)
-    first = find_today() - 9 * DAY
-    assert (answer["since"], answer["until"]) == (first.isoformat(), find_today().isoformat())
+    first = find_today(UTC) - 9 * DAY
+    assert (answer["since"], answer["until"]) == (first.isoformat(), find_today(UTC).isoformat())
     assert f"its oldest is of {describe_day(first)}." in answer["log"][0]
     whole = len(answer["log"])
     assert {one["days"] for one in company["sent"]} == {1}
@@ -327,7 +322,7 @@ def test_a_period_that_is_none_is_refused(browser: Browser, world: World, query:
 
 def test_a_period_that_reaches_into_the_future_ends_today(browser: Browser, world: World) -> None:
     for query in ("", f"?until={LATER}", "?until=9999-12-31", "?since=0001-01-01"):
-        assert ask(browser, query=query)["until"] == find_today().isoformat()
+        assert ask(browser, query=query)["until"] == find_today(UTC).isoformat()
     assert browser.get("/records/nobody/answer").status_code == 404
 
 
@@ -431,12 +426,12 @@ def test_the_command_says_the_same(console: Console, browser: Browser, world: Wo
 
     assert json.loads(run(PUPIL, "--json").stdout) == ask(browser)
     printed = run(PUPIL).stdout
-    day = describe_day(find_today() - DAY)
+    day = describe_day(find_today(UTC) - DAY)
     assert "was sent name, user name or grade; e-mail address;" in printed
     assert f"on 1 day from {day} to {day}" in printed
     assert "does not get, although the school has it: birth date" in printed
     keep(world)
-    assert f"kept from it since {describe_day(find_today())}" in run(PUPIL).stdout
+    assert f"kept from it since {describe_day(find_today(UTC))}" in run(PUPIL).stdout
     assert run(PUPIL, "--since", "2026-02-30").exit_code == 2
     refused = run(PUPIL, "--since", "2026-11-03", "--until", "2026-11-01")
     assert (refused.exit_code, "before it begins" in refused.stderr) == (1, True)

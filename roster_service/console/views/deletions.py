@@ -15,7 +15,7 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.roster import choose_person, find_shown_person
+from roster_service.console.views.roster import find_shown_person, read_whose
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
 from roster_service.db.tables import deletion_requests
@@ -92,7 +92,7 @@ def ask(sent: Submission) -> Outcome:
     with sent.change() as connection:
         visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
         _find_person(visit, person)
-        whose = choose_person(sent, person, list_alike(connection, person))
+        whose = read_whose(sent, person, list_alike(connection, person))
         if whose != person:
             given = urlencode({"vendor": sent.get("vendor") or "", "due": due.isoformat()})
             return Moved(f"/records/{to_segment(whose)}/deletion?{given}", "This is the person of your choice.")

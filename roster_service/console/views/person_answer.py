@@ -12,7 +12,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views.roster import choose_person, find_shown_person
+from roster_service.console.views.roster import find_shown_person, read_whose
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.explore.known_people import KnownPerson, list_alike
@@ -63,7 +63,7 @@ def print_answer(sent: Submission) -> Outcome:
     with sent.change() as connection:
         visit = Visit(sent.tools, connection, sent.signed_in, sent.place, sent.form, sent.lists, whole=False)
         page = read_answer(visit)
-        whose = choose_person(sent, sourced_id, page.alike)
+        whose = read_whose(sent, sourced_id, page.alike)
         if whose != sourced_id:
             return Moved(f"/records/{to_segment(whose)}/answer", "This is the answer about the person of your choice.")
         if page.answer is None:

@@ -196,7 +196,7 @@ def find_shown_person(visit: Visit, sourced_id: str) -> KnownPerson | None:
     return None if is_secret else known
 
 
-def choose_person(sent: Submission, sourced_id: str, alike: Sequence[KnownPerson]) -> str:
+def read_whose(sent: Submission, sourced_id: str, alike: Sequence[KnownPerson]) -> str:
     """Returns the id of the person for whom a letter is: where it may be meant for somebody else, the form says for
     whom. Raises CommandError if it does not. `alike`: of `list_alike`."""
     if not alike:
