@@ -12,8 +12,8 @@ from roster_service.accounts.deletion_requests import ANSWERED, answer_request, 
 from roster_service.accounts.vendors import find_vendor
 from roster_service.cli import terminal
 from roster_service.cli.access_log import DAY
+from roster_service.cli.people import confirm_person
 from roster_service.db.instants import find_today
-from roster_service.explore.known_people import list_alike
 from roster_service.explore.person_answer import list_districts
 from roster_service.people import ask_deletion
 
@@ -32,14 +32,11 @@ def deletion() -> None:
 def deletion_ask(sourced_id: str, email: str, due: datetime, yes: bool, as_json: bool) -> None:
     """Note that a vendor is asked to delete what it has of the person SOURCEDID, and print the letter to it.
 
-    The service sends nothing, and the letter alone has the id. Where somebody else may be meant, it asks first.
+    The service sends nothing, and the letter alone has the id. It names the person, and who else may be meant, and asks
+    first.
     """
     settings = terminal.read_settings()
-    with terminal.open_connection() as connection:
-        alike = list_alike(connection, sourced_id)
-    if alike:
-        others = "; ".join(terminal.escape(str(person)) for person in alike)
-        terminal.confirm(f"Somebody else may be meant: {others}.", sourced_id, is_confirmed=yes)
+    confirm_person(f"this asks {email} to delete what it has of the person.", sourced_id, is_confirmed=yes)
     with terminal.open_change() as (connection, actor):
         terminal.require_key(connection)
         made = ask_deletion(connection, actor, email, sourced_id, due.date(), settings)

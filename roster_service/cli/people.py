@@ -47,7 +47,7 @@ def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, 
     are discarded. Later exports do not bring the person back, unless `roster person lift` lets them. The files of the
     SIS, and backups, stay as they are.
     """
-    _ask(
+    confirm_person(
         "this deletes what the roster has of the person for good, and keeps the person out of later exports.",
         sourced_id,
         is_confirmed=yes or dry_run,
@@ -71,15 +71,18 @@ def person_hide(
     if vendor is not None and even_unknown:
         raise click.UsageError("--from keeps a person whom the service knows; --even-unknown does not go with it")
     if vendor is not None:
-        _ask(f"this keeps the person from {vendor}.", sourced_id, is_confirmed=yes or dry_run)
+        confirm_person(f"this keeps the person from {vendor}.", sourced_id, is_confirmed=yes or dry_run)
         _keep(sourced_id, vendor, shown=False, dry_run=dry_run, as_json=as_json)
         return
-    _ask("this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run, even_unknown=even_unknown)
+    confirm_person(
+        "this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run, even_unknown=even_unknown
+    )
     _exclude(ExclusionKind.HIDDEN, sourced_id, even_unknown=even_unknown, dry_run=dry_run, as_json=as_json)
 
 
-def _ask(effect: str, sourced_id: str, *, is_confirmed: bool, even_unknown: bool = False) -> None:
-    """Names the person, for whom a mistyped id may stand, and who else may be meant, and asks to go on."""
+def confirm_person(effect: str, sourced_id: str, *, is_confirmed: bool, even_unknown: bool = False) -> None:
+    """Names the person, for whom a mistyped id may stand, and who else may be meant, and asks to go on. Raises
+    UnknownPersonError if nobody has the id, unless `even_unknown`."""
     if is_confirmed:
         return
     with terminal.open_connection() as connection:
@@ -87,7 +90,8 @@ def _ask(effect: str, sourced_id: str, *, is_confirmed: bool, even_unknown: bool
         find = find_person if even_unknown else require_person
         known, alike = find(connection, sourced_id, secret_key), list_alike(connection, sourced_id)
     _name_alike(alike)
-    terminal.confirm(f"{known or f'nobody here has the id {sourced_id}'}: {effect}", sourced_id, is_confirmed=False)
+    named = terminal.escape(str(known or f"nobody here has the id {sourced_id}"))
+    terminal.confirm(f"{named}: {effect}", sourced_id, is_confirmed=False)
 
 
 def _name_alike(alike: Iterable[KnownPerson]) -> None:

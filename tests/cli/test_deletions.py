@@ -24,7 +24,6 @@ Answer = Callable[..., Any]
 EMAIL, PUPIL = "app@vendor.example", "spr-student-1"
 COLLECTED = find_today(UTC)
 DUE = str(COLLECTED + timedelta(days=30))
-# Somebody has the family name, the birth year and the school of the pupil.
 QUESTIONED = ("deletion", "ask", PUPIL, "--vendor", EMAIL, "--due", DUE)
 ASK = ("deletion", "ask", PUPIL, "--yes", "--vendor", EMAIL, "--due", DUE)
 
@@ -92,15 +91,23 @@ def test_what_is_not_clear_is_refused(roster: Roster, answer: Answer) -> None:
     assert (long.exit_code, "at most 500 characters" in long.stderr) == (1, True)
 
 
-def test_where_somebody_else_may_be_meant_it_asks_first(roster: Roster, answer: Answer) -> None:
+def test_it_names_the_person_and_who_else_may_be_meant_and_asks_first(roster: Roster, answer: Answer) -> None:
     for typed in ("", "spr-student-2\n"):
         refused = roster(*QUESTIONED, typed=typed)
-        assert (refused.exit_code, "Somebody else may be meant: Conor O'Brien (spr-student-2)" in refused.stderr) == (
-            1,
-            True,
-        )
+        assert refused.exit_code == 1
+        assert "somebody else may be meant: Conor O'Brien (spr-student-2)" in refused.stderr
+        assert f"Zoë O'Brien ({PUPIL}), grade 03" in refused.stderr
+        assert f"this asks {EMAIL} to delete what it has of the person" in refused.stderr
+    alone = roster("deletion", "ask", "spr-student-3", *QUESTIONED[3:])
+    assert (alone.exit_code, "(spr-student-3), grade" in alone.stderr, "meant" in alone.stderr) == (1, True, False)
     assert answer("deletion", "list") == []
     assert roster(*QUESTIONED, typed=f"{PUPIL}\n").exit_code == 0
     assert len(answer("deletion", "list")) == 1
-    # Nobody is like this one.
-    assert answer("deletion", "ask", "spr-student-3", *QUESTIONED[3:])["number"] == 2
+
+
+def test_a_name_that_turns_the_line_is_escaped(roster: Roster, engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        turned = "UPDATE users SET given_name = given_name || chr(8238) WHERE sourced_id LIKE 'spr-student-_'"
+        connection.execute(sa.text(turned))
+    asked = roster(*QUESTIONED)
+    assert (asked.stderr.count("O'Brien"), "\u202e" in asked.stderr) == (2, False)

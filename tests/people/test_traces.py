@@ -172,9 +172,9 @@ def service(
         vendors.add_vendor(connection, TESTER, ENDED, "Ended")
         set_agreement(connection, TESTER, ENDED, replace(WHOLE, districts=("spr-district",)))
         connection.execute(sa.text("UPDATE agreements SET starts_at = 'epoch', ends_at = '2020-07-01 05:00Z'"))
-    made.roster("deletion", "ask", ID, "--vendor", ENDED, "--due", "2999-01-01")
+    made.roster("deletion", "ask", "--yes", ID, "--vendor", ENDED, "--due", "2999-01-01")
     made.roster("deletion", "answer", "1", "--words", "Plantedgiven Plantedfamily is deleted")
-    made.roster("deletion", "ask", ID, "--vendor", ENDED, "--due", "2999-01-01")
+    made.roster("deletion", "ask", "--yes", ID, "--vendor", ENDED, "--due", "2999-01-01")
     made.roster("person", "answer", ID)
     for version in VERSIONS:
         own = " ".join(str(it) for it in scopes if it.version == version.prefix)
