@@ -112,21 +112,23 @@ def find_person(connection: sa.Connection, sourced_id: str, secret_key: str) -> 
 
 
 def list_alike(connection: sa.Connection, sourced_id: str) -> list[KnownPerson]:
-    """Returns the others for whom a letter about a person may be meant: those of the same name, and those who have the
-    family name, the birth year and a school of the person, as twins do."""
+    """Returns the others who may be meant in place of a person, at most `MOST_CHOICES`: those of the same name, also
+    those marked as deleted, and then those who have the family name, a role at a school and, as far as it is known, the
+    birth year of the person, as twins do."""
     own, role, own_role = users.alias(), user_roles.alias(), user_roles.alias()
 
     def find_year(row: sa.FromClause) -> sa.ColumnElement[Any]:
         year = sa.select(sa.extract("year", demographics.c.birth_date))
         return year.where(demographics.c.sourced_id == row.c.sourced_id).scalar_subquery()
 
-    shared = own_role.c.org_id == role.c.org_id
+    shared = sa.and_(own_role.c.org_id == role.c.org_id, own_role.c.role == role.c.role)
     at_school = sa.exists().where(role.c.user_id == users.c.sourced_id, own_role.c.user_id == sourced_id, shared)
-    is_twin = sa.and_(at_school, find_year(users).is_not_distinct_from(find_year(own)))
+    other_year = sa.func.coalesce(find_year(users) != find_year(own), sa.false())
+    is_namesake = own.c.given_name == users.c.given_name
+    is_twin = sa.and_(at_school, ~other_year)
     rows = sa.select(users).join(own, own.c.family_name == users.c.family_name)
-    rows = rows.where(own.c.sourced_id == sourced_id, users.c.sourced_id != sourced_id, users.c.status == "active")
-    fits = sa.or_(users.c.given_name == own.c.given_name, is_twin)
-    return _read_people(connection, rows.where(fits).order_by(users.c.sourced_id).limit(MOST_CHOICES))
+    rows = rows.where(own.c.sourced_id == sourced_id, users.c.sourced_id != sourced_id, is_namesake | is_twin)
+    return _read_people(connection, rows.order_by(is_namesake.desc(), users.c.sourced_id).limit(MOST_CHOICES))
 
 
 def _read_people(connection: sa.Connection, rows: sa.Select[Any]) -> list[KnownPerson]:
