@@ -74,6 +74,8 @@ def add_request(
     own = (deletion_requests.c.vendor_id == vendor.id, deletion_requests.c.person == id_hash)
     if due < today:
         raise CommandError(f"the vendor cannot answer until {describe_day(due)}: that day is past")
+    # Of two at once, the second one sees the first.
+    connection.execute(sa.select(vendors.c.id).where(vendors.c.id == vendor.id).with_for_update(key_share=True))
     if connection.scalar(sa.select(sa.exists().where(*own, deletion_requests.c.answered.is_(None)))):
         raise CommandError(f"{vendor.email} is asked already, and has not answered")
     with _recorded(connection, actor, Verb.DELETION_ASK, vendor.email):
@@ -87,6 +89,8 @@ def answer_request(connection: sa.Connection, actor: Actor, number: int, words: 
     """Notes that the vendor has answered. `words`: what it answered, which should not name the person. Raises
     CommandError for a request that is not open, and for words that are too long."""
     own = deletion_requests.c.id == number
+    # The second one of two answers at once sees the first.
+    connection.execute(sa.select(deletion_requests.c.id).where(own).with_for_update())
     found = list_requests(connection, today, own, deletion_requests.c.answered.is_(None))
     if not found:
         raise CommandError(f"there is no open request {number}")

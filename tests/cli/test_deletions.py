@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import UTC, timedelta
 from typing import Any
@@ -13,7 +14,9 @@ import sqlalchemy as sa
 
 from roster_service.accounts import vendors
 from roster_service.accounts.agreements import set_agreement
+from roster_service.accounts.deletion_requests import add_request, answer_request
 from roster_service.db.instants import find_today
+from roster_service.errors import CommandError
 from tests.accounts.agreed import WHOLE
 from tests.actors import TESTER
 from tests.cli.conftest import Roster
@@ -111,3 +114,28 @@ def test_a_name_that_turns_the_line_is_escaped(roster: Roster, engine: sa.Engine
         connection.execute(sa.text(turned))
     asked = roster(*QUESTIONED)
     assert (asked.stderr.count("O'Brien"), "\u202e" in asked.stderr) == (2, False)
+
+
+def test_of_two_at_once_the_second_one_sees_the_first(engine: sa.Engine) -> None:
+    """Two requests about a person, and two answers."""
+    today = find_today(UTC)
+    with engine.connect() as connection:
+        vendor = vendors.find_vendor(connection, EMAIL)
+    steps: dict[str, Callable[[sa.Connection], object]] = {
+        "is asked already": lambda connection: add_request(connection, TESTER, vendor, b"x", today, today),
+        "there is no open request 1": lambda connection: answer_request(connection, TESTER, 1, "", today),
+    }
+    for said, step in steps.items():
+
+        def do_second(step: Callable[[sa.Connection], object] = step) -> None:
+            with engine.begin() as connection:
+                step(connection)
+
+        with ThreadPoolExecutor(1) as pool:
+            with engine.begin() as first:
+                step(first)
+                second = pool.submit(do_second)
+                # It waits for the first one, unless it does not see it.
+                wait([second], timeout=0.5)
+            with pytest.raises(CommandError, match=said):
+                second.result()

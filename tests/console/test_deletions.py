@@ -77,6 +77,8 @@ def test_a_request_is_asked_printed_and_answered(console: Console) -> None:
     assert "The vendor has answered" not in viewer.get("/deletions").text
     assert editor.send("/deletions/answer", number="x").status_code == 422
     assert editor.send("/deletions/answer", number=str(number), words=SCRIPT).status_code == 303
+    # The letter of a request that is answered is not to be sent any more.
+    assert "The request is noted" not in editor.get(f"{PAGE}?number={number}").text
     answered = editor.get("/deletions").text
     assert (SCRIPT in answered, "answered" in answered) == (False, True)
     assert "What vendors are asked to delete" not in editor.get("").text
@@ -103,7 +105,9 @@ def test_where_several_people_fit_the_form_says_for_whom(console: Console) -> No
         assert (refused.status_code, "choose for whom the letter is" in refused.text) == (422, True)
     moved = editor.send(f"{own}/ask", vendor=EMAIL, due=DUE, whose=lea)
     assert (moved.status_code, f"/records/{to_segment(lea)}/deletion?" in moved.location) == (303, True)
-    assert f'value="{DUE}"' in editor.get(moved.location.removeprefix("http://localhost").removeprefix("/console")).text
+    # What the form said is there: of several vendors, the same is chosen.
+    chosen = editor.get(moved.location.removeprefix("http://localhost").removeprefix("/console")).text
+    assert (f'value="{DUE}"' in chosen, f'value="{EMAIL}" selected' in chosen) == (True, True)
     assert count() == before
     asked = editor.send(f"{own}/ask", vendor=EMAIL, due=DUE, whose=mia)
     assert (asked.status_code, "number=" in asked.location, count()) == (303, True, before + 1)

@@ -91,6 +91,7 @@ def test_who_else_may_be_meant_stands_above_an_erasure(console: Console, browser
     own, _, other = add_people(console.engine, [("Mia", "Erased"), ("Lea", "Erased"), ("Mia", "Other")], "erased")
     said = {person: read(browser.get(f"/records/{to_segment(person)}/erasure").text) for person in (own, other)}
     assert said[own].count("Somebody else may be meant: Lea Erased") == 1
+    assert said[own].index("may be meant") < said[own].index("Erase for good")
     assert "may be meant" not in said[other]
 
 

@@ -388,6 +388,9 @@ def test_a_letter_is_one_row_of_the_change_log_and_a_choice_where_several_people
         assert (refused.status_code, "choose for whom the letter is" in refused.text) == (422, True)
     moved = browser.send(f"{own}/letter", whose=lea)
     assert (moved.status_code, moved.location.removeprefix("http://localhost")) == (303, f"/console{sister}")
+    # It is of the same period.
+    moved = browser.send(f"{own}/letter", whose=lea, since="2026-11-01", until="")
+    assert moved.location.endswith(f"{sister}?since=2026-11-01")
     assert count() == before + 1
     letter = browser.send(f"{own}/letter", whose=mia)
     assert (letter.status_code, "Mia Twin" in letter.text, "Lea" in letter.text) == (200, True, False)

@@ -8,7 +8,13 @@ from datetime import date, timedelta
 from urllib.parse import urlencode
 
 from roster_service.accounts.agreements import find_agreement
-from roster_service.accounts.deletion_requests import DeletionRequest, answer_request, list_requests, write_letter
+from roster_service.accounts.deletion_requests import (
+    ANSWERED,
+    DeletionRequest,
+    answer_request,
+    list_requests,
+    write_letter,
+)
 from roster_service.accounts.vendors import find_vendor, read_vendor_names
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
@@ -32,8 +38,8 @@ DUE_DAYS = 30
 @dataclass(frozen=True)
 class PersonDeletions:
     """The requests about a person. `alike`: the others for whom a request may be meant; `vendors`: the names, by
-    e-mail; `due`: the day that the form proposes; `letter`: the paragraphs of the one that the query string names, None
-    for none."""
+    e-mail; `due`: the day that the form proposes; `letter`: the paragraphs of the open one that the query string
+    names, None for none."""
 
     person: KnownPerson
     alike: Sequence[KnownPerson]
@@ -59,7 +65,7 @@ def read_person(visit: Visit) -> PersonDeletions:
     today, own = find_today(visit.settings.time_zone), IdHasher(visit.settings.read_secret_key()).hash_id(sourced_id)
     found, letter = list_requests(connection, today, deletion_requests.c.person == own), None
     for one in found:
-        if str(one.number) == visit.get("number"):
+        if one.state != ANSWERED and str(one.number) == visit.get("number"):
             known = find_agreement(connection, find_vendor(connection, one.vendor))
             letter = list(write_letter(one, sourced_id, known, list_districts(connection, sourced_id)))
     due = (today + timedelta(days=DUE_DAYS)).isoformat()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from urllib.parse import urlencode
 
 from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.auth.access_log.writer import move_rows_of_ended_workers
@@ -65,7 +66,9 @@ def print_answer(sent: Submission) -> Outcome:
         page = read_answer(visit)
         whose = read_whose(sent, sourced_id, page.alike)
         if whose != sourced_id:
-            return Moved(f"/records/{to_segment(whose)}/answer", "This is the answer about the person of your choice.")
+            period = urlencode({name: day for name in ("since", "until") if (day := sent.get(name))})
+            path = f"/records/{to_segment(whose)}/answer?{period}".removesuffix("?")
+            return Moved(path, "This is the answer about the person of your choice.")
         if page.answer is None:
             raise CommandError(page.problem or "")
         note_answer(connection, sent.actor, sourced_id, sent.settings)
