@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from typing import Any
@@ -16,7 +16,7 @@ from roster_service.cli import terminal
 from roster_service.cli.access_log import DAY
 from roster_service.db.instants import describe_day, format_instant
 from roster_service.deliveries.recipients import WITH_PERSON, list_recipients
-from roster_service.explore.known_people import KnownPerson, find_person, list_alike, require_person
+from roster_service.explore.known_people import KnownPerson, describe_cut, find_person, list_alike, require_person
 from roster_service.explore.person_answer import CompanyAnswer, PersonAnswer, make_answer
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher, list_exclusions, list_under_other_keys
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish, keep_person, note_answer
@@ -50,7 +50,8 @@ def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, 
     confirm_person(
         "this deletes what the roster has of the person for good, and keeps the person out of later exports.",
         sourced_id,
-        is_confirmed=yes or dry_run,
+        is_confirmed=yes,
+        dry_run=dry_run,
         even_unknown=even_unknown,
     )
     _exclude(ExclusionKind.ERASED, sourced_id, even_unknown=even_unknown, dry_run=dry_run, as_json=as_json)
@@ -71,18 +72,19 @@ def person_hide(
     if vendor is not None and even_unknown:
         raise click.UsageError("--from keeps a person whom the service knows; --even-unknown does not go with it")
     if vendor is not None:
-        confirm_person(f"this keeps the person from {vendor}.", sourced_id, is_confirmed=yes or dry_run)
+        confirm_person(f"this keeps the person from {vendor}.", sourced_id, is_confirmed=yes, dry_run=dry_run)
         _keep(sourced_id, vendor, shown=False, dry_run=dry_run, as_json=as_json)
         return
-    confirm_person(
-        "this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run, even_unknown=even_unknown
-    )
+    effect = "this takes the person out of the roster."
+    confirm_person(effect, sourced_id, is_confirmed=yes, dry_run=dry_run, even_unknown=even_unknown)
     _exclude(ExclusionKind.HIDDEN, sourced_id, even_unknown=even_unknown, dry_run=dry_run, as_json=as_json)
 
 
-def confirm_person(effect: str, sourced_id: str, *, is_confirmed: bool, even_unknown: bool = False) -> None:
-    """Names the person, for whom a mistyped id may stand, and who else may be meant, and asks to go on. Raises
-    UnknownPersonError if nobody has the id, unless `even_unknown`."""
+def confirm_person(
+    effect: str, sourced_id: str, *, is_confirmed: bool, dry_run: bool = False, even_unknown: bool = False
+) -> None:
+    """Names the person, for whom a mistyped id may stand, and who else may be meant, and asks to go on, unless
+    `dry_run`. Raises UnknownPersonError if nobody has the id, unless `even_unknown`."""
     if is_confirmed:
         return
     with terminal.open_connection() as connection:
@@ -91,12 +93,14 @@ def confirm_person(effect: str, sourced_id: str, *, is_confirmed: bool, even_unk
         known, alike = find(connection, sourced_id, secret_key), list_alike(connection, sourced_id)
     _name_alike(alike)
     named = terminal.escape(str(known or f"nobody here has the id {sourced_id}"))
-    terminal.confirm(f"{named}: {effect}", sourced_id, is_confirmed=False)
+    terminal.confirm(f"{named}: {effect}", sourced_id, is_confirmed=dry_run)
 
 
-def _name_alike(alike: Iterable[KnownPerson]) -> None:
+def _name_alike(alike: Sequence[KnownPerson]) -> None:
     for person in alike:
         _say(f"somebody else may be meant: {terminal.escape(str(person))}")
+    if cut := describe_cut(alike):
+        _say(cut)
 
 
 def _say(words: str) -> None:

@@ -13,6 +13,7 @@ from jinja2 import Undefined
 from markupsafe import Markup
 
 from roster_service.db.instants import describe_day, describe_instant
+from roster_service.explore.known_people import describe_cut
 from roster_service.feeds.run_outcomes import OUTCOMES
 
 # What a run does with records, by the kind of change, the gravest first.
@@ -198,6 +199,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "described": to_described,
     "remedy": to_remedy,
     "cause": to_cause,
+    "cut": describe_cut,
     "counted": to_counted,
     "bytes": to_bytes,
     "number": to_number,

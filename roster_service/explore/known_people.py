@@ -6,6 +6,7 @@ a mistyped id is never answered as if it were somebody's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -129,6 +130,11 @@ def list_alike(connection: sa.Connection, sourced_id: str) -> list[KnownPerson]:
     rows = sa.select(users).join(own, own.c.family_name == users.c.family_name)
     rows = rows.where(own.c.sourced_id == sourced_id, users.c.sourced_id != sourced_id, is_namesake | is_twin)
     return _read_people(connection, rows.order_by(is_namesake.desc(), users.c.sourced_id).limit(MOST_CHOICES))
+
+
+def describe_cut(alike: Sequence[KnownPerson]) -> str:
+    """Returns what to say below the people of `list_alike`: that there may be others; '' if these are all."""
+    return f"Only the first {MOST_CHOICES} are named." if len(alike) == MOST_CHOICES else ""
 
 
 def _read_people(connection: sa.Connection, rows: sa.Select[Any]) -> list[KnownPerson]:

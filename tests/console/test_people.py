@@ -87,12 +87,17 @@ def test_a_pupil_is_kept_from_one_vendor_and_comes_back(console: Console, browse
     assert "Keep from one vendor" not in viewer.get(f"/records/{THIRD}").text
 
 
-def test_who_else_may_be_meant_stands_above_an_erasure(console: Console, browser: Browser) -> None:
+def test_who_else_may_be_meant_stands_above_what_takes_a_person_out(console: Console, browser: Browser) -> None:
     own, _, other = add_people(console.engine, [("Mia", "Erased"), ("Lea", "Erased"), ("Mia", "Other")], "erased")
     said = {person: read(browser.get(f"/records/{to_segment(person)}/erasure").text) for person in (own, other)}
     assert said[own].count("Somebody else may be meant: Lea Erased") == 1
     assert said[own].index("may be meant") < said[own].index("Erase for good")
     assert "may be meant" not in said[other]
+    page = read(browser.get(f"/records/{to_segment(own)}").text)
+    said_once = "Somebody else may be meant: Lea Erased"
+    assert (page.count(said_once), page.index(said_once) < page.index("Hiding takes the person")) == (1, True)
+    seen = read(console.log_in(OperatorRole.VIEWER).get(f"/records/{to_segment(own)}").text)
+    assert said_once not in seen
 
 
 def test_an_erased_pupil_is_listed_by_a_hash_and_lifted(console: Console, browser: Browser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from roster_service.explore.known_people import MOST_CHOICES, Whereabouts, list_alike
+from roster_service.explore.known_people import MOST_CHOICES, Whereabouts, describe_cut, list_alike
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 
@@ -57,5 +57,6 @@ def test_a_namesake_comes_before_a_large_family(engine: sa.Engine) -> None:
     with engine.begin() as connection:
         for change in (*SISTERS, NAMESAKE):
             connection.execute(sa.text(change))
-        found = [person.sourcedId for person in list_alike(connection, PUPIL)]
-    assert (len(found), found[0]) == (MOST_CHOICES, OTHER)
+        found = list_alike(connection, PUPIL)
+    assert (len(found), found[0].sourcedId) == (MOST_CHOICES, OTHER)
+    assert (describe_cut(found), describe_cut(found[1:])) == ("Only the first 25 are named.", "")

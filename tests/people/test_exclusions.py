@@ -511,7 +511,8 @@ def test_the_commands_ask_show_and_list(
         ) == (1, True)
         assert "somebody else may be meant: Conor O'Brien (spr-student-2)" in asked.stderr
         assert "Type" not in roster(command, f"{ID}-mistyped").stderr
-        assert "would be" in roster(command, ID, "--dry-run").stdout
+        tried = roster(command, ID, "--dry-run")
+        assert ("would be" in tried.stdout, "somebody else may be meant: Conor" in tried.stderr) == (True, True)
     assert find_names(engine) == before
     assert "hidden: " in roster("hide", ID, "--yes").stdout
     assert ID in roster("list").stdout

@@ -21,7 +21,7 @@ from roster_service.console.views.roster import LONGEST, find_shown_person
 from roster_service.console.visit import Outcome, Shown, Submission, Visit
 from roster_service.db.deadline import limit_statements
 from roster_service.errors import CommandError
-from roster_service.explore.known_people import KnownPerson
+from roster_service.explore.known_people import KnownPerson, list_alike
 from roster_service.explore.person import MissingCause, PersonCard, ShownParts, list_causes, list_shown, read_card
 from roster_service.explore.person_grid import COLUMNS, GridRow, make_grid
 from roster_service.explore.references import References, read_references
@@ -78,14 +78,16 @@ class RosterRecord:
 @dataclass(frozen=True)
 class PersonPage:
     """What a page of a person begins with. `card`: None for a person who is not in the roster; `columns`, `grid`: who
-    sees which part; `shown`: what the access log has of the person; `unsearchable`: the rows that do not tell whether
-    they have the person; `missing`: why rows of ended workers may be missing, None if none are."""
+    sees which part; `alike`: the others who may be meant where the person is taken out; `shown`: what the access log
+    has of the person; `unsearchable`: the rows that do not tell whether they have the person; `missing`: why rows of
+    ended workers may be missing, None if none are."""
 
     known: KnownPerson
     card: PersonCard | None
     causes: Sequence[MissingCause]
     columns: Sequence[str]
     grid: Sequence[GridRow]
+    alike: Sequence[KnownPerson]
     shown: Sequence[ShownParts]
     unsearchable: int
     missing: str | None
@@ -161,6 +163,7 @@ def _read_person(
         causes=list(list_causes(connection, known, visit.settings)),
         columns=list(COLUMNS),
         grid=make_grid(explained) if known.name else [],
+        alike=list_alike(connection, known.sourcedId),
         shown=list_shown(connection, wanted),
         unsearchable=count_unsearchable(connection, wanted, hasher.check),
         missing=missing,
