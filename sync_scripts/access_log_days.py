@@ -67,13 +67,16 @@ def _fold_day(connection: sa.Connection, day: date, vendor_id: int) -> int:
     with connection.execute(found, execution_options={"yield_per": BATCH_ROWS}) as rows:
         # Its rows come as they were before this.
         _, folded = (connection.execute(sa.delete(log).where(is_of_day(log))).rowcount for log in (audit_days, audit))
+        everybody: set[int] = set()
         for _, of_key in itertools.groupby(rows, _read_key):
             row, numbers, hashes = _join(of_key)
             joined = b"".join(hashes)
             hashes.clear()
             numbering = sa.func.number_people(joined, day, type_=audit_days.c.people.type)
             numbers.update(connection.execute(sa.select(numbering)).scalar_one())
-            connection.execute(sa.insert(audit_days).values(**row, **_choose_form(row, numbers)))
+            connection.execute(sa.insert(audit_days).values(**row, **_choose_form(row, numbers), people_of_day=0))
+            everybody |= numbers
+    connection.execute(sa.update(audit_days).where(is_of_day(audit_days)).values(people_of_day=len(everybody)))
     return folded
 
 

@@ -4,7 +4,7 @@ ours, as a new grant or the first school day, every vendor does something new.""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from ipaddress import ip_network
 from statistics import median
 from typing import Any
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.vendors import Vendor
 from roster_service.change_log.changes import Verb
-from roster_service.db.tables import changes, disclosures, usage, vendors
+from roster_service.db.tables import HASH_BYTES, audit, audit_days, changes, disclosures, vendors
 
 # With what the last day is compared, and how long a change of ours explains whatever is new, in days.
 COMPARED, SILENT = 30, 14
@@ -36,7 +36,7 @@ def list_habits(connection: sa.Connection, vendor: Vendor) -> list[str]:
     moved = sa.exists().where(vendors.c.id == vendor.id, vendors.c.floor > begin)
     if connection.scalar(sa.select(changed | moved)):
         return []
-    return [*_list_new(connection, vendor, now), *_compare_records(connection, vendor, now)]
+    return [*_list_new(connection, vendor, now), *_compare_people(connection, vendor, now)]
 
 
 def _list_new(connection: sa.Connection, vendor: Vendor, now: datetime) -> Iterator[str]:
@@ -73,12 +73,18 @@ def _find_network(address: str) -> str:
     return str(ip_network(f"{address}/{_PREFIXES[version]}", strict=False))
 
 
-def _compare_records(connection: sa.Connection, vendor: Vendor, now: datetime) -> Iterator[str]:
-    records = sa.func.sum(usage.c.records).label("records")
-    by_day = sa.select(usage.c.day, records).where(usage.c.vendor_id == vendor.id).group_by(usage.c.day)
-    recent = by_day.where(usage.c.day > now.date() - timedelta(days=COMPARED))
-    known = {row.day: int(row.records) for row in connection.execute(recent)}
-    today = known.pop(now.date(), 0)
-    if known and today:
-        middle = round(median(known.values()))
-        yield f"it was shown {today:,} records today (UTC); the median of its days with requests is {middle:,}"
+def _compare_people(connection: sa.Connection, vendor: Vendor, now: datetime) -> Iterator[str]:
+    """Those of yesterday do not count: the rows of its answers become rows of a day in the next night."""
+    today = datetime.combine(now.date(), time(), UTC)
+    hashes = audit.c.people
+    start = sa.func.generate_series(1 + HASH_BYTES, sa.func.octet_length(hashes), HASH_BYTES).column_valued("start")
+    of_today = sa.select(sa.func.substring(hashes, start, HASH_BYTES)).distinct()
+    shown = of_today.where(audit.c.vendor_id == vendor.id, audit.c.at >= today).subquery()
+    number = connection.execute(sa.select(sa.func.count()).select_from(shown)).scalar_one()
+    day = sa.cast(sa.func.timezone("UTC", audit_days.c.at), sa.Date)
+    recent = (audit_days.c.vendor_id == vendor.id, audit_days.c.at > now - timedelta(days=COMPARED))
+    by_day = sa.select(sa.func.max(audit_days.c.people_of_day)).where(*recent).group_by(day)
+    known = [people for people in connection.scalars(by_day) if people]
+    if known and number:
+        middle = round(median(known))
+        yield f"it was shown {number:,} people today (UTC); the median of its days with people is {middle:,}"

@@ -9,8 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import vendors
-from roster_service.db.tables import audit, usage
+from roster_service.auth.access_log.entries import PersonHasher
+from roster_service.db.tables import audit
 from roster_service.explore.vendor_habits import list_habits
+from sync_scripts.access_log_days import fold_days
 from tests.actors import TESTER
 
 VENDOR, NOW = "app@vendor.example", datetime.now(UTC)
@@ -29,6 +31,12 @@ CASES: dict[str, tuple[list[tuple[int, str | None, str]], list[str]]] = {
 }  # fmt: skip
 
 
+# What all answers have in common.
+LOGGED: dict[str, Any] = {"caller": "c", "method": "GET", "path": "/users", "records": 1}
+LOGGED |= {"request_id": "r", "people": b"", "parts": 0, "address": "198.51.100.9", "scope": FULL}
+HASHER = PersonHasher("k" * 40)
+
+
 @pytest.fixture
 def vendor(engine: sa.Engine) -> int:
     """A vendor that nobody has changed for weeks."""
@@ -40,11 +48,10 @@ def vendor(engine: sa.Engine) -> int:
 
 def answer(engine: sa.Engine, vendor: int, *answers: tuple[int, str | None, str]) -> None:
     """Logs answers."""
-    row: dict[str, Any] = {"vendor_id": vendor, "caller": "c", "method": "GET", "path": "/users", "records": 1}
-    row |= {"request_id": "r", "people": b"", "parts": 0}
     with engine.begin() as connection:
         for hours, address, scope in answers:
-            values = row | {"at": NOW - timedelta(hours=hours), "address": address, "scope": scope}
+            values = LOGGED | {"vendor_id": vendor, "at": NOW - timedelta(hours=hours)}
+            values |= {"address": address, "scope": scope}
             connection.execute(sa.insert(audit).values(values))
 
 
@@ -90,14 +97,23 @@ def test_what_we_have_changed_explains_what_is_new(
     assert (read(engine) == []) == is_silent
 
 
-def test_records_of_today_stand_beside_the_median_of_the_days_before(engine: sa.Engine, vendor: int) -> None:
-    row = {"vendor_id": vendor, "endpoint": "e", "status_class": "2xx", "requests": 1, "bytes": 1}
+def test_people_of_today_stand_beside_the_median_of_the_days_before(engine: sa.Engine, vendor: int) -> None:
+    """Who is in several answers of a day is counted once, and nobody of another vendor."""
+    answer(engine, vendor, (50, "198.51.100.9", FULL))
+    assert read(engine) == []
+    now = datetime.now(UTC)
+    # (days ago, a part of a thousand people) of each answer.
+    shown = [(0, 0, 9), (0, 5, 12), (2, 0, 7), (3, 0, 3), (3, 2, 5), (4, 0, 4), (40, 0, 900)]
     with engine.begin() as connection:
-        for days, records in ((0, 9000), (1, 100), (2, 300), (3, 200), (40, 7)):
-            values = row | {"day": NOW.date() - timedelta(days=days), "records": records}
-            connection.execute(sa.insert(usage).values(values))
-    said = ["it was shown 9,000 records today (UTC); the median of its days with requests is 200"]
-    assert read(engine) == said
+        connection.execute(sa.update(audit).values(at=now - timedelta(days=2)))
+        for days, first, end in shown:
+            people = HASHER.hash_people(map(str, range(first, end)))
+            for owner in (vendor, vendor + 1) if days == 0 else (vendor,):
+                made = people if owner == vendor else HASHER.hash_people(map(str, range(500)))
+                values = LOGGED | {"vendor_id": owner, "at": now - timedelta(days=days), "people": made}
+                connection.execute(sa.insert(audit).values(values))
+    fold_days(engine)
+    assert read(engine) == ["it was shown 12 people today (UTC); the median of its days with people is 5"]
     with engine.begin() as connection:
         vendors.set_vendor_enabled(connection, TESTER, VENDOR, enabled=True)
     assert read(engine) == []

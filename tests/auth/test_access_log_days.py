@@ -126,6 +126,13 @@ def test_days_answer_for_each_person_as_pages_and_a_plain_model_do(engine: sa.En
             key for key in answers[person] if key[1] == vendor and "b" in (key[FIELDS.index("districts") + 1] or ())
         }
     check_sums(rows, shown)
+    everybody: dict[tuple[int, date], set[str]] = {}
+    for disclosure, people in shown:
+        everybody.setdefault((disclosure.vendor_id, disclosure.at.date()), set()).update(people)
+    with engine.connect() as connection:
+        counted = connection.execute(sa.select(audit_days.c.vendor_id, audit_days.c.at, audit_days.c.people_of_day))
+        found_people = {(vendor_id, at.date(), number) for vendor_id, at, number in counted}
+    assert found_people == {(*key, len(people)) for key, people in everybody.items()}
 
 
 def check_sums(rows: Sequence[AccessLogRow], shown: Sequence[Shown]) -> None:

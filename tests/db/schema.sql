@@ -688,6 +688,7 @@ CREATE TABLE public.audit_days (
     entries bytea NOT NULL,
     people integer[],
     people_bits bytea,
+    people_of_day integer NOT NULL,
     parts integer NOT NULL
 );
 ALTER TABLE ONLY public.audit_days ALTER COLUMN entries SET STORAGE EXTERNAL;

@@ -322,6 +322,8 @@ audit_days = sa.Table(
     # each number, which `get_bit` reads. Its storage is EXTERNAL, so that PostgreSQL reads the part that has a number.
     sa.Column("people", ARRAY(sa.Integer)),
     sa.Column("people_bits", sa.LargeBinary),
+    # How many people all rows of the vendor's day have together.
+    sa.Column("people_of_day", sa.Integer, nullable=False),
     sa.Index(None, "vendor_id", "at"),
     sa.Index(None, "at"),
 )
@@ -330,7 +332,7 @@ audit_days = sa.Table(
 # `audit.people`, where `people` and `people_bits` are NULL.
 disclosures = sa.table(
     "disclosures",
-    *(sa.column(column.name, column.type) for column in audit_days.c),
+    *(sa.column(column.name, column.type) for column in audit_days.c if column.name != "people_of_day"),
     sa.column("by", sa.Text),
     sa.column("hashes", sa.LargeBinary),
 )

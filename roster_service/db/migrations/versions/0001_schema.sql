@@ -699,6 +699,7 @@ CREATE TABLE audit_days (
     entries bytea NOT NULL,
     people integer[],
     people_bits bytea,
+    people_of_day integer NOT NULL,
     parts integer NOT NULL,
     CONSTRAINT pk_audit_days PRIMARY KEY (id)
 );
