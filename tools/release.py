@@ -29,11 +29,13 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 @dataclass(frozen=True)
 class Checkout:
     """What is to be released. `versions`: by the path of the changelog that must have them; `changelogs`: by path;
-    `changed`: files that no commit has; `tags`: of the repository, and `here`: those of this commit."""
+    `changed`: files that no commit has; `kept`: the tags whose data the tests upgrade; `tags`: of the repository, and
+    `here`: those of this commit."""
 
     versions: Mapping[str, str]
     changelogs: Mapping[str, str]
     changed: Sequence[str]
+    kept: Sequence[str]
     tags: Sequence[str]
     here: Sequence[str]
 
@@ -49,6 +51,8 @@ def list_obstacles(checkout: Checkout) -> Iterator[str]:
         elif _DAY.fullmatch(newest["day"]) is None:
             yield f"the section {version} of {path} has no day in place of ({newest['day']})"
     tag = name_tag(checkout)
+    if tag not in checkout.kept:
+        yield f"tests/db/released has no data of {tag}: python -m tests.db.released_data"
     if tag in checkout.tags and tag not in checkout.here:
         yield f"{tag} is another commit already: raise the version"
 
@@ -68,6 +72,7 @@ def read_checkout() -> Checkout:
         versions=versions,
         changelogs={path: (ROOT / path).read_text() for path in versions},
         changed=[line[3:] for line in _ask_git("status", "--porcelain")],
+        kept=[f"v{path.stem}" for path in (ROOT / "tests/db/released").glob("*.sql")],
         tags=_ask_git("tag"),
         here=_ask_git("tag", "--points-at", "HEAD"),
     )

@@ -32,7 +32,7 @@ PAUSE_SECONDS = 1
 ATTEMPTS = 20
 
 
-def _make_config() -> Config:
+def make_config() -> Config:
     """Alembic's configuration. It needs no file, because the package contains the revisions."""
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
@@ -92,7 +92,7 @@ def _upgrade(engine: sa.Engine, role_password: str | None) -> tuple[str | None, 
         if before != head:
             if is_newer(before):
                 raise refuse_newer(before)
-            config = _make_config()
+            config = make_config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             apply_objects(connection)

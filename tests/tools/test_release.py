@@ -16,6 +16,7 @@ READY = Checkout(
         "grammar/CHANGELOG.md": "## 1.1.0 (2027-01-15)\n",
     },
     changed=(),
+    kept=("v0.1.0", "v0.2.0"),
     tags=("v0.1.0",),
     here=(),
 )
@@ -39,6 +40,9 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "files of no commit": (
         {"changed": ("a", "b", "c", "d")}, ["no commit has a, b, c and others"]
     ),
+    "no data to upgrade": (
+        {"kept": ("v0.1.0",)}, ["tests/db/released has no data of v0.2.0: python -m tests.db.released_data"]
+    ),
     "a version that is released": (
         {"tags": ("v0.2.0",)}, ["v0.2.0 is another commit already: raise the version"]
     ),
@@ -53,5 +57,4 @@ def test_what_keeps_a_version_from_being_released_is_said(changed: dict[str, Any
 def test_this_checkout_is_read() -> None:
     checkout = read_checkout()
     assert name_tag(checkout).startswith("v")
-    # Nothing is released before a person writes the day.
     assert all(version in checkout.changelogs[path] for path, version in checkout.versions.items())
