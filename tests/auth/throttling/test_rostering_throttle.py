@@ -103,8 +103,8 @@ def test_a_limit_that_an_operator_changes_counts_within_seconds(
     assert admit(workers[0], vendor_id)
     assert workers[0].find_slots(vendor_id) is None
     with engine.begin() as connection:
-        changed = RosteringAllowance(1, 1, at_once=4)
+        changed = RosteringAllowance(1, 60, at_once=4)
         vendors.change_allowance(connection, TESTER, EMAIL, Allowance(None, None, None), changed)
     now[0] += LOT_SECONDS
-    assert [admit(workers[0], vendor_id) for _ in range(2)] == [True, False]
+    assert [admit(workers[0], vendor_id) for _ in range(61)] == [True] * 60 + [False]
     assert workers[0].find_slots(vendor_id) == 4
