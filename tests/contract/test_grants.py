@@ -117,7 +117,7 @@ CHANGES = [
 
 @pytest.mark.shows(
     "Credentials",
-    "Changed rights, a disabled vendor or client, and a secret or key replaced without a grace end tokens at once.",
+    "Changed rights, a disabled vendor or client, and a new secret or signing key without a grace end tokens at once.",
 )
 @pytest.mark.parametrize(("action", "credentials_stay"), CHANGES)
 def test_a_change_ends_the_tokens_made_before(account: Account, action: Change, credentials_stay: bool) -> None:

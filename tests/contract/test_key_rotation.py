@@ -66,7 +66,7 @@ def test_an_old_token_counts_until_its_key_is_retired_in_every_worker(
 
 @pytest.mark.shows(
     "Credentials",
-    "Changed rights, a disabled vendor or client, and a secret or key replaced without a grace end tokens at once.",
+    "Changed rights, a disabled vendor or client, and a new secret or signing key without a grace end tokens at once.",
 )
 def test_a_rotation_at_once_ends_every_token(workers: tuple[Served, Served]) -> None:
     tokens = [worker.client.token("v1p1") for worker in workers]

@@ -27,7 +27,7 @@ from .services import Credentials, Service, fill, serving
 
 pytestmark = pytest.mark.shows(
     "Credentials",
-    "Changed rights, a disabled vendor or client, and a secret or key replaced without a grace end tokens at once.",
+    "Changed rights, a disabled vendor or client, and a new secret or signing key without a grace end tokens at once.",
 )
 
 ASKING_THREADS = 4

@@ -211,7 +211,7 @@ CHANGES: list[Any] = [
 
 @pytest.mark.shows(
     "Credentials",
-    "Changed rights, a disabled vendor or client, and a secret or key replaced without a grace end tokens at once.",
+    "Changed rights, a disabled vendor or client, and a new secret or signing key without a grace end tokens at once.",
 )
 @pytest.mark.parametrize(("change", "login"), CHANGES)
 def test_a_change_ends_the_tokens_made_before(
