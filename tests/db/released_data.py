@@ -44,6 +44,8 @@ OF_REQUESTS = (
     *(tables.orderings, tables.ordering_chunks, tables.pulls, tables.audit, tables.usage, tables.last_uses),
     *(tables.rate_windows, tables.rate_hits, tables.refused_requests),
 )
+# Comments, and settings of a session, of which an older server does not know all.
+ASIDE = ("--", "\\", "SET ", "SELECT pg_catalog.set_config(")
 SYSTEM_USER = find_system_user(None).name
 Shown = Mapping[str, Any]
 VERSION = "v1p2"
@@ -114,7 +116,7 @@ def main() -> None:
         dumped = subprocess.run([PG_DUMP, *kept, f"--dbname={url}"], capture_output=True, text=True, check=True).stdout
     for found, said in ((folder, "/exports"), (str(EXPORTS), "/exports"), (SYSTEM_USER, "roster@host")):
         dumped = dumped.replace(found, said)
-    lines = [line for line in dumped.splitlines() if line and not line.startswith(("--", "\\"))]
+    lines = [line for line in dumped.splitlines() if line and not line.startswith(ASIDE)]
     FOLDER.mkdir(exist_ok=True)
     FOLDER.joinpath(f"{roster_service.__version__}.sql").write_text("\n".join([*lines, ""]))
     described = json.dumps({"credentials": credentials, "shown": shown}, indent=1)

@@ -91,8 +91,7 @@ def restore(engine: sa.Engine, version: str) -> None:
     driver = engine.raw_connection()
     driver.cursor().execute((FOLDER / f"{version}.sql").read_text())
     driver.commit()
-    # It has the settings of the dump.
-    driver.invalidate()
+    driver.close()
 
 
 @pytest.mark.parametrize("version", RELEASES)

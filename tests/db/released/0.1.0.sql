@@ -1,14 +1,3 @@
-SET statement_timeout = 0;
-SET lock_timeout = 0;
-SET idle_in_transaction_session_timeout = 0;
-SET transaction_timeout = 0;
-SET client_encoding = 'UTF8';
-SET standard_conforming_strings = on;
-SELECT pg_catalog.set_config('search_path', '', false);
-SET check_function_bodies = false;
-SET xmloption = content;
-SET client_min_messages = warning;
-SET row_security = off;
 INSERT INTO public.academic_sessions VALUES
 	('shv-2027', 1, 'active', '2026-11-30 04:33:27.713+00', 'School Year 2026-2027', '2026-09-01', '2027-06-30', 'schoolYear', NULL, '2027', 2231069184040043047),
 	('shv-2027-t1', 1, 'active', '2026-11-30 04:33:27.713+00', 'Trimester 1', '2026-09-01', '2026-12-12', 'term', 'shv-2027', '2027', 2443385447534877393),
