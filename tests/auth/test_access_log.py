@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import resource
 import signal
 import stat
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -74,6 +76,17 @@ def make_log(engine: sa.Engine, folder: Path) -> Iterator[MakeLog]:
     yield make
     for each in made:
         each.close()
+
+
+def test_a_process_keeps_nothing_of_a_log_that_was_closed(engine: sa.Engine, folder: Path) -> None:
+    """Neither it nor its engine, until the process ends."""
+    log = AccessLog(engine, Spool(folder), is_required=True)
+    log.start()
+    log.close()
+    kept = weakref.ref(log)
+    del log
+    gc.collect()
+    assert kept() is None
 
 
 @pytest.fixture

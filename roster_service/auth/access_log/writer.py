@@ -118,6 +118,7 @@ class AccessLog:
     def close(self) -> None:
         """Writes what waits, and ends the thread. Another worker adopts what the database does not take."""
         self._ended.set()
+        atexit.unregister(self.close)
         if self._thread is not None:
             self._thread.join(5)
         self.flush()
