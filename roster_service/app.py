@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from flask import Flask, redirect
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from roster_service.auth.access_log.entries import GrantedDistricts, PersonHasher
-from roster_service.auth.access_log.spool import Spool
-from roster_service.auth.access_log.writer import AccessLog
+from roster_service.access_log.entries import GrantedDistricts, PersonHasher
+from roster_service.access_log.spool import Spool
+from roster_service.access_log.writer import AccessLog
 from roster_service.auth.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.auth.credentials.tokens import TokenReader
 from roster_service.auth.signed_requests import SignedRequests

@@ -13,11 +13,11 @@ from typing import Any, TextIO
 import click
 import sqlalchemy as sa
 
+from roster_service.access_log import reports
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import AccessLogFilter
+from roster_service.access_log.writer import move_rows_of_ended_workers
 from roster_service.accounts.vendors import find_vendor
-from roster_service.auth.access_log import reports
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter
-from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.changes import Change, list_changes
 from roster_service.cli import terminal
 from roster_service.db.instants import begin_day

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.writer import move_rows_of_ended_workers
 from roster_service.accounts.kept_people import list_kept
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.cli import terminal
 from roster_service.cli.access_log import DAY
 from roster_service.db.instants import describe_day, format_instant

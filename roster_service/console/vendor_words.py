@@ -8,11 +8,11 @@ from datetime import UTC, timedelta
 
 import sqlalchemy as sa
 
+from roster_service.access_log.causes import NOTHING_FOUND
+from roster_service.access_log.reports import RefusedRow, read_refused
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.districts import DistrictName, list_named_districts
 from roster_service.accounts.vendors import Vendor, find_vendor_by_id
-from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.reports import RefusedRow, read_refused
 from roster_service.console.filters import to_counted
 from roster_service.console.visit import Visit
 from roster_service.db.instants import find_today

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.accounts.ways import FILE_METHOD
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.deliveries.accounts import list_deliveries
 
 # What was sent, in `Recipient.describe`.

@@ -22,10 +22,10 @@ from typing import IO, Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from roster_service.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
+from roster_service.access_log.writer import write_rows
 from roster_service.accounts.parts import DELIVERIES_PATH
 from roster_service.accounts.ways import FILE_METHOD
-from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
-from roster_service.auth.access_log.writer import write_rows
 from roster_service.auth.agreed_rights import note_ended
 from roster_service.auth.credentials.signing_keys import require_secret_key
 from roster_service.db.instants import find_now

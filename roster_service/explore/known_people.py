@@ -13,8 +13,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
 from roster_service.db.tables import demographics, orgs, sync_rejections, user_roles, users
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.references import read_labels

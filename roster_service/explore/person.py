@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.access_log.reports import AccessLogFilter, sum_disclosures
 from roster_service.accounts.parts import PARTS
-from roster_service.auth.access_log.reports import AccessLogFilter, sum_disclosures
 from roster_service.db import tables
 from roster_service.db.tables import (
     classes,

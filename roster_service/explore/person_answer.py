@@ -12,6 +12,8 @@ from operator import itemgetter
 
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, count_unsearchable, find_first_day
 from roster_service.accounts.agreements import list_agreements
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.deletion_requests import DeletionRequest, list_requests
@@ -19,8 +21,6 @@ from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.vendors import list_vendors
 from roster_service.accounts.ways import WayKind, list_ways
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, find_first_day
 from roster_service.db.instants import begin_day, describe_day, find_today
 from roster_service.db.tables import deletion_requests, orgs, user_roles
 from roster_service.errors import CommandError

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
+from roster_service.access_log.causes import NOTHING_FOUND
+from roster_service.access_log.reports import RefusedRow
 from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.districts import list_all_grades
 from roster_service.accounts.kept_people import list_kept
 from roster_service.accounts.vendors import Vendor, list_vendors
-from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.reports import RefusedRow
 from roster_service.auth.scopes import Scope, read_scopes
 from roster_service.errors import Problem
 from roster_service.roster.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, USER_ROLES

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from roster_service.access_log.reports import count_refused
 from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.districts import ACTIVE, SCHOOL
 from roster_service.accounts.parts import PARTS, explain_nothing, list_received
 from roster_service.accounts.vendors import Vendor
-from roster_service.auth.access_log.reports import count_refused
 from roster_service.auth.scopes import make_content_rights
 from roster_service.db.tables import orgs, users, visible_orgs
 from roster_service.roster.visibility import VENDOR, Opened, record_is_open

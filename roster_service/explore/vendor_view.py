@@ -17,11 +17,11 @@ from urllib.parse import quote, urlencode
 
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import mask_filter
 from roster_service.accounts.clients import Client, find_listed_client, list_clients
 from roster_service.accounts.parts import DELIVERIES_PATH
 from roster_service.accounts.vendors import find_vendor
 from roster_service.accounts.ways import FILE_METHOD, STUDENTS_PATH, Way, WayKind, explain_closed, list_ways
-from roster_service.auth.access_log.entries import mask_filter
 from roster_service.auth.credentials.api_keys import find_holder_of
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.registered_client import find_client

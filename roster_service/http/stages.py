@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 
 from flask import Response, jsonify
 
-from roster_service.auth.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
-from roster_service.auth.access_log.writer import AccessLog
+from roster_service.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
+from roster_service.access_log.writer import AccessLog
 from roster_service.auth.throttling.limits import RateState
 from roster_service.errors import BUSY_RETRY_SECONDS
 from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate

@@ -14,7 +14,7 @@ from functools import cached_property
 from urllib.parse import parse_qsl, quote, urlencode
 
 from roster_service import __version__
-from roster_service.auth.access_log.entries import mask_filter
+from roster_service.access_log.entries import mask_filter
 from roster_service.auth.credentials.tokens import AccessToken
 from roster_service.auth.scopes import TOKEN_PATH, ScopeName
 from roster_service.db.round_trip import Call

@@ -9,7 +9,7 @@ from functools import partial
 
 from flask import Response, request
 
-from roster_service.auth.access_log.entries import mask_filter
+from roster_service.access_log.entries import mask_filter
 from roster_service.auth.credentials.tokens import AccessToken, TokenReader
 from roster_service.auth.signed_requests import SentRequest, SignedRequests
 from roster_service.auth.throttling.throttles import RosteringThrottle

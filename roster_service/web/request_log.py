@@ -18,9 +18,9 @@ from urllib.parse import parse_qsl
 from flask import Flask, Response, has_request_context, request
 from werkzeug.datastructures import Headers, MultiDict
 
-from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.entries import Entry
-from roster_service.auth.access_log.writer import AccessLog
+from roster_service.access_log.causes import NOTHING_FOUND
+from roster_service.access_log.entries import Entry
+from roster_service.access_log.writer import AccessLog
 from roster_service.http.request_facts import REQUEST_ID, WATCHED_PATHS, RequestFacts, get_request_facts
 from roster_service.logs import add_facts, facts
 from roster_service.metrics import REQUESTS, SECONDS, VENDOR_REQUESTS

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import PersonHasher
 from roster_service.accounts import vendors
-from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.db.tables import audit
 from roster_service.explore.vendor_habits import list_habits
 from sync_scripts.access_log_days import fold_days

@@ -1,1 +1,1 @@
-"""Tokens, scopes, secrets, throttling and the access log."""
+"""Tokens, scopes, secrets and throttling."""

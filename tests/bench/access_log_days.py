@@ -23,8 +23,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import HASH_BYTES, audit_people

@@ -23,9 +23,9 @@ from unittest import mock
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
+from roster_service.access_log.entries import Disclosure, PersonHasher
+from roster_service.access_log.writer import AccessLog
 from roster_service.app import create_app
-from roster_service.auth.access_log.entries import Disclosure, PersonHasher
-from roster_service.auth.access_log.writer import AccessLog
 from roster_service.db.engine import make_engine
 from tests.bench.place import Place, open_place
 from tests.bench.reader import ask

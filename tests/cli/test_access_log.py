@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import HASH_BYTES, Disclosure, Entry, PersonHasher
+from roster_service.access_log.writer import write_entries, write_rows
 from roster_service.accounts import vendors
-from roster_service.auth.access_log.entries import HASH_BYTES, Disclosure, Entry, PersonHasher
-from roster_service.auth.access_log.writer import write_entries, write_rows
 from roster_service.db.tables import audit
 from roster_service.errors import Problem
 from roster_service.feeds.roster_state import read_database_id
 from sync_scripts.access_log_days import fold_days
-from tests.auth.test_access_log import kill_worker
+from tests.access_log.test_writer import kill_worker
 from tests.cli.conftest import Roster
 
 Answer = Callable[..., Any]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import Entry
+from roster_service.access_log.writer import write_entries
 from roster_service.accounts.credentials import CredentialKind, ListedCredential
-from roster_service.auth.access_log.entries import Entry
-from roster_service.auth.access_log.writer import write_entries
 from roster_service.auth.credentials.api_keys import find_key_holder
 from roster_service.auth.registered_client import find_client
 from roster_service.db.tables import api_keys, oauth_clients

@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
+from roster_service.access_log.causes import NOTHING_FOUND
+from roster_service.access_log.entries import Entry, PersonHasher
+from roster_service.access_log.writer import write_entries
 from roster_service.accounts import clients, vendors
-from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.entries import Entry, PersonHasher
-from roster_service.auth.access_log.writer import write_entries
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.change_log.actors import Actor, ActorKind
 from roster_service.change_log.changes import list_changes
@@ -25,8 +25,8 @@ from roster_service.feeds.roster_state import read_database_id
 from roster_service.settings import Settings
 from roster_service.web.error_handlers import DATABASE, handle_database_error
 from sync_scripts.access_log_days import fold_days
+from tests.access_log.test_writer import kill_worker
 from tests.actors import TESTER
-from tests.auth.test_access_log import kill_worker
 from tests.console.conftest import SECRET, Browser, Console
 from tests.console.test_statements import read
 

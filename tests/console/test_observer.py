@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from roster_service.auth.access_log.causes import CAUSES
+from roster_service.access_log.causes import CAUSES
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.screens import SCREENS
 from roster_service.db.tables import feeds, refused_requests, users, vendor_grants, vendors

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import PersonHasher
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.accounts.agreements import set_agreement
 from roster_service.accounts.kept_people import keep_from_vendor
-from roster_service.auth.access_log.entries import PersonHasher
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_segment
 from roster_service.db.instants import describe_day, find_today

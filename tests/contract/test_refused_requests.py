@@ -14,11 +14,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.access_log.causes import CAUSES, NOTHING_FOUND
+from roster_service.access_log.entries import Entry
+from roster_service.access_log.reports import LATEST_HOURS, RefusedRow, read_refused
+from roster_service.access_log.writer import KEPT_ADDRESSES, write_entries
 from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.auth.access_log.causes import CAUSES, NOTHING_FOUND
-from roster_service.auth.access_log.entries import Entry
-from roster_service.auth.access_log.reports import LATEST_HOURS, RefusedRow, read_refused
-from roster_service.auth.access_log.writer import KEPT_ADDRESSES, write_entries
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.roles import DatabaseRole, find_role, quote_name
 from roster_service.db.tables import UNKNOWN, refused_requests

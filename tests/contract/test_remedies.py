@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log.causes import NOTHING_FOUND
+from roster_service.access_log.reports import RefusedRow, count_refused, read_refused
 from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.kept_people import keep_from_vendor
-from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.reports import RefusedRow, count_refused, read_refused
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.instants import find_today
 from roster_service.errors import Problem

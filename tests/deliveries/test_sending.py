@@ -18,10 +18,10 @@ from zoneinfo import ZoneInfo
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.accounts import clients, vendor_rights
 from roster_service.accounts.agreements import set_agreement
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.auth.credentials.signing_keys import ensure_signing_key, rotate_signing_key
 from roster_service.db.engine import make_engine
 from roster_service.deliveries.accounts import (

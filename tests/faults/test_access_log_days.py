@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from tests.auth.test_access_log_days import (
+from tests.access_log.test_days import (
     HASHER,
     PEOPLE,
     TODAY,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
+from roster_service.access_log.entries import mask_filter
+from roster_service.access_log.reports import AccessLogFilter, read_access_log, read_usage
+from roster_service.access_log.spool import Spool
 from roster_service.accounts import clients, vendor_rights
-from roster_service.auth.access_log.entries import mask_filter
-from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log, read_usage
-from roster_service.auth.access_log.spool import Spool
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.accounts import clients
 from roster_service.accounts.vendor_rights import change_withheld
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.tables import audit
 from roster_service.explore.person import list_shown

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log.entries import HASH_BYTES, PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, count_unsearchable, read_access_log
 from roster_service.accounts import clients
-from roster_service.auth.access_log.entries import HASH_BYTES, PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable, read_access_log
 from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.db.tables import audit, users
 from roster_service.schemas.flags import PermissionFlag

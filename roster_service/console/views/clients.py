@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from roster_service.access_log.reports import RefusedRow
 from roster_service.accounts import clients, vendors
 from roster_service.accounts.clients import Client
 from roster_service.accounts.credentials import ListedCredential, list_credentials
 from roster_service.accounts.secret_links import SecretLink, describe_ended_links, list_links
-from roster_service.auth.access_log.reports import RefusedRow
 from roster_service.auth.scopes import EXPLANATIONS, PRESET_VERSIONS, PRESETS, Scope, ScopeName, read_scopes
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb

@@ -7,15 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from roster_service.accounts.clients import list_clients
-from roster_service.accounts.districts import list_named_districts
-from roster_service.accounts.kept_people import list_kept
-from roster_service.accounts.parts import PARTS, list_received
-from roster_service.accounts.vendor_rights import read_withheld_default
-from roster_service.accounts.vendors import Vendor, list_vendors
-from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import (
+from roster_service.access_log.causes import NOTHING_FOUND
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import (
     AccessLogFilter,
     RefusedRow,
     UsageRow,
@@ -26,7 +20,13 @@ from roster_service.auth.access_log.reports import (
     read_usage,
     sum_usage,
 )
-from roster_service.auth.access_log.writer import move_rows_of_ended_workers
+from roster_service.access_log.writer import move_rows_of_ended_workers
+from roster_service.accounts.clients import list_clients
+from roster_service.accounts.districts import list_named_districts
+from roster_service.accounts.kept_people import list_kept
+from roster_service.accounts.parts import PARTS, list_received
+from roster_service.accounts.vendor_rights import read_withheld_default
+from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from roster_service.access_log.causes import NOTHING_FOUND
+from roster_service.access_log.reports import AccessLogFilter, read_access_log, read_refused
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.vendors import list_vendors
-from roster_service.auth.access_log.causes import NOTHING_FOUND
-from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log, read_refused
 from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_counted, to_segment
 from roster_service.console.record_cells import make_rows

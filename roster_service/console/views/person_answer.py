@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from urllib.parse import urlencode
 
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.writer import move_rows_of_ended_workers
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment, to_segment

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from roster_service.access_log.entries import PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, count_unsearchable
+from roster_service.access_log.writer import move_rows_of_ended_workers
 from roster_service.accounts.vendors import read_vendor_names
-from roster_service.auth.access_log.entries import PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, count_unsearchable
-from roster_service.auth.access_log.writer import move_rows_of_ended_workers
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.filters import from_segment

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 
+from roster_service.access_log.reports import RefusedRow, count_refused, read_usage
 from roster_service.accounts import vendor_rights, vendors
 from roster_service.accounts.clients import Client
 from roster_service.accounts.deletion_requests import DeletionRequest, list_requests
 from roster_service.accounts.kept_people import KeptPerson, list_kept
 from roster_service.accounts.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.accounts.vendor_rights import change_withheld, read_withheld_default
-from roster_service.auth.access_log.reports import RefusedRow, count_refused, read_usage
 from roster_service.auth.throttling.limits import LIMITS, Limit, list_limits_in_force, list_own_limits, make_allowances
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb

@@ -146,7 +146,7 @@ audit = sa.Table(
     # The districts that the vendor's grants opened, whole or by single schools; NULL if the grants changed during
     # the request.
     sa.Column("districts", CTexts),
-    # The hashes of the people whose records these are, one after the other (`auth/access_log/entries.py`).
+    # The hashes of the people whose records these are, one after the other (`access_log/entries.py`).
     sa.Column("people", sa.LargeBinary, nullable=False),
     # The parts of people that the response had (`roster/person_parts.py`).
     sa.Column("parts", sa.Integer, nullable=False),

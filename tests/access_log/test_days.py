@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roster_service.auth.access_log.entries import Disclosure, PersonHasher
-from roster_service.auth.access_log.reports import (
+from roster_service.access_log.entries import Disclosure, PersonHasher
+from roster_service.access_log.reports import (
     AccessLogFilter,
     AccessLogRow,
     count_unsearchable,
     read_access_log,
     was_disclosed,
 )
-from roster_service.auth.access_log.writer import write_rows
+from roster_service.access_log.writer import write_rows
 from roster_service.db.tables import DAY_KEY, audit, audit_days, audit_people
 from roster_service.roster.person_parts import list_parts
 from roster_service.settings import Settings

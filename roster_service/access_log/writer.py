@@ -22,8 +22,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
-from roster_service.auth.access_log.entries import Disclosure, Entry
-from roster_service.auth.access_log.spool import Spool, SpoolFile
+from roster_service.access_log.entries import Disclosure, Entry
+from roster_service.access_log.spool import Spool, SpoolFile
 from roster_service.auth.signed_requests import delete_old_nonces
 from roster_service.auth.throttling.counters import delete_old_windows
 from roster_service.db.deadline import limit_time

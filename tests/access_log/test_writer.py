@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from roster_service.access_log import entries
+from roster_service.access_log.entries import Disclosure, Entry, PersonHasher
+from roster_service.access_log.reports import AccessLogFilter, read_access_log, read_usage
+from roster_service.access_log.spool import REFUSED_NAME, Spool
+from roster_service.access_log.writer import AccessLog
 from roster_service.app import open_spool
-from roster_service.auth.access_log import entries
-from roster_service.auth.access_log.entries import Disclosure, Entry, PersonHasher
-from roster_service.auth.access_log.reports import AccessLogFilter, read_access_log, read_usage
-from roster_service.auth.access_log.spool import REFUSED_NAME, Spool
-from roster_service.auth.access_log.writer import AccessLog
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import HASH_BYTES, audit
 from roster_service.errors import RefusedRequestError
@@ -186,10 +186,10 @@ def test_a_database_that_is_away_loses_nothing(
 KILLED = """
 import sys, os, signal
 from pathlib import Path
-from roster_service.auth.access_log.writer import AccessLog
-from roster_service.auth.access_log.spool import REFUSED_NAME, Spool
+from roster_service.access_log.writer import AccessLog
+from roster_service.access_log.spool import REFUSED_NAME, Spool
 from roster_service.db.engine import make_engine
-from tests.auth.test_access_log import make_disclosure
+from tests.access_log.test_writer import make_disclosure
 url, folder, name, count = sys.argv[1:]
 log = AccessLog(make_engine(url), Spool(Path(folder)), is_required=True)
 for number in range(int(count)):

@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
-from roster_service.auth.access_log.causes import NOTHING_FOUND, find_cause
-from roster_service.auth.access_log.writer import KEPT_ADDRESSES
+from roster_service.access_log.causes import NOTHING_FOUND, find_cause
+from roster_service.access_log.writer import KEPT_ADDRESSES
 from roster_service.change_log.changes import Verb, order_rows
 from roster_service.db.instants import begin_day
 from roster_service.db.tables import (
