@@ -33,6 +33,7 @@ from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.bench.limits import URL_VARIABLE
 from tests.bench.load import HOST
+from tests.cli.alone_check import find_free_port
 from tools.generate_district import main as generate
 
 PROJECT = Path(__file__).parents[2]
@@ -201,9 +202,7 @@ def add_school_account(connection: sa.Connection) -> DemoAccount:
 
 def find_port() -> int:
     """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    return find_free_port()
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -15,10 +16,17 @@ from urllib.request import Request, urlopen
 
 
 def find_free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, nor on the next one, which the console takes. It is below those that systems give
+    to outgoing connections, of which others make many before it is listened on."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_000, 2)
+        try:
+            for number in (port, port + 1):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", number))
+        except OSError:
+            continue
+        return port
 
 
 def ask(url: str, headers: dict[str, str], body: bytes | None = None) -> Any:

@@ -31,6 +31,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import EXTRA
 from roster_service.http.request_facts import READY_PATH
 from roster_service.roster.upgrades import upgrade
+from tests.cli.alone_check import find_free_port
 from tests.cli.conftest import make_environment
 from tests.conditions import wait_for
 from tests.extent import long
@@ -62,9 +63,7 @@ HOSTS: list[Any] = [
 @pytest.fixture
 def free_port() -> int:
     """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return find_free_port()
 
 
 def environment_of(**settings: str) -> dict[str, str]:

@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.cli.alone_check import find_free_port
+
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "nginx.conf"
 NAME = "localhost"
 START_SECONDS = 20
@@ -91,14 +93,10 @@ class Proxy:
 
 def find_free_ports(number: int) -> list[int]:
     """Ports that nobody listens on."""
-    probes = [socket.socket() for _ in range(number)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    found: set[int] = set()
+    while len(found) < number:
+        found.add(find_free_port())
+    return list(found)
 
 
 def make_certificate(folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import socket
 import subprocess
 import threading
 import time
@@ -31,6 +30,7 @@ from roster_service.server import gunicorn_app
 from roster_service.settings import PREFIX, Settings
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
+from tests.cli.alone_check import find_free_port
 from tests.conditions import PATIENCE_SECONDS, wait_for
 from tests.contract.client import ROOTS
 from tests.contract.conftest import SECRET_KEY
@@ -223,13 +223,6 @@ def assert_served(service: Service) -> None:
         assert service.ask(interface).status == 200, interface
     assert len(service.ask("students").json["students"]) == STUDENTS
     assert len(service.ask("v1p1").json["users"]) == 2
-
-
-def find_free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def start(

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cli.alone_check import find_free_port
+
 PROGRAM = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
 
 
@@ -36,9 +38,7 @@ def open_sftp_server(home: Path, command: str = "internal-sftp") -> Iterator[Sft
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(home / name)], check=True)
         keys[name] = (home / f"{name}.pub").read_text()
     (home / "authorized").write_text(keys["user"])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     Path("/run/sshd").mkdir(exist_ok=True, parents=True) if getpass.getuser() == "root" else None
     settings = {
         "Port": port, "ListenAddress": "127.0.0.1", "HostKey": home / "host", "PidFile": "none", "UsePAM": "no",

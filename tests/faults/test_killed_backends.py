@@ -7,7 +7,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import pytest
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.settings import PREFIX
+from tests.cli.alone_check import find_free_port
 from tests.conditions import PATIENCE_SECONDS
 
 from .conftest import ROUNDS, read_roster, write_load_runs
@@ -82,12 +82,6 @@ class Installation:
             found = read_roster(engine)
             engine.dispose()
         return found
-
-
-def find_free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
