@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tests.deploy.proxy import CONFIGURATION
 from tests.offenders import in_one_test
 
 from .client import CORE, DEMOGRAPHICS, FULL, ROOTS, SCOPES, VERSIONS, RosterClient
+from .conftest import Served
 from .expected import LISTED, NESTED, Row
 from .paths import COLLECTIONS, ENDPOINTS, SINGLES, Endpoint, each_path
 from .paths import NESTED as NESTED_ENDPOINTS
@@ -249,3 +253,14 @@ def test_a_refusal_names_the_request(client: RosterClient, version: str, status:
     assert answer.status == status
     address = f"{ROOTS[version]}{request['path']}" + (f"?{request['query']}" if "query" in request else "")
     assert f"GET {address}" in answer.description
+
+
+# What the service shows of itself to its operator.
+INSIDE = {"/livez", "/readyz"}
+
+
+def test_the_proxy_of_the_recipe_passes_each_path_on_that_is_for_others(served: Served) -> None:
+    locations = re.findall(r"^ +location (?:= )?(/\S*) \{[^}]*proxy_pass", CONFIGURATION.read_text(), re.MULTILINE)
+    paths = {rule.rule.partition("<")[0] for rule in served.app.url_map.iter_rules()}
+    passed = {path for path in paths if any(path.startswith(it) for it in locations if it != "/" or path == "/")}
+    assert paths - passed == INSIDE
