@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.kept_people import list_kept
 from roster_service.auth.scopes import Scope, ScopeName
 from tests.actors import TESTER
 from tests.cli.conftest import Roster
@@ -120,7 +121,11 @@ def test_another_account_of_a_company_is_copied_without_its_rights_and_secrets(
     answer("vendor", "grant", EMAIL, "--flag", "contacts")
     answer("client", "add", "--vendor", EMAIL, "--name", "off", "--scope", "roster.readonly")
     answer("client", "disable", answer("client", "list")[-1]["client_id"])
+    answer("person", "hide", "spr-student-1", "--from", EMAIL, "--yes")
     copied = answer("vendor", "copy", EMAIL, "second@vendor.example")
+    # A person who is kept from the company is kept from its other account, too.
+    with engine.connect() as connection:
+        assert [it.vendor for it in list_kept(connection)] == [EMAIL, "second@vendor.example"]
     assert (copied["name"], copied["flags"], copied["own_withheld"]) == ("App", ["contacts"], ["email"])
     assert (copied["grants"], copied["agreed_flags"]) == ([], None)
     assert answer("agreement", "show", "second@vendor.example") is None
