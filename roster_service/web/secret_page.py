@@ -15,6 +15,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import NotFound
 
 from roster_service.accounts.secret_links import LINK_PATH, SecretLink, find_link, use_link
+from roster_service.auth.agreed_rights import note_ended
 from roster_service.auth.scopes import TOKEN_PATH
 from roster_service.db.instants import describe_instant
 from roster_service.http.request_facts import get_request_facts
@@ -44,6 +45,8 @@ def register_secret_page(app: Flask, accounts: sa.Engine, counting: sa.Engine, p
     def make(token: str) -> Response:
         with counting.begin() as connection:
             secret = use_link(connection, token, get_request_facts().address)
+        if secret is None:
+            note_ended(counting)
         with accounts.connect() as connection:
             link = find_link(connection, token)
         if link is None:
