@@ -180,13 +180,15 @@ def set_agreement(connection: sa.Connection, actor: Actor, email: str, agreement
     then, its tokens end.
 
     Raises CommandError for an unknown vendor, district or school, an unknown element or one that is lacking, a blank or
-    too long text, a time zone that the database does not know, and days in the wrong order.
+    too long text, a time zone that the database does not know, days in the wrong order, and one that begins later while
+    the present one holds.
     """
     begin_change_of_rights(connection)
     with _recorded(connection, actor, Verb.AGREEMENT_SET, email):
         vendor = find_vendor(connection, email)
         granted = _list_grants(connection, vendor)
         _check(connection, vendor, agreement)
+        _require_no_gap(connection, vendor, agreement)
         row = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(agreement).items()}
         del row["first_day"], row["last_day"]
         row |= resolve_elements(agreement.elements, agreement.metadata_keys)
@@ -374,6 +376,18 @@ def _check(connection: sa.Connection, vendor: Vendor, agreement: Agreement) -> N
     # A time zone may have left a day out.
     if agreement.ends_at <= agreement.starts_at:
         raise CommandError("the last day of the agreement is before its first day, or there was no such day")
+
+
+def _require_no_gap(connection: sa.Connection, vendor: Vendor, agreement: Agreement) -> None:
+    """A vendor has one agreement, so the next one, saved ahead, would end the present one now."""
+    now = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
+    holds = (agreements.c.starts_at <= now, agreements.c.ends_at > now, agreements.c.ended_at.is_(None))
+    present = sa.select(agreements.c.ends_at).where(agreements.c.vendor_id == vendor.id, *holds)
+    if agreement.starts_at > now and connection.scalar(present) is not None:
+        raise CommandError(
+            f"the present agreement of {vendor.email} holds, and until {agreement.first_day} the vendor would get "
+            "nothing: save this one with the first day of the present one, or take that away before"
+        )
 
 
 def _check_texts(agreement: Agreement) -> None:

@@ -547,6 +547,19 @@ def test_an_agreement_that_is_not_clear_is_refused(asked: Asked) -> None:
             assert agreements.list_agreements(connection) == [], name
 
 
+def test_the_next_agreement_does_not_end_the_present_one_ahead_of_its_day(asked: Asked) -> None:
+    """A vendor has one, so the next one with a later first day would end what holds."""
+    later = TODAY + timedelta(days=20)
+    asked.save()
+    with pytest.raises(CommandError, match=f"holds, and until {later} the vendor would get nothing"):
+        asked.save(first_day=later, last_day=later)
+    assert asked.ask_token("v1p2").status_code == 200
+    asked.save(last_day=later)
+    asked.move_end("-1 minute")
+    asked.save(first_day=later, last_day=later)
+    assert asked.ask_token("v1p2").headers["X-Roster-Agreement"] == f"begins on {later}"
+
+
 def test_what_is_granted_beyond_the_agreement_is_said(asked: Asked) -> None:
     asked.save(elements=ALWAYS, districts=(), schools=SCHOOLS[:1])
     with asked.engine.connect() as connection:

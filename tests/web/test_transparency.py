@@ -101,6 +101,7 @@ def test_what_ends_leaves_the_page(asked: Asked) -> None:
     with asked.engine.begin() as connection:
         connection.execute(sa.text("UPDATE published_vendors SET ends_at = now()"))
     assert read(asked) == []
+    asked.remove()
     save(asked, first_day=TODAY + timedelta(days=9))
     assert asked.http.get("/transparency.json").json == []
     save(asked)
