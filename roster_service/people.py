@@ -41,7 +41,7 @@ from roster_service.db.tables import (
     vendors,
 )
 from roster_service.errors import CommandError
-from roster_service.explore.known_people import require_person
+from roster_service.explore.known_people import Whereabouts, require_person
 from roster_service.feeds import exclusions
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher
 from roster_service.feeds.export_previews import drop_previews_with
@@ -261,10 +261,11 @@ def ask_deletion(
     connection: sa.Connection, actor: Actor, email: str, sourced_id: str, due: date, settings: Settings
 ) -> DeletionRequest:
     """Notes that a vendor is asked to delete what it has of a person, and to answer by a day. Raises UnknownPersonError
-    if nobody has the id, and CommandError for an unknown vendor, if the reason of the actor names the person, and as
-    `add_request`."""
+    if nobody has the id, and CommandError for an unknown vendor, an erased person, if the reason of the actor names the
+    person, and as `add_request`."""
     vendor, key = find_vendor(connection, email), settings.read_secret_key()
-    require_person(connection, sourced_id, key)
+    if require_person(connection, sourced_id, key).whereabouts is Whereabouts.ERASED:
+        raise CommandError(f"{sourced_id} is erased, and nothing may tell of the person: write to the vendor yourself")
     person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
     _require_nameless(actor, _list_names(sourced_id, person))
     today = find_today(settings.time_zone)

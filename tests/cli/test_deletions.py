@@ -87,6 +87,10 @@ def test_what_is_not_clear_is_refused(roster: Roster, answer: Answer) -> None:
     for name, (arguments, said) in REFUSED.items():
         refused = roster(*arguments)
         assert (refused.exit_code != 0, said in refused.stderr) == (True, True), (name, refused.stderr)
+    erased = "spr-student-5"
+    answer("person", "erase", erased, "--yes")
+    refused = roster("deletion", "ask", erased, *ASK[3:])
+    assert (refused.exit_code, "is erased, and nothing may tell of the person" in refused.stderr) == (1, True)
     answer(*ASK)
     twice = roster(*ASK)
     assert (twice.exit_code, "is asked already" in twice.stderr) == (1, True)
