@@ -46,10 +46,10 @@ OPTIONAL_STEPS = frozenset({"warm", "quality", "delivery"})
 
 
 def run_nightly(engine: sa.Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
-    """Loads every feed, announces credentials and agreements that end soon, deletes the rows of logs and runs whose
-    days are over, makes the rows of days of the access log, purges, checks the visibility labels of all records, makes
-    the orderings of the new roster, counts the findings of data quality, and sends files to receivers. Returns the
-    worst exit code.
+    """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
+    makes the rows of days of the access log, purges, announces agreements that end soon and publishes what they leave,
+    checks the visibility labels of all records, makes the orderings of the new roster, counts the findings of data
+    quality, and sends files to receivers. Returns the worst exit code.
 
     Passes to `notify` one event per step of a load, one per feed with its outcome, and one per step after the loads
     that did something or failed. `wait`: as in `load.Options`.
@@ -68,11 +68,12 @@ def _list_steps(sync: NightlySync) -> Mapping[str, Step]:
     engine, settings = sync.engine, sync.settings
     return {
         "credentials": lambda: announce_ends(sync, datetime.now(UTC).date()),
-        "agreements": lambda: announce_agreements(sync),
         "channels": lambda: _note_channels(engine, settings),
         "retention": lambda: {"deleted": _delete_expired(engine, settings)},
         "access log": lambda: {"folded": {"responses": fold_days(engine)}},
         "purge": lambda: {"purged": purge(engine, settings.retention_days, wait=sync.wait)},
+        # After what changes the roster, because it also publishes what vendors may get of it.
+        "agreements": lambda: announce_agreements(sync),
         "labels": lambda: _check_visibility(engine),
         "warm": lambda: {"warmed": _warm_up(engine, settings)},
         "quality": lambda: {"counted": {"feeds": store_counts(engine)}},
