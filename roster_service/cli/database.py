@@ -48,6 +48,7 @@ AFTER_RESTORE = """the roster is at revision {revision}; earlier entity tags, re
 Do again what was done after the backup was made:
 - grants, flags, clients, API keys and passwords, above all those that were revoked or rotated (`roster vendor list`)
 - `roster person erase` and `roster person hide`, which a backup from before undoes
+- `roster agreement set`, and `roster agreement require`: a backup from before ends nothing on a last day
 - `roster keys rotate`, if a signing key was replaced because others knew it
 - `make sync`, which loads the exports"""
 
