@@ -220,7 +220,8 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
 def _describe_grants(item: Vendor, may: str = "may now") -> str:
     districts = ", ".join(vendor_access.describe_grant(grant) for grant in item.grants) or "nothing"
     flags = f"; of students also: {', '.join(item.flags)}" if item.flags else ""
-    return f"{item.email} {may} see: {districts}{flags}"
+    agreed = "" if item.agreed_flags is None else ", as far as its agreement allows"
+    return f"{item.email} {may} see: {districts}{flags}{agreed}"
 
 
 @vendor.command("disable")

@@ -63,6 +63,8 @@ def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roste
     log = answer("changes")[-1]
     assert (log["verb"], log["kind"], log["before"], log["reason"]) == ("agreement set", "agreement", None, "signed")
     assert log["after"]["schools"] == ["spr-high"]
+    granted = roster("vendor", "grant", EMAIL, "--district", "spr-district").stdout
+    assert "(whole), as far as its agreement allows" in granted
     answer("agreement", "remove", EMAIL, "--yes")
     assert answer("agreement", "show", EMAIL) is None
 
