@@ -39,7 +39,11 @@ def copy_vendor(
     for client in list_clients(connection, oauth_clients.c.vendor_id == former.id, oauth_clients.c.enabled):
         given = (connection, actor, made.email, client.name, read_scopes(client.scopes))
         add_client(*given, secret_key=secret_key if client.oauth1 else None, expires_at=datetime.now(UTC))
-    # It is the same company.
+    keep_same_people(connection, former, made)
+    return find_vendor(connection, new_email)
+
+
+def keep_same_people(connection: sa.Connection, former: Vendor, made: Vendor) -> None:
+    """Keeps from a new account of a company whoever is kept from its other one."""
     for kept in list_kept(connection, vendor_id=former.id):
         keep_from_vendor(connection, made.id, kept.sourced_id)
-    return find_vendor(connection, new_email)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from werkzeug.test import TestResponse
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.kept_people import keep_from_vendor, list_kept
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.transparency import set_published
 from roster_service.auth.scopes import PRESETS, Scope, ScopeName
@@ -182,9 +183,15 @@ def test_the_wizard_begins_as_a_copy_of_the_account(console: Console, page: str)
     with console.engine.begin() as connection:
         vendor_rights.change_withheld(connection, TESTER, EMAIL, [WithheldField.SMS])
         clients.add_client(connection, TESTER, EMAIL, "reader", PRESETS[name].list_scopes("v1p2"))
+        keep_from_vendor(connection, vendors.find_vendor(connection, EMAIL).id, "spr-student-1")
     found = re.search(r'href="/console(/vendors/new\?[^"]+)"', owner.get(page).text)
     assert found is not None
     form = owner.get(unescape(found[1])).text
+    assert f'type="hidden" name="copied" value="{EMAIL}"' in form
+    made = owner.send("/vendors/new/add", name="Other", email="other@vendor.example", product="students", copied=EMAIL)
+    assert made.status_code == 200
+    with console.engine.connect() as connection:
+        assert [it.vendor for it in list_kept(connection)] == [EMAIL, "other@vendor.example"]
     assert 'id="name" name="name" type="text" value="Agreed"' in form
     assert 'id="email" name="email" type="email" value=""' in form
     assert f'name="product" value="{name}" checked' in form

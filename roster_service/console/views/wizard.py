@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
+from roster_service.accounts.account_copy import keep_same_people
 from roster_service.accounts.districts import (
     DistrictName,
     list_all_grades,
@@ -151,7 +152,8 @@ def make_copy_query(vendor: Vendor, own: Sequence[clients.Client], default: Sequ
     listed = default if vendor.own_withheld is None else vendor.own_withheld
     parts = [("withhold", part.name) for part in PARTS.values() if not set(part.fields).isdisjoint(listed)]
     flags = [("flag", flag) for flag in vendor.flags]
-    return urlencode([("name", vendor.name), *product, *flags, *parts, ("staff", Staff.ALL), ("guardians", "yes")])
+    named = [("copied", vendor.email), ("name", vendor.name)]
+    return urlencode([*named, *product, *flags, *parts, ("staff", Staff.ALL), ("guardians", "yes")])
 
 
 def _reads_guardians(visit: Visit) -> bool:
@@ -187,6 +189,8 @@ def add_vendor(sent: Submission) -> Outcome:
     with sent.change() as connection:
         login = vendors.add_vendor(connection, sent.actor, email, name)
         vendor = vendors.find_vendor(connection, email)
+        if (copied := sent.get("copied")) is not None:
+            keep_same_people(connection, vendors.find_vendor(connection, copied), vendor)
         fields = _read_withheld(sent)
         if set(fields) != set(read_withheld_default(connection)):
             change_withheld(connection, sent.actor, vendor.email, fields)
