@@ -103,8 +103,8 @@ class Agreement:
 class KnownAgreement:
     """The agreement of a vendor. `refusal`: why it does not hold now, None while it does; `days_left`: whole days until
     its end, None if it has ended; `beyond`: what is granted to the vendor and not agreed, in phrases; `unsaved`: the
-    rights that this version counts to the same elements, and that were not saved with it; `places`: the districts and
-    schools, by name and id."""
+    rights that this version counts to the same elements, and that were not saved with it; `outlived`: those that were
+    saved and count to none of them any more, but stay open; `places`: the districts and schools, by name and id."""
 
     vendor_id: int
     vendor: str
@@ -114,6 +114,7 @@ class KnownAgreement:
     days_left: int | None
     beyond: Sequence[str]
     unsaved: Sequence[str]
+    outlived: Sequence[str]
     places: Sequence[str]
 
     @property
@@ -130,6 +131,8 @@ class KnownAgreement:
         said = self.agreement
         days = f"{said.first_day} to {said.last_day}, as days of {said.zone}"
         instants = " to ".join(describe_instant(at, UTC) for at in (said.starts_at, said.ends_at))
+        changed = {"agree to": self.unsaved, "end": self.outlived}
+        again = [f"to {what} {', '.join(rights)}" for what, rights in changed.items() if rights]
         return {
             "title": said.title,
             "purpose": said.purpose,
@@ -144,7 +147,7 @@ class KnownAgreement:
             "subcontractors": said.subcontractors or "none",
             "link": said.link or "none",
             "beyond": "; ".join(self.beyond) or "nothing is granted beyond it",
-            **({"review": f"save it again to agree to {', '.join(self.unsaved)}"} if self.unsaved else {}),
+            **({"review": f"save it again {' and '.join(again)}"} if again else {}),
         }
 
 
@@ -265,7 +268,7 @@ def _list(connection: sa.Connection, listed: Sequence[Vendor]) -> list[KnownAgre
             refusal=vendor.not_agreed,
             days_left=None if has_ended(vendor.not_agreed) else (rows[vendor.id].ends_at - now).days,
             beyond=_list_beyond(connection, vendor, names),
-            unsaved=_list_unsaved(rows[vendor.id]),
+            **_compare_rights(rows[vendor.id]),
             places=[
                 *(f"all of {_name(names, place)}" for place in rows[vendor.id].districts),
                 *(_name(names, place) for place in rows[vendor.id].schools),
@@ -298,14 +301,14 @@ def _read(row: Any) -> Agreement:
     return Agreement(**stored, first_day=row.starts_at.astimezone(zone).date(), last_day=last_day)
 
 
-def _list_unsaved(row: Any) -> list[str]:
-    saved = {*row.fields, *row.scopes, *row.flags}
-    return [
-        right
-        for rights in resolve_elements(row.elements, row.metadata_keys).values()
-        for right in rights
-        if right not in saved
-    ]
+def _compare_rights(row: Any) -> dict[str, list[str]]:
+    """The rights that were saved beside those that this version counts to the same elements."""
+    saved = [*row.fields, *row.scopes, *row.flags]
+    counted = [right for rights in resolve_elements(row.elements, row.metadata_keys).values() for right in rights]
+    return {
+        "unsaved": [right for right in counted if right not in saved],
+        "outlived": [right for right in saved if right not in counted],
+    }
 
 
 def _list_beyond(connection: sa.Connection, vendor: Vendor, names: Mapping[str, str]) -> list[str]:

@@ -590,6 +590,19 @@ def test_what_another_version_adds_is_not_agreed_and_waits_for_a_person(asked: A
     assert find_shown(asked)[0] >= {"sex", "studentMetadata"}
 
 
+def test_what_another_version_takes_out_of_an_element_waits_for_a_person_too(asked: Asked) -> None:
+    """It stays open: a new table changes nothing by itself."""
+    asked.save(elements=tuple(name for name in WHOLE.elements if name not in ("birthDate", "sex")))
+    with asked.engine.begin() as connection:
+        # As if the version that saved it had counted these to another element.
+        connection.execute(sa.text("UPDATE agreements SET fields = fields || ARRAY['birthDate', 'sex']"))
+    assert "sex" in find_shown(asked)[0]
+    with asked.engine.connect() as connection:
+        known = find_agreement(connection, vendors.find_vendor(connection, VENDOR))
+    assert known is not None
+    assert known.list_facts()["review"] == "save it again to end birthDate, sex"
+
+
 def read_places(asked: Asked) -> set[str]:
     with asked.engine.connect() as connection:
         [known] = agreements.list_agreements(connection)
