@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +17,8 @@ from sync_scripts.notifications.channels import list_channels
 # How many days before the end something is said, and on the first night after it. Each is said once: a night that was
 # missed, or whose words reached no channel, says it later.
 STEPS = (NOTICE_DAYS, 14, 1, 0)
+# An e-mail address in the words for the contact.
+_ADDRESS = re.compile(r"[A-Za-z0-9._+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
 # The step of an agreement of which nothing is announced yet, or the last one.
 _ANNOUNCED = sa.func.coalesce(agreements.c.told_days, STEPS[0] + 1)
 
@@ -39,7 +42,11 @@ def announce_agreements(sync: NightlySync) -> int:
         said = known.agreement
         words = f"the agreement “{said.title}” of {known.vendor}: {known.state}; its last day is {said.last_day}"
         message = f"{words}. Contact: {said.contact}. It promises: {said.deletion}"
-        failed = send(sync, Announcement(AnnouncementKind.AGREEMENT, None, message, vendor=known.vendor))
+        # Whoever is named there signed with the district, and is told with its operators.
+        contacts = _ADDRESS.findall(said.contact)
+        failed = send(
+            sync, Announcement(AnnouncementKind.AGREEMENT, None, message, vendor=known.vendor, copy_to=contacts)
+        )
         if not channels or channels > set(failed):
             _note(sync, stored[known.vendor_id], step)
             count += 1

@@ -6,6 +6,7 @@ It quotes no value of an export, and no secret.
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -56,7 +57,7 @@ COMMANDS = {
 class Announcement:
     """What happened. `kind`: the outcome of a run, or an `AnnouncementKind`; `feed`, `vendor`: one of them, the feed's
     name or the vendor's e-mail; `message`: in one sentence; `run`: the number of the run, if there is one; `page`: the
-    address of its page in the console, if there is a console."""
+    address of its page in the console, if there is a console; `copy_to`: who gets a copy of the e-mail."""
 
     kind: str
     feed: str | None
@@ -64,6 +65,7 @@ class Announcement:
     run: int | None = None
     vendor: str | None = None
     page: str | None = None
+    copy_to: Sequence[str] = ()
 
     @property
     def subject_names(self) -> dict[str, str]:

@@ -57,6 +57,8 @@ def send_mail(settings: Settings, announcement: Announcement) -> None:
     message["Subject"] = announcement.subject
     message["From"] = settings.mail_from
     message["To"] = settings.mail_to
+    if announcement.copy_to:
+        message["Cc"] = ", ".join(announcement.copy_to)
     message.set_content(announcement.text)
     context = ssl.create_default_context()
     host, port = url.hostname or "", url.port or PORTS[url.scheme]

@@ -63,6 +63,7 @@ def test_each_step_is_announced_once(
         assert (ended_at is not None) == left.startswith("-"), left
     assert {(it.kind, it.vendor) for it in sent} == {(AnnouncementKind.AGREEMENT, VENDOR)}
     assert all(WHOLE.contact in it.message and WHOLE.deletion in it.message for it in sent)
+    assert {tuple(it.copy_to) for it in sent} == {(WHOLE.contact,)}
 
 
 def test_what_reached_nobody_is_announced_again(engine: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:

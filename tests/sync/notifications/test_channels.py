@@ -156,6 +156,17 @@ def test_the_end_of_a_credential_names_its_vendor(hook: Received, mail_server: R
     assert "Vendor: reading@example.com" in sent.get_body().get_content()  # type: ignore[union-attr]
 
 
+def test_a_copy_of_a_mail_goes_to_whom_it_names(mail_server: Received) -> None:
+    settings = Settings(smtp_url=f"smtp://127.0.0.1:{mail_server.port}", mail_to="a@x.example")
+    contacts = ("privacy@vendor.example", "second@vendor.example")
+    ends = Announcement(AnnouncementKind.AGREEMENT, None, "it ends", vendor="app@vendor.example", copy_to=contacts)
+    assert announce(settings, ends) == {}
+    (sent,) = (message_from_bytes(body, policy=policy.default) for body in mail_server.mails)
+    assert (sent["To"], sent["Cc"]) == ("a@x.example", ", ".join(contacts))
+    recipients = [line for line in mail_server.commands if line.lower().startswith("rcpt")]
+    assert recipients == [f"rcpt TO:<{address}>" for address in ("a@x.example", *contacts)]
+
+
 def test_a_webhook_without_a_secret_has_no_signature(hook: Received) -> None:
     assert announce(Settings(webhook_url=f"http://127.0.0.1:{hook.port}"), HELD) == {}
     assert SIGNATURE not in hook.posts[0][0]
