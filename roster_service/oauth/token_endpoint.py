@@ -37,6 +37,7 @@ from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.auth.throttling.throttles import TokenThrottle
 from roster_service.errors import AGREEMENT_HEADER, NotAgreedError, Problem
 from roster_service.http.request_facts import find_root_url, get_request_facts
+from roster_service.roster.withheld import FIELDS_DIGEST
 from roster_service.schemas.versions import VERSIONS
 
 GRANT_TYPE = "client_credentials"
@@ -238,6 +239,7 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
             "client_version": client.registered.client_version,
             "visibility_key": client.registered.visibility_key,
             "withheld": sorted(client.registered.withheld),
+            "fields": FIELDS_DIGEST,
             "metadata_keys": None if keys is None else sorted(keys),
             "has_rules": client.registered.has_rules,
         }

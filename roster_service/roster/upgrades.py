@@ -20,7 +20,6 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from roster_service.db import migrations
 from roster_service.db.roles import ensure_roles
 from roster_service.db.sql_objects import apply_objects
-from roster_service.db.tables import agreements, vendors
 from roster_service.errors import DatabaseUnavailableError, SchemaError
 from roster_service.roster import revisions
 from roster_service.roster.revisions import is_newer, read_revisions, refuse_newer
@@ -96,13 +95,5 @@ def _upgrade(engine: sa.Engine, role_password: str | None) -> tuple[str | None, 
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             apply_objects(connection)
-            _end_tokens_of_agreements(connection)
         ensure_roles(connection, role_password)
         return before, head
-
-
-def _end_tokens_of_agreements(connection: sa.Connection) -> None:
-    """Ends the tokens of vendors with an agreement: a token lists what is withheld, and one of the former version does
-    not know the fields of this one."""
-    has_one = vendors.c.id.in_(sa.select(agreements.c.vendor_id))
-    connection.execute(sa.update(vendors).where(has_one).values(grant_version=vendors.c.grant_version + 1))

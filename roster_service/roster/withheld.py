@@ -6,6 +6,7 @@ the schemas say which fields a word withholds (`withheld_as`).
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 
 import sqlalchemy as sa
@@ -38,6 +39,10 @@ class WithheldField(StrEnum):
     STATE_OF_BIRTH_ABBREVIATION = "stateOfBirthAbbreviation"
     CITY_OF_BIRTH = "cityOfBirth"
     PUBLIC_SCHOOL_RESIDENCE_STATUS = "publicSchoolResidenceStatus"
+
+
+# Names all of them: what a version has made that knows others lists too few, or too many.
+FIELDS_DIGEST = hashlib.sha256(" ".join(sorted(WithheldField)).encode()).hexdigest()[:16]
 
 
 def read_list() -> sa.ColumnElement[list[str]]:

@@ -30,7 +30,7 @@ from roster_service.auth.scopes import TOKEN_PATH, Scope, ScopeName, make_conten
 from roster_service.db.round_trip import Call
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.roster.visibility import ContentRights
-from roster_service.roster.withheld import WithheldField
+from roster_service.roster.withheld import FIELDS_DIGEST, WithheldField
 
 TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: the `typ` of an access token)
 # The clocks of two machines may differ by this much.
@@ -170,6 +170,9 @@ def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
     vendor_id = int(claims["vendor_id"])
     if not scopes or "\x00" in str(claims["client_id"]) or not 0 < vendor_id < 2**31:
         raise ValueError("no token of this service")
+    # A worker of another version goes on beside this one after an upgrade.
+    if claims["fields"] != FIELDS_DIGEST:
+        raise ValueError("it lists what another version can withhold")
     return AccessToken(
         client_id=str(claims["client_id"]),
         vendor_id=vendor_id,

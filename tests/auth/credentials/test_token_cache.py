@@ -16,6 +16,7 @@ from roster_service.auth.credentials.signing_keys import ALGORITHM, KeyRing, add
 from roster_service.auth.credentials.tokens import LEEWAY_SECONDS, TOKEN_TYPE, TokenReader, make_access_token_audience
 from roster_service.db.tables import signing_keys
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.roster.withheld import FIELDS_DIGEST
 
 ISSUER = "https://roster.example"
 SECRET = "a secret key of the tests, long enough"
@@ -44,6 +45,7 @@ class Desk:
             "vendor_id": 1,
             "visibility_key": "6f2c5d0e-0000-4000-8000-000000000000",
             "withheld": [],
+            "fields": FIELDS_DIGEST,
             "metadata_keys": [],
             "has_rules": False,
             **more,
