@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from marshmallow import Schema
+from marshmallow.fields import List, Nested
 
 from roster_service.accounts import agreements, clients, secret_links, vendor_rights, vendors
 from roster_service.accounts.agreements import KnownAgreement, find_agreement, resolve_elements
@@ -31,6 +33,7 @@ from roster_service.errors import CommandError
 from roster_service.roster.person_parts import PART_OF
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from roster_service.roster.withheld import WithheldField
+from roster_service.schemas import students
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
@@ -92,6 +95,28 @@ def test_every_served_field_of_people_belongs_to_an_element() -> None:
         if getattr(field, "withheld_as", None) is None and name not in OF_NOBODY | NAMES | METADATA
     }
     assert lacking == set()
+
+
+# What the flag `enrollments` opens as a whole is about classes, which its own element has.
+OF_V1 = (students.Student, students.StudentDemographics, students.Guardian, students.Contacts, students.StudentTeacher)
+# Of the schools of a person, which the element `names` has.
+OF_SCHOOLS = {"districtlea", "identifier", "name", "primary"}
+
+
+def list_without_element(schema: Schema, above: str) -> Iterator[str]:
+    """The served fields that belong to none, those of objects in it, too."""
+    for name, field in schema.fields.items():
+        if getattr(field, "withheld_as", None) is not None or getattr(field, "part", None) is not None:
+            continue
+        inner = field.inner if isinstance(field, List) else field
+        if isinstance(inner, Nested):
+            yield from list_without_element(inner.schema, f"{above}.{name}")
+        elif name not in OF_NOBODY | NAMES | METADATA | OF_SCHOOLS:
+            yield f"{above}.{name}"
+
+
+def test_every_field_of_people_at_v1_belongs_to_an_element() -> None:
+    assert [name for kind in OF_V1 for name in list_without_element(kind(), kind.__name__)] == []
 
 
 ALONE = {
