@@ -17,12 +17,13 @@ from typing import Any
 import sqlalchemy as sa
 from oneroster_filter import F, to_text
 
+from roster_service.auth.agreed_rights import NOT_AGREED
 from roster_service.auth.credentials.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import CTexts
-from roster_service.errors import Problem, RefusedRequestError
+from roster_service.errors import NotAgreedError, Problem, RefusedRequestError
 from roster_service.roster import visibility
 from roster_service.roster.visibility import ContentRights, Viewer
 from roster_service.schemas.flags import PermissionFlag
@@ -103,14 +104,14 @@ def _find_districts(engine: sa.Engine, admission: Call, values: dict[str, Any]) 
     """Returns the ids of the requested districts that the vendor may see.
 
     Raises RefusedRequestError (PRIVILEGE) where there is none, or where a requested school is not granted; (NO_GRANT)
-    where the vendor may see no district at all.
+    where the vendor may see no district at all, and NotAgreedError where its agreement is why.
     """
     with engine.connect() as connection:
         fetch_rows(connection, admission.statement, admission.values)
         values["requested_districts"] = list(connection.scalars(_make_district_statement(), values))
         if not values["requested_districts"]:
             granted = connection.execute(_make_districts_statement(), values).first()
-            raise _refuse(_UNKNOWN_DISTRICT.format(granted.lea)) if granted else _refuse_all()
+            raise _refuse(_UNKNOWN_DISTRICT.format(granted.lea)) if granted else _refuse_all(connection)
         if values["requested_schools"] is not None:
             found = set(connection.scalars(_make_schools_statement(), values))
             number = next((at for at, given in enumerate(values["requested_schools"]) if given not in found), None)
@@ -129,8 +130,8 @@ def list_districts(engine: sa.Engine, holder: KeyHolder) -> list[dict[str, Any]]
         values = {"vendor_id": holder.vendor_id}
         districts = connection.execute(_make_districts_statement(), values).all()
         schools = connection.execute(_make_granted_schools_statement(), values).all()
-    if not districts:
-        raise _refuse_all()
+        if not districts:
+            raise _refuse_all(connection)
     return [
         {
             "districtlea": district.lea,
@@ -174,7 +175,11 @@ def _refuse(description: str) -> RefusedRequestError:
     return RefusedRequestError(Problem.PRIVILEGE, description)
 
 
-def _refuse_all() -> RefusedRequestError:
+def _refuse_all(connection: sa.Connection) -> RefusedRequestError:
+    """The refusal where the transaction shows nothing: the agreement may have ended since the key was found."""
+    reason = connection.scalar(sa.select(visibility.read_refusal())) or ""
+    if reason.startswith(NOT_AGREED):
+        return NotAgreedError(reason.removeprefix(NOT_AGREED))
     return RefusedRequestError(Problem.NO_GRANT, "no district is granted to you")
 
 

@@ -25,6 +25,7 @@ from roster_service.accounts.districts import end_district
 from roster_service.accounts.parts import PARTS, list_received
 from roster_service.accounts.vendors import Grant
 from roster_service.app import create_app
+from roster_service.auth.credentials.api_keys import find_key_holder
 from roster_service.auth.scopes import Scope, ScopeName, read_scopes
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
@@ -377,6 +378,24 @@ def test_nothing_is_answered_from_the_end_on(asked: Asked) -> None:
             asked.move_end("1 hour")
     with asked.engine.connect() as connection:
         assert list_received(connection)[VENDOR] == {}
+
+
+@pytest.mark.parametrize("way", ["students", "login"])
+def test_an_end_after_the_key_was_found_is_refused_with_its_day(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    asked.save()
+    tokens = take_tokens(asked)
+
+    def end_then(*arguments: Any) -> Any:
+        found = find_key_holder(*arguments)
+        asked.move_end("-1 minute")
+        return found
+
+    monkeypatch.setattr("roster_service.vendor.views.find_key_holder", end_then)
+    refused = WAYS[way](asked, tokens, "")
+    assert (refused.status_code, refused.json["code"]) == (403, "no-agreement")
+    assert refused.headers["X-Roster-Agreement"].startswith("ended on ")
 
 
 # By how many seconds the clocks of the workers are off.
