@@ -6,7 +6,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import date, timedelta
@@ -41,7 +41,7 @@ from roster_service.schemas.versions import DEMOGRAPHICS, USERS, VERSIONS
 from roster_service.settings import Settings
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.purge import purge
-from tests.accounts.agreed import DISTRICT, FLAGS, LEA, TODAY, VENDOR, WHOLE, Asked, add_asked
+from tests.accounts.agreed import DISTRICT, EVERY, FLAGS, LEA, TODAY, VENDOR, WHOLE, Asked, add_asked
 from tests.accounts.test_parts import SECRET_KEY, find_parts
 from tests.actors import TESTER
 from tests.conftest import close_app
@@ -155,11 +155,11 @@ def all_fields(part: str) -> set[str]:
     return {field.value for field, of in PART_OF.items() if of == part}
 
 
-def find_shown(asked: Asked) -> tuple[set[str], set[str]]:
-    """The parts of people, and the schools, in all answers of both interfaces."""
+def find_shown(asked: Asked, scopes: Collection[str] = EVERY) -> tuple[set[str], set[str]]:
+    """The parts of people, and the schools, in all answers of both interfaces to a client with these scopes."""
     parts, schools = set[str](), set[str]()
     for version in VERSIONS:
-        records = asked.list_records(version.prefix)
+        records = asked.list_records(version.prefix, sorted(scopes))
         users, demographics = records.get("users", []), records.get("demographics", [])
         roles = [{it.get("role"), *(one["role"] for one in it.get("roles", ()))} for it in users]
         guardians = [it for it, held in zip(users, roles, strict=True) if held.intersection(GUARDIAN_ROLES)]
@@ -193,11 +193,15 @@ def test_no_answer_goes_beyond_a_random_agreement(asked: Asked) -> None:
         elements = {*ALWAYS, *draw.sample(sorted(PARTS), draw.randint(0, len(PARTS)))}
         withheld = {*draw.sample([*WithheldField], draw.choice((0, 0, 4)))}
         flags = {*draw.sample(FLAGS, draw.randint(1, len(FLAGS)))}
+        # Those by which schools are seen, and some others.
+        others = draw.sample(sorted(EVERY), draw.randint(len(EVERY) // 2, len(EVERY)))
+        scopes = {*others, *(f"{version.prefix}/{ScopeName.CORE}" for version in VERSIONS)}
         agreed, granted = (draw.choice((None, *sorted(own))) for _ in range(2))
         with asked.engine.begin() as connection:
             # Nobody waits for a token here.
             connection.execute(sa.text("TRUNCATE rate_windows, rate_hits"))
             vendor_rights.set_flags(connection, TESTER, VENDOR, [*flags])
+            clients.change_scopes(connection, TESTER, asked.client[0], read_scopes(sorted(scopes)))
             vendor_rights.set_district_grant(
                 connection, TESTER, VENDOR, DISTRICT, None if granted is None else [granted]
             )
@@ -216,8 +220,8 @@ def test_no_answer_goes_beyond_a_random_agreement(asked: Asked) -> None:
                 change(connection, TESTER, [*withheld])
         reachable = {*own} if granted is None else {granted}
         reachable &= {*own} if agreed is None else {agreed}
-        shown, seen = find_shown(asked)
-        case = (number, sorted(elements), sorted(withheld), sorted(flags), agreed, granted)
+        shown, seen = find_shown(asked, scopes)
+        case = (number, sorted(elements), sorted(withheld), sorted(flags), sorted(scopes), agreed, granted)
         assert seen == reachable, case
         model = make_model(elements, {*withheld}, {*flags}) & everything
         assert shown <= model, case
