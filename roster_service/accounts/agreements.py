@@ -126,13 +126,18 @@ class KnownAgreement:
             return "it holds, and this is its last day"
         return f"it holds, for {self.days_left:,} more {'day' if self.days_left == 1 else 'days'}"
 
+    @property
+    def review(self) -> str | None:
+        """What to save again, because this version counts other rights to the elements; None for nothing."""
+        changed = {"agree to": self.unsaved, "end": self.outlived}
+        again = [f"to {what} {', '.join(rights)}" for what, rights in changed.items() if rights]
+        return f"save it again {' and '.join(again)}" if again else None
+
     def list_facts(self) -> Mapping[str, str]:
         """Returns what it says, by a word for each."""
         said = self.agreement
         days = f"{said.first_day} to {said.last_day}, as days of {said.zone}"
         instants = " to ".join(describe_instant(at, UTC) for at in (said.starts_at, said.ends_at))
-        changed = {"agree to": self.unsaved, "end": self.outlived}
-        again = [f"to {what} {', '.join(rights)}" for what, rights in changed.items() if rights]
         return {
             "title": said.title,
             "purpose": said.purpose,
@@ -147,7 +152,7 @@ class KnownAgreement:
             "subcontractors": said.subcontractors or "none",
             "link": said.link or "none",
             "beyond": "; ".join(self.beyond) or "nothing is granted beyond it",
-            **({"review": f"save it again {' and '.join(again)}"} if again else {}),
+            **({"review": self.review} if self.review else {}),
         }
 
 

@@ -355,7 +355,7 @@ LEFT = {0: "this is its last day", 1: "for 1 more day", 2: "for 2 more days"}
 @in_one_test
 @pytest.mark.parametrize(("days", "words"), LEFT.items(), ids=map(str, LEFT))
 def test_the_days_that_are_left_are_counted_in_words(days: int, words: str) -> None:
-    known = KnownAgreement(1, VENDOR, "App", WHOLE, None, days, (), (), ())
+    known = KnownAgreement(1, VENDOR, "App", WHOLE, None, days, (), (), (), ())
     assert known.state.endswith(words)
 
 

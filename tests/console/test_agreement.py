@@ -109,7 +109,7 @@ def test_an_agreement_is_saved_shown_and_taken_away(console: Console, page: str)
     assert kept["by"].endswith("by its agreement")
     assert "birthDate" in kept["fields"]
     tonight = owner.get("").text
-    assert "Agreements that end" in tonight
+    assert "Agreements to look at" in tonight
     assert "ends soon" in tonight
     owner.send(f"{page}/remove", typed=EMAIL)
     assert "has no agreement any more" in owner.get(page).text
@@ -139,6 +139,16 @@ def test_an_ended_agreement_is_said_on_the_pages_of_the_vendor(console: Console,
         assert "ended on 2020-06-30" in owner.get(path).text, path
     viewer = console.log_in(OperatorRole.VIEWER)
     assert "<form" not in viewer.get(page).text.partition("<main")[2]
+
+
+def test_what_a_new_version_counts_otherwise_is_reviewed(console: Console, page: str) -> None:
+    owner = console.log_in()
+    save(owner, page)
+    assert "counts other rights" not in owner.get("").text
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE agreements SET fields = fields || ARRAY['birthDate']"))
+    tonight = owner.get("").text
+    assert ("counts other rights" in tonight, "ave it again to end birthDate" in tonight) == (True, True)
 
 
 # What makes a link useless, with the words that say so.

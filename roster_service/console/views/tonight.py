@@ -119,12 +119,12 @@ class VendorsToday:
 @dataclass(frozen=True)
 class Tonight:
     """The content of the page. `sentence`: the state of all feeds; `is_good`: whether nothing needs a person;
-    `notices`: what the nights leave out, in sentences; `agreements`: those that do not hold now or end soon;
-    `deletions`: what vendors are asked to delete, without an answer yet; `empty_rules`: the rules of grants that open
-    nothing now, which may be as it should; `doubts`: the feeds with values that hardly anything but a faulty export
-    has, and `more_doubts`: how many more there are; `rows`: the feeds that are shown, those in need first; `hidden`:
-    feeds in need without a row; `rest`: the other feeds without one; `period`: the first and the last of the days;
-    `is_live`: whether the page changes by itself."""
+    `notices`: what the nights leave out, in sentences; `agreements`: those that do not hold now, end soon or wait for a
+    review; `deletions`: what vendors are asked to delete, without an answer yet; `empty_rules`: the rules of grants
+    that open nothing now, which may be as it should; `doubts`: the feeds with values that hardly anything but a faulty
+    export has, and `more_doubts`: how many more there are; `rows`: the feeds that are shown, those in need first;
+    `hidden`: feeds in need without a row; `rest`: the other feeds without one; `period`: the first and the last of the
+    days; `is_live`: whether the page changes by itself."""
 
     sentence: str
     is_good: bool
@@ -297,15 +297,20 @@ def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
 
 
 def _list_agreement_tasks(found: Sequence[KnownAgreement]) -> Iterator[Task]:
-    """Yields what to look at for each agreement that does not hold now, or ends soon."""
+    """Yields what to look at for each agreement that does not hold now, ends soon, or is to be saved again."""
     for known in found:
+        path, verb = f"/vendors/{known.vendor_id}/agreement", Verb.AGREEMENT_SET
+        if known.review is not None:
+            text = f"{known.agreement.title}: this version counts other rights to its elements"
+            yield Task(
+                known.name, "to review", Colour.WARN, text, known.review, path=path, screen="agreement", verb=verb
+            )
         if known.refusal is None and (known.days_left or 0) >= NOTICE_DAYS:
             continue
         word, colour = ("ends soon", Colour.WARN) if known.refusal is None else ("holds not", Colour.BAD)
         text = f"{known.agreement.title}: {known.state}; its last day is {known.agreement.last_day}"
         remedy = f"save the next agreement, or let it end; {known.agreement.contact} answers at the vendor"
-        path = f"/vendors/{known.vendor_id}/agreement"
-        yield Task(known.name, word, colour, text, remedy, path=path, screen="agreement", verb=Verb.AGREEMENT_SET)
+        yield Task(known.name, word, colour, text, remedy, path=path, screen="agreement", verb=verb)
 
 
 def _list_deletion_tasks(found: Sequence[DeletionRequest]) -> Iterator[Task]:
