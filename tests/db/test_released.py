@@ -12,7 +12,6 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 
-import roster_service
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.feeds.group_check import find_wrong_groups
@@ -66,8 +65,8 @@ def test_another_function_or_policy_comes_with_a_migration() -> None:
         assert hashlib.sha256(joined).hexdigest() == release.objects, f"{version} has others: add a migration"
 
 
-def test_this_version_has_its_data() -> None:
-    assert roster_service.__version__ in RELEASES
+def test_each_release_has_its_data() -> None:
+    """`make release` asks for those of this version."""
     assert {path.stem for path in FOLDER.iterdir()} == set(RELEASES)
 
 
