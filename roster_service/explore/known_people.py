@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.access_log.entries import PersonHasher
 from roster_service.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
-from roster_service.db.tables import demographics, orgs, sync_rejections, user_roles, users
+from roster_service.db.tables import CText, demographics, orgs, sync_rejections, user_roles, users
 from roster_service.errors import UnknownPersonError
 from roster_service.explore.references import read_labels
 from roster_service.explore.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
@@ -116,25 +116,29 @@ def list_alike(connection: sa.Connection, sourced_id: str) -> list[KnownPerson]:
     """Returns the others who may be meant in place of a person, at most `MOST_CHOICES`: those of the same name, also
     those marked as deleted, and then those who have the family name, a role at a school and, as far as it is known, the
     birth year of the person, as twins do."""
-    own, role, own_role = users.alias(), user_roles.alias(), user_roles.alias()
+    named = sa.select(users.c.given_name, users.c.family_name).where(users.c.sourced_id == sourced_id)
+    own = connection.execute(named).one_or_none()
+    if own is None:
+        return []
+    role, own_role = user_roles.alias(), user_roles.alias()
 
-    def find_year(row: sa.FromClause) -> sa.ColumnElement[Any]:
+    def find_year(person: sa.ColumnElement[str]) -> sa.ColumnElement[Any]:
         year = sa.select(sa.extract("year", demographics.c.birth_date))
-        return year.where(demographics.c.sourced_id == row.c.sourced_id).scalar_subquery()
+        return year.where(demographics.c.sourced_id == person).scalar_subquery()
 
     shared = sa.and_(own_role.c.org_id == role.c.org_id, own_role.c.role == role.c.role)
     at_school = sa.exists().where(role.c.user_id == users.c.sourced_id, own_role.c.user_id == sourced_id, shared)
-    other_year = sa.func.coalesce(find_year(users) != find_year(own), sa.false())
-    is_namesake = own.c.given_name == users.c.given_name
-    is_twin = sa.and_(at_school, ~other_year)
-    rows = sa.select(users).join(own, own.c.family_name == users.c.family_name)
-    rows = rows.where(own.c.sourced_id == sourced_id, users.c.sourced_id != sourced_id, is_namesake | is_twin)
-    return _read_people(connection, rows.order_by(is_namesake.desc(), users.c.sourced_id).limit(MOST_CHOICES))
+    years = find_year(users.c.sourced_id) != find_year(sa.literal(sourced_id, CText))
+    is_namesake = users.c.given_name == own.given_name
+    is_twin = sa.and_(at_school, ~sa.func.coalesce(years, sa.false()))
+    others = (users.c.family_name == own.family_name, users.c.sourced_id != sourced_id, is_namesake | is_twin)
+    rows = sa.select(users).where(*others).order_by(is_namesake.desc(), users.c.sourced_id)
+    return _read_people(connection, rows.limit(MOST_CHOICES))
 
 
 def describe_cut(alike: Sequence[KnownPerson]) -> str:
     """Returns what to say below the people of `list_alike`: that there may be others; '' if these are all."""
-    return f"Only the first {MOST_CHOICES} are named." if len(alike) == MOST_CHOICES else ""
+    return f"At most {MOST_CHOICES} are named." if len(alike) == MOST_CHOICES else ""
 
 
 def _read_people(connection: sa.Connection, rows: sa.Select[Any]) -> list[KnownPerson]:

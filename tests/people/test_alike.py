@@ -59,4 +59,4 @@ def test_a_namesake_comes_before_a_large_family(engine: sa.Engine) -> None:
             connection.execute(sa.text(change))
         found = list_alike(connection, PUPIL)
     assert (len(found), found[0].sourcedId) == (MOST_CHOICES, OTHER)
-    assert (describe_cut(found), describe_cut(found[1:])) == ("Only the first 25 are named.", "")
+    assert (describe_cut(found), describe_cut(found[1:])) == ("At most 25 are named.", "")

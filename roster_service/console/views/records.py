@@ -163,7 +163,7 @@ def _read_person(
         causes=list(list_causes(connection, known, visit.settings)),
         columns=list(COLUMNS),
         grid=make_grid(explained) if known.name else [],
-        alike=list_alike(connection, known.sourcedId),
+        alike=list_alike(connection, known.sourcedId) if visit.may(Verb.PERSON_HIDE) else [],
         shown=list_shown(connection, wanted),
         unsearchable=count_unsearchable(connection, wanted, hasher.check),
         missing=missing,
