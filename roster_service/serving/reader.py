@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from roster_service.auth.agreed_rights import NOT_AGREED
+from roster_service.auth.agreed_rights import find_not_agreed
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.errors import NotAgreedError, Problem, RefusedRequestError, make_slot_refusal
+from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
 from roster_service.feeds.roster_state import RosterState
 from roster_service.metrics import PAGES
 from roster_service.roster.visibility import NO_GRANT, NO_SLOT
@@ -308,8 +308,8 @@ def read_state(row: Any) -> RosterState:
             "no district or school is granted to you; this is not an empty roster, and says nothing of the records "
             "that you have",
         )
-    if (row.visible_set or "").startswith(NOT_AGREED):
-        raise NotAgreedError(row.visible_set.removeprefix(NOT_AGREED))
+    if not_agreed := find_not_agreed(row.visible_set):
+        raise not_agreed
     if row.visible_set is None:
         raise RefusedRequestError(Problem.ENDED_TOKEN, "the access token is no longer valid; request a new one")
     return RosterState(row.revision, row.as_of, row.deletions_since)

@@ -17,13 +17,13 @@ from typing import Any
 import sqlalchemy as sa
 from oneroster_filter import F, to_text
 
-from roster_service.auth.agreed_rights import NOT_AGREED
+from roster_service.auth.agreed_rights import find_not_agreed
 from roster_service.auth.credentials.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.prepared_statements import fetch_rows
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import CTexts
-from roster_service.errors import NotAgreedError, Problem, RefusedRequestError
+from roster_service.errors import Problem, RefusedRequestError
 from roster_service.roster import visibility
 from roster_service.roster.visibility import ContentRights, Viewer
 from roster_service.schemas.flags import PermissionFlag
@@ -177,10 +177,8 @@ def _refuse(description: str) -> RefusedRequestError:
 
 def _refuse_all(connection: sa.Connection) -> RefusedRequestError:
     """The refusal where the transaction shows nothing: the agreement may have ended since the key was found."""
-    reason = connection.scalar(sa.select(visibility.read_refusal())) or ""
-    if reason.startswith(NOT_AGREED):
-        return NotAgreedError(reason.removeprefix(NOT_AGREED))
-    return RefusedRequestError(Problem.NO_GRANT, "no district is granted to you")
+    not_agreed = find_not_agreed(connection.scalar(sa.select(visibility.read_refusal())))
+    return not_agreed or RefusedRequestError(Problem.NO_GRANT, "no district is granted to you")
 
 
 @functools.cache
