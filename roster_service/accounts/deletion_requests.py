@@ -14,7 +14,7 @@ from datetime import date
 import sqlalchemy as sa
 
 from roster_service.accounts.agreements import KnownAgreement
-from roster_service.accounts.vendors import Vendor
+from roster_service.accounts.vendors import Vendor, lock_vendor
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import describe_day
@@ -75,7 +75,7 @@ def add_request(
     if due < today:
         raise CommandError(f"the vendor cannot answer until {describe_day(due)}: that day is past")
     # Of two at once, the second one sees the first.
-    connection.execute(sa.select(vendors.c.id).where(vendors.c.id == vendor.id).with_for_update(key_share=True))
+    lock_vendor(connection, vendor.id)
     if connection.scalar(sa.select(sa.exists().where(*own, deletion_requests.c.answered.is_(None)))):
         raise CommandError(f"{vendor.email} is asked already, and has not answered")
     with _recorded(connection, actor, Verb.DELETION_ASK, vendor.email):

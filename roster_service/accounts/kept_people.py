@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.accounts.vendors import invalidate_tokens
+from roster_service.accounts.vendors import invalidate_tokens, lock_vendor
 from roster_service.auth.agreed_rights import find_rights, read_rights
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import (
@@ -106,7 +106,7 @@ def _begin(connection: sa.Connection, vendor_id: int, sourced_id: str) -> dateti
     the change."""
     # What a run that commits meanwhile shows the vendor would have no departure.
     begin_change_of_rights(connection)
-    connection.execute(sa.select(vendors.c.id).where(vendors.c.id == vendor_id).with_for_update(key_share=True))
+    lock_vendor(connection, vendor_id)
     teaches = sa.exists().where(enrollments.c.user_id == sourced_id, enrollments.c.role == "teacher")
     moved = sa.update(vendors).where(vendors.c.id == vendor_id, teaches).values(floor=sa.func.next_stamp())
     connection.execute(moved)

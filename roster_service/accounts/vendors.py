@@ -340,6 +340,11 @@ def end_vendor_grants(connection: sa.Connection, *conditions: sa.ColumnElement[b
     connection.execute(sa.delete(vendor_grants).where(*conditions))
 
 
+def lock_vendor(connection: sa.Connection, vendor_id: int) -> None:
+    """Waits for the end of other changes that lock the vendor; those that begin later wait for this one."""
+    connection.execute(sa.select(vendors.c.id).where(vendors.c.id == vendor_id).with_for_update(key_share=True))
+
+
 def invalidate_tokens(connection: sa.Connection, vendor_id: int, *, content_changed: bool = False) -> None:
     """Ends every token of the vendor, of both interfaces, and updates the vendor's visible orgs. `content_changed`:
     whether it may see more or less of the records of the same orgs: then its copies are not kept right by deltas any
