@@ -85,6 +85,18 @@ def test_a_request_is_asked_printed_and_answered(console: Console) -> None:
     assert console.log_in(OperatorRole.OBSERVER).get("/deletions").status_code == 403
 
 
+def test_of_an_erased_person_nothing_is_asked(console: Console) -> None:
+    [erased] = add_people(console.engine, [("Eve", "Gone")], "gone")
+    owner = console.log_in(OperatorRole.OWNER)
+    assert "Ask a vendor to delete" in owner.get(f"/records/{to_segment(erased)}").text
+    owner.send(f"/records/{to_segment(erased)}/erasure/erase", typed=erased)
+    for page in ("", "/deletion"):
+        text = owner.get(f"/records/{to_segment(erased)}{page}").text
+        assert ("deletion/ask" in text, "Ask a vendor to delete" in text.partition("<main")[2]) == (False, page != "")
+    asked = owner.send(f"/records/{to_segment(erased)}/deletion/ask", vendor=EMAIL, due=DUE)
+    assert (asked.status_code, "is erased, and nothing may tell" in asked.text) == (422, True)
+
+
 def test_where_several_people_fit_the_form_says_for_whom(console: Console) -> None:
     """As for the letter to a parent: a vendor would delete what it has of the wrong one of twins."""
     names = [("Mia", "Deleted"), ("Lea", "Deleted"), ("Mia", "Other")]
