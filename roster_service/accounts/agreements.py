@@ -394,7 +394,7 @@ def _require_no_gap(connection: sa.Connection, vendor: Vendor, agreement: Agreem
     if agreement.starts_at > now and connection.scalar(present) is not None:
         raise CommandError(
             f"the present agreement of {vendor.email} holds, and until {agreement.first_day} the vendor would get "
-            "nothing: save this one with the first day of the present one, or take that away before"
+            "nothing: save this one on that day, or, if it agrees to the same, with the first day of the present one"
         )
 
 
