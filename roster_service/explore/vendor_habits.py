@@ -75,16 +75,18 @@ def _find_network(address: str) -> str:
 
 def _compare_people(connection: sa.Connection, vendor: Vendor, now: datetime) -> Iterator[str]:
     """Those of yesterday do not count: the rows of its answers become rows of a day in the next night."""
+    day = sa.cast(sa.func.timezone("UTC", audit_days.c.at), sa.Date)
+    recent = (audit_days.c.vendor_id == vendor.id, audit_days.c.at > now - timedelta(days=COMPARED))
+    by_day = sa.select(sa.func.max(audit_days.c.people_of_day)).where(*recent).group_by(day)
+    known = [people for people in connection.scalars(by_day) if people]
+    if not known:
+        return
     today = datetime.combine(now.date(), time(), UTC)
     hashes = audit.c.people
     start = sa.func.generate_series(1 + HASH_BYTES, sa.func.octet_length(hashes), HASH_BYTES).column_valued("start")
     of_today = sa.select(sa.func.substring(hashes, start, HASH_BYTES)).distinct()
     shown = of_today.where(audit.c.vendor_id == vendor.id, audit.c.at >= today).subquery()
     number = connection.execute(sa.select(sa.func.count()).select_from(shown)).scalar_one()
-    day = sa.cast(sa.func.timezone("UTC", audit_days.c.at), sa.Date)
-    recent = (audit_days.c.vendor_id == vendor.id, audit_days.c.at > now - timedelta(days=COMPARED))
-    by_day = sa.select(sa.func.max(audit_days.c.people_of_day)).where(*recent).group_by(day)
-    known = [people for people in connection.scalars(by_day) if people]
-    if known and number:
+    if number:
         middle = round(median(known))
         yield f"it was shown {number:,} people today (UTC); the median of its days with people is {middle:,}"
