@@ -22,9 +22,9 @@ def copy_vendor(
     connection: sa.Connection, actor: Actor, email: str, new_email: str, name: str | None, secret_key: str
 ) -> Vendor:
     """Adds a vendor with the flags, own withheld fields, limits, kept people and enabled clients of another one; their
-    secrets have ended, so nobody gets anything before each has a new one. It has no grant, key,
-    delivery and agreement. `name`: None for that of the other one; `secret_key`: of the service. Raises CommandError as
-    `add_vendor`, and for an unknown vendor."""
+    secrets have ended, so nobody gets anything before each has a new one. It has no grant, key, delivery and agreement.
+    `name`: None for that of the other one; `secret_key`: of the service. Raises CommandError as `add_vendor`, and for
+    an unknown vendor."""
     former = find_vendor(connection, email)
     add_vendor(connection, actor, new_email, name or former.name)
     made = find_vendor(connection, new_email)

@@ -220,7 +220,7 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
 def _describe_grants(item: Vendor, may: str = "may now") -> str:
     districts = ", ".join(vendor_access.describe_grant(grant) for grant in item.grants) or "nothing"
     flags = f"; of students also: {', '.join(item.flags)}" if item.flags else ""
-    agreed = "" if item.agreed_flags is None else ", as far as its agreement allows"
+    agreed = ", as far as its agreement allows" if item.grants and item.agreed_flags is not None else ""
     return f"{item.email} {may} see: {districts}{flags}{agreed}"
 
 

@@ -300,7 +300,7 @@ def _list_agreement_tasks(found: Sequence[KnownAgreement]) -> Iterator[Task]:
     """Yields what to look at for each agreement that does not hold now, ends soon, or is to be saved again."""
     for known in found:
         path, verb = f"/vendors/{known.vendor_id}/agreement", Verb.AGREEMENT_SET
-        if known.review is not None:
+        if known.review is not None and known.refusal is None:
             text = f"{known.agreement.title}: this version counts other rights to its elements"
             yield Task(
                 known.name, "to review", Colour.WARN, text, known.review, path=path, screen="agreement", verb=verb
