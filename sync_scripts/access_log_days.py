@@ -7,7 +7,6 @@ run goes on. The numbers of people are given here alone: no worker knows one, so
 from __future__ import annotations
 
 import itertools
-import struct
 import time
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -16,6 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roster_service.db.packed_bytes import split_bytes
 from roster_service.db.tables import DAY_KEY, HASH_BYTES, audit, audit_days, disclosures
 
 # Yesterday's rows stay as they are, too.
@@ -88,13 +88,13 @@ def _join(rows: Iterable[sa.Row[Any]]) -> tuple[dict[str, Any], set[int], set[by
     hashes: set[bytes] = set()
     entries: set[bytes] = set()
     for row in rows:
-        own = _split(row.entries or b"", 16)
+        own = split_bytes(row.entries or b"", 16)
         if row.by == "page" and own and entries.issuperset(own):
             # A worker had moved it before, and ended before it deleted its file.
             continue
         entries.update(own)
         numbers.update(row.people or _list_bits(row.people_bits or b""))
-        hashes.update(_split((row.hashes or b"")[HASH_BYTES:], HASH_BYTES))
+        hashes.update(split_bytes((row.hashes or b"")[HASH_BYTES:], HASH_BYTES))
         if not joined:
             joined = {name: getattr(row, name) for name in _KEPT}
             continue
@@ -106,11 +106,6 @@ def _join(rows: Iterable[sa.Row[Any]]) -> tuple[dict[str, Any], set[int], set[by
         if row.last_at >= joined["last_at"]:
             joined.update(last_at=row.last_at, last_request_id=row.last_request_id)
     return {**joined, "entries": b"".join(sorted(entries))}, numbers, hashes
-
-
-def _split(joined: bytes, size: int) -> tuple[bytes, ...]:
-    """Returns the texts of one size that stand one after the other."""
-    return struct.unpack(f"{size}s" * (len(joined) // size), joined)
 
 
 def _choose_form(row: Mapping[str, Any], numbers: Collection[int]) -> Mapping[str, Any]:

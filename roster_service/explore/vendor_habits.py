@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from roster_service.accounts.vendors import Vendor
 from roster_service.change_log.changes import Verb
+from roster_service.db.packed_bytes import split_bytes
 from roster_service.db.tables import HASH_BYTES, audit, audit_days, changes, disclosures, vendors
 
 # With what the last day is compared, and how long a change of ours explains whatever is new, in days.
@@ -20,6 +21,8 @@ COMPARED, SILENT = 30, 14
 # What changes nothing that a vendor gets, and what makes every vendor pull all anew.
 _OF_NO_RIGHTS = (Verb.SHOW, Verb.EXPORT, Verb.DELIVERY_PREVIEW, Verb.DELETION_ASK, Verb.DELETION_ANSWER)
 _OF_ALL = (Verb.PERSON_ERASE, Verb.PERSON_HIDE, Verb.FEED_REMOVE, Verb.SYNC_UNDO, Verb.DB_RESTORED)
+# The answers that are read at once.
+_ANSWERS = 500
 # The bits of an address that name its network.
 _PREFIXES = {4: 24, 6: 48}
 
@@ -81,12 +84,11 @@ def _compare_people(connection: sa.Connection, vendor: Vendor, now: datetime) ->
     known = [people for people in connection.scalars(by_day) if people]
     if not known:
         return
-    today = datetime.combine(now.date(), time(), UTC)
-    hashes = audit.c.people
-    start = sa.func.generate_series(1 + HASH_BYTES, sa.func.octet_length(hashes), HASH_BYTES).column_valued("start")
-    of_today = sa.select(sa.func.substring(hashes, start, HASH_BYTES)).distinct()
-    shown = of_today.where(audit.c.vendor_id == vendor.id, audit.c.at >= today).subquery()
-    number = connection.execute(sa.select(sa.func.count()).select_from(shown)).scalar_one()
-    if number:
+    begin = datetime.combine(now.date(), time(), UTC)
+    answers = sa.select(audit.c.people).where(audit.c.vendor_id == vendor.id, audit.c.at >= begin)
+    shown: set[bytes] = set()
+    for people in connection.scalars(answers, execution_options={"yield_per": _ANSWERS}):
+        shown.update(split_bytes(people[HASH_BYTES:], HASH_BYTES))
+    if shown:
         middle = round(median(known))
-        yield f"it was shown {number:,} people today (UTC); the median of its days with people is {middle:,}"
+        yield f"it was shown {len(shown):,} people today (UTC); the median of its days with people is {middle:,}"
