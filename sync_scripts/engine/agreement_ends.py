@@ -9,16 +9,18 @@ import sqlalchemy as sa
 
 from roster_service.accounts.agreements import NOTICE_DAYS, KnownAgreement, list_agreements
 from roster_service.accounts.transparency import publish
+from roster_service.accounts.vendors import list_vendors
 from roster_service.db.tables import agreements
 from sync_scripts.engine.nightly_feeds import NightlySync, send
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
-from sync_scripts.notifications.channels import list_channels
+from sync_scripts.notifications.channels import MAIL, list_channels
 
 # How many days before the end something is said, and on the first night after it. Each is said once: a night that was
 # missed, or whose words reached no channel, says it later.
 STEPS = (NOTICE_DAYS, 14, 1, 0)
-# An e-mail address in the words for the contact.
+# An address of a contact: a part of another one would be somebody else's.
 _ADDRESS = re.compile(r"[A-Za-z0-9._+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+_BESIDE = re.compile(r"[\s<>(),;]+")
 # The step of an agreement of which nothing is announced yet, or the last one.
 _ANNOUNCED = sa.func.coalesce(agreements.c.told_days, STEPS[0] + 1)
 
@@ -35,6 +37,7 @@ def announce_agreements(sync: NightlySync) -> int:
             for known in list_agreements(connection)
             if (step := _find_step(known)) is not None and step < stored[known.vendor_id].announced
         ]
+        enabled = {vendor.id for vendor in list_vendors(connection) if vendor.enabled}
         publish(connection)
     channels = {name for name, _ in list_channels(sync.settings)}
     count = 0
@@ -42,15 +45,20 @@ def announce_agreements(sync: NightlySync) -> int:
         said = known.agreement
         words = f"the agreement “{said.title}” of {known.vendor}: {known.state}; its last day is {said.last_day}"
         message = f"{words}. Contact: {said.contact}. It promises: {said.deletion}"
-        # Whoever is named there signed with the district, and is told with its operators.
-        contacts = _ADDRESS.findall(said.contact)
-        failed = send(
-            sync, Announcement(AnnouncementKind.AGREEMENT, None, message, vendor=known.vendor, copy_to=contacts)
-        )
+        failed = send(sync, Announcement(AnnouncementKind.AGREEMENT, None, message, vendor=known.vendor))
         if not channels or channels > set(failed):
             _note(sync, stored[known.vendor_id], step)
             count += 1
+            # Once, also where it fails; nobody waits for the end of what is switched off.
+            for address in _find_addresses(said.contact) if known.vendor_id in enabled else ():
+                send(sync, Announcement(AnnouncementKind.CONTACT, None, words, vendor=known.vendor, to=address), {MAIL})
     return count
+
+
+def _find_addresses(contact: str) -> list[str]:
+    """The e-mail addresses among the words for a contact."""
+    words = (word.strip(".:") for word in _BESIDE.split(contact))
+    return [word for word in words if _ADDRESS.fullmatch(word)]
 
 
 def _note(sync: NightlySync, row: Any, step: int) -> None:

@@ -6,7 +6,6 @@ It quotes no value of an export, and no secret.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -21,6 +20,7 @@ class AnnouncementKind(enum.StrEnum):
     PAUSE = "pause"
     CREDENTIAL = "credential"
     AGREEMENT = "agreement"
+    CONTACT = "agreement contact"
     DELIVERY = "delivery"
     TEST = "test"
 
@@ -40,7 +40,11 @@ KINDS: dict[str, tuple[str, str]] = {
     ),
     AnnouncementKind.AGREEMENT: (
         "the agreement with {} ends",
-        "`roster agreement set` saves the next one; without it, the vendor gets nothing.",
+        "`roster agreement set` saves the next one, on its first day; without it, the vendor gets nothing.",
+    ),
+    AnnouncementKind.CONTACT: (
+        "the agreement with {} ends",
+        "Ask the district for the next one; without it, every request is refused from then on.",
     ),
     AnnouncementKind.DELIVERY: (
         "a file for {} was not sent",
@@ -57,7 +61,8 @@ COMMANDS = {
 class Announcement:
     """What happened. `kind`: the outcome of a run, or an `AnnouncementKind`; `feed`, `vendor`: one of them, the feed's
     name or the vendor's e-mail; `message`: in one sentence; `run`: the number of the run, if there is one; `page`: the
-    address of its page in the console, if there is a console; `copy_to`: who gets a copy of the e-mail."""
+    address of its page in the console, if there is a console; `to`: the address that alone gets it, by
+    e-mail, None for those of the settings."""
 
     kind: str
     feed: str | None
@@ -65,7 +70,7 @@ class Announcement:
     run: int | None = None
     vendor: str | None = None
     page: str | None = None
-    copy_to: Sequence[str] = ()
+    to: str | None = None
 
     @property
     def subject_names(self) -> dict[str, str]:

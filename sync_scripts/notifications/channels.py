@@ -22,6 +22,7 @@ from roster_service.settings import Settings
 from sync_scripts.notifications.announcement import Announcement
 
 SECONDS = 10
+MAIL = "e-mail"
 SIGNATURE = "X-Roster-Signature"
 # The ports of SMTP: for submission, and with TLS from the start.
 PORTS = {"smtp": 587, "smtps": 465}
@@ -44,7 +45,7 @@ def announce(settings: Settings, announcement: Announcement, over: Collection[st
 def list_channels(settings: Settings) -> Iterator[tuple[str, Callable[[Settings, Announcement], None]]]:
     """Yields the name and the function of each channel that the settings name."""
     if settings.smtp_url is not None and settings.mail_to is not None:
-        yield "e-mail", send_mail
+        yield MAIL, send_mail
     if settings.webhook_url is not None:
         yield "webhook", post_webhook
 
@@ -56,9 +57,7 @@ def send_mail(settings: Settings, announcement: Announcement) -> None:
     message = EmailMessage()
     message["Subject"] = announcement.subject
     message["From"] = settings.mail_from
-    message["To"] = settings.mail_to
-    if announcement.copy_to:
-        message["Cc"] = ", ".join(announcement.copy_to)
+    message["To"] = announcement.to or settings.mail_to
     message.set_content(announcement.text)
     context = ssl.create_default_context()
     host, port = url.hostname or "", url.port or PORTS[url.scheme]

@@ -21,7 +21,7 @@ from roster_service.settings import Settings
 from sync_scripts.announce import main
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.notifications.announcement import KINDS, Announcement, AnnouncementKind
-from sync_scripts.notifications.channels import SIGNATURE, announce
+from sync_scripts.notifications.channels import MAIL, SIGNATURE, announce
 
 SECRET = "a secret of the tests, of more than 32 characters"
 PAGE = "https://roster.example/console/runs/17"
@@ -156,15 +156,15 @@ def test_the_end_of_a_credential_names_its_vendor(hook: Received, mail_server: R
     assert "Vendor: reading@example.com" in sent.get_body().get_content()  # type: ignore[union-attr]
 
 
-def test_a_copy_of_a_mail_goes_to_whom_it_names(mail_server: Received) -> None:
+def test_a_mail_of_its_own_goes_to_nobody_else(mail_server: Received) -> None:
     settings = Settings(smtp_url=f"smtp://127.0.0.1:{mail_server.port}", mail_to="a@x.example")
-    contacts = ("privacy@vendor.example", "second@vendor.example")
-    ends = Announcement(AnnouncementKind.AGREEMENT, None, "it ends", vendor="app@vendor.example", copy_to=contacts)
-    assert announce(settings, ends) == {}
+    ends = Announcement(AnnouncementKind.CONTACT, None, "it ends", vendor="app@v.example", to="privacy@v.example")
+    assert announce(settings, ends, {MAIL}) == {}
     (sent,) = (message_from_bytes(body, policy=policy.default) for body in mail_server.mails)
-    assert (sent["To"], sent["Cc"]) == ("a@x.example", ", ".join(contacts))
+    assert (sent["To"], sent["Cc"]) == ("privacy@v.example", None)
+    assert "Ask the district for the next one" in sent.get_body().get_content()  # type: ignore[union-attr]
     recipients = [line for line in mail_server.commands if line.lower().startswith("rcpt")]
-    assert recipients == [f"rcpt TO:<{address}>" for address in ("a@x.example", *contacts)]
+    assert recipients == ["rcpt TO:<privacy@v.example>"]
 
 
 def test_a_webhook_without_a_secret_has_no_signature(hook: Received) -> None:
