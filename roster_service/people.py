@@ -247,6 +247,15 @@ def keep_person(
     return list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)[0]
 
 
+def keep_same_people(connection: sa.Connection, actor: Actor, email: str, new_email: str, settings: Settings) -> None:
+    """Keeps from a new account of a company whoever is kept from its other one. Raises CommandError for an unknown
+    vendor."""
+    hasher, made = IdHasher(settings.read_secret_key()), find_vendor(connection, new_email)
+    for kept in list_kept(connection, vendor_id=find_vendor(connection, email).id):
+        with _recorded_kept(connection, actor, Verb.PERSON_HIDE, made.email, kept.sourced_id, hasher):
+            keep_from_vendor(connection, made.id, kept.sourced_id)
+
+
 def note_answer(connection: sa.Connection, actor: Actor, sourced_id: str, settings: Settings) -> None:
     """Notes that the answer to a parent about a person is made. Raises CommandError if the reason of the actor names
     the person."""
@@ -264,6 +273,8 @@ def ask_deletion(
     if nobody has the id, and CommandError for an unknown vendor, an erased person, if the reason of the actor names the
     person, and as `add_request`."""
     vendor, key = find_vendor(connection, email), settings.read_secret_key()
+    # An erasure that is about to commit takes it, too.
+    lock_groups(connection)
     if require_person(connection, sourced_id, key).whereabouts is Whereabouts.ERASED:
         raise CommandError(f"{sourced_id} is erased, and nothing may tell of the person: write to the vendor yourself")
     person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()

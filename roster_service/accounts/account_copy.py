@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from roster_service.accounts.clients import add_client, list_clients
-from roster_service.accounts.kept_people import keep_from_vendor, list_kept
 from roster_service.accounts.vendor_rights import change_withheld, set_flags
 from roster_service.accounts.vendors import Vendor, add_vendor, change_allowance, end_keys, find_vendor
 from roster_service.auth.scopes import read_scopes
@@ -21,10 +20,10 @@ from roster_service.schemas.flags import PermissionFlag
 def copy_vendor(
     connection: sa.Connection, actor: Actor, email: str, new_email: str, name: str | None, secret_key: str
 ) -> Vendor:
-    """Adds a vendor with the flags, own withheld fields, limits, kept people and enabled clients of another one; their
-    secrets have ended, so nobody gets anything before each has a new one. It has no grant, key, delivery and agreement.
-    `name`: None for that of the other one; `secret_key`: of the service. Raises CommandError as `add_vendor`, and for
-    an unknown vendor."""
+    """Adds a vendor with the flags, the own list of withheld fields, the limits and the enabled clients of another one;
+    their secrets have ended, so nobody gets anything before each has a new one. It has no grant, key, delivery and
+    agreement. `name`: None for that of the other one; `secret_key`: of the service. Raises CommandError as
+    `add_vendor`, and for an unknown vendor."""
     former = find_vendor(connection, email)
     add_vendor(connection, actor, new_email, name or former.name)
     made = find_vendor(connection, new_email)
@@ -39,11 +38,4 @@ def copy_vendor(
     for client in list_clients(connection, oauth_clients.c.vendor_id == former.id, oauth_clients.c.enabled):
         given = (connection, actor, made.email, client.name, read_scopes(client.scopes))
         add_client(*given, secret_key=secret_key if client.oauth1 else None, expires_at=datetime.now(UTC))
-    keep_same_people(connection, former, made)
     return find_vendor(connection, new_email)
-
-
-def keep_same_people(connection: sa.Connection, former: Vendor, made: Vendor) -> None:
-    """Keeps from a new account of a company whoever is kept from its other one."""
-    for kept in list_kept(connection, vendor_id=former.id):
-        keep_from_vendor(connection, made.id, kept.sourced_id)

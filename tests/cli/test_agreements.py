@@ -65,6 +65,11 @@ def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roste
     assert log["after"]["schools"] == ["spr-high"]
     granted = roster("vendor", "grant", EMAIL, "--district", "spr-district").stdout
     assert "(whole), as far as its agreement allows" in granted
+    assert "nothing now" not in granted
+    answer("vendor", "disable", EMAIL)
+    closed = roster("vendor", "grant", EMAIL, "--district", "spr-district").stdout
+    assert "allows; but nothing now: the vendor is disabled" in closed
+    answer("vendor", "enable", EMAIL)
     answer("agreement", "remove", EMAIL, "--yes")
     assert answer("agreement", "show", EMAIL) is None
 
@@ -128,6 +133,8 @@ def test_another_account_of_a_company_is_copied_without_its_rights_and_secrets(
     # A person who is kept from the company is kept from its other account, too.
     with engine.connect() as connection:
         assert [it.vendor for it in list_kept(connection)] == [EMAIL, "second@vendor.example"]
+    noted = answer("changes", "--vendor", "second@vendor.example")
+    assert [it["verb"] for it in noted].count("person hide") == 1
     assert (copied["name"], copied["flags"], copied["own_withheld"]) == ("App", ["contacts"], ["email"])
     assert (copied["grants"], copied["agreed_flags"]) == ([], None)
     assert answer("agreement", "show", "second@vendor.example") is None

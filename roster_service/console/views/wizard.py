@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 import sqlalchemy as sa
 
 from roster_service.accounts import clients, vendor_rights, vendors
-from roster_service.accounts.account_copy import keep_same_people
 from roster_service.accounts.districts import (
     DistrictName,
     list_all_grades,
@@ -35,6 +34,7 @@ from roster_service.console.visit import Again, Outcome, Shown, Submission, Visi
 from roster_service.errors import CommandError
 from roster_service.feeds.feeds import list_feeds
 from roster_service.feeds.sharing_previews import SharingPreview
+from roster_service.people import keep_same_people
 from roster_service.roster.person_parts import PersonPart
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import FLAG_WORDS, PermissionFlag
@@ -190,7 +190,7 @@ def add_vendor(sent: Submission) -> Outcome:
         login = vendors.add_vendor(connection, sent.actor, email, name)
         vendor = vendors.find_vendor(connection, email)
         if (copied := sent.get("copied")) is not None:
-            keep_same_people(connection, vendors.find_vendor(connection, copied), vendor)
+            keep_same_people(connection, sent.actor, copied, vendor.email, sent.settings)
         fields = _read_withheld(sent)
         if set(fields) != set(read_withheld_default(connection)):
             change_withheld(connection, sent.actor, vendor.email, fields)
