@@ -202,7 +202,10 @@ def set_agreement(connection: sa.Connection, actor: Actor, email: str, agreement
         row |= resolve_elements(agreement.elements, agreement.metadata_keys)
         row |= {"starts_at": agreement.starts_at, "ends_at": agreement.ends_at, "ended_at": None, "told_days": None}
         made = upsert(agreements).values(vendor_id=vendor.id, **row)
-        connection.execute(made.on_conflict_do_update(index_elements=[agreements.c.vendor_id], set_=row))
+        # What was announced of this end is not announced again.
+        announced = sa.case((agreements.c.ends_at == agreement.ends_at, agreements.c.told_days))
+        saved = {**row, "told_days": announced}
+        connection.execute(made.on_conflict_do_update(index_elements=[agreements.c.vendor_id], set_=saved))
         _end_tokens(connection, vendor, granted)
     return find_vendor(connection, email)
 
@@ -388,10 +391,9 @@ def _check(connection: sa.Connection, vendor: Vendor, agreement: Agreement) -> N
 
 def _require_no_gap(connection: sa.Connection, vendor: Vendor, agreement: Agreement) -> None:
     """A vendor has one agreement, so the next one, saved ahead, would end the present one now."""
+    holds = vendor.agreed_flags is not None and vendor.not_agreed is None
     now = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
-    holds = (agreements.c.starts_at <= now, agreements.c.ends_at > now, agreements.c.ended_at.is_(None))
-    present = sa.select(agreements.c.ends_at).where(agreements.c.vendor_id == vendor.id, *holds)
-    if agreement.starts_at > now and connection.scalar(present) is not None:
+    if holds and agreement.starts_at > now:
         raise CommandError(
             f"the present agreement of {vendor.email} holds, and until {agreement.first_day} the vendor would get "
             "nothing: save this one on that day, or, if it agrees to the same, with the first day of the present one"

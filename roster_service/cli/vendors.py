@@ -19,6 +19,7 @@ from roster_service.db.tables import deletion_requests, oauth_clients
 from roster_service.deliveries.accounts import describe_switched_ways, list_deliveries
 from roster_service.deliveries.recipients import FILES, find_recipient
 from roster_service.feeds.sharing_previews import SharingPreview
+from roster_service.people import keep_same_people
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -63,11 +64,12 @@ def vendor_add(email: str, name: str, password_stdin: bool, expires_at: datetime
 def vendor_copy(email: str, new_email: str, name: str | None, as_json: bool) -> None:
     """Add the vendor NEW_EMAIL with what the account EMAIL is set to, for another district's paper with the company.
 
-    It has its flags, withheld fields, limits and clients, and no secret, key, grant or agreement: make secrets with
-    `roster client rotate-secret`.
+    It has its flags, withheld fields, limits and clients, whoever is kept from it, and no secret, key, grant or
+    agreement: make secrets with `roster client rotate-secret`.
     """
     with terminal.open_change() as (connection, actor):
         copied = copy_vendor(connection, actor, email, new_email, name, terminal.require_key(connection))
+        keep_same_people(connection, actor, email, copied.email, terminal.read_settings())
         own = [item.client_id for item in clients.list_clients(connection, oauth_clients.c.vendor_id == copied.id)]
     words = (
         f"added the vendor {copied.email}, which sees nothing; its clients without a secret: {', '.join(own) or 'none'}"
@@ -220,8 +222,9 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
 def _describe_grants(item: Vendor, may: str = "may now") -> str:
     districts = ", ".join(vendor_access.describe_grant(grant) for grant in item.grants) or "nothing"
     flags = f"; of students also: {', '.join(item.flags)}" if item.flags else ""
-    agreed = ", as far as its agreement allows" if item.grants and item.agreed_flags is not None else ""
-    return f"{item.email} {may} see: {districts}{flags}{agreed}"
+    within = ", as far as its agreement allows" if item.grants and item.agreed_flags is not None else ""
+    closed = f"; but nothing now: {item.closed}" if item.grants and item.closed is not None else ""
+    return f"{item.email} {may} see: {districts}{flags}{within}{closed}"
 
 
 @vendor.command("disable")

@@ -114,6 +114,19 @@ def test_one_save_makes_all_of_a_vendor_and_the_link_makes_its_secret(
     assert "client use-link" in browser.get("/changes").text
 
 
+def test_where_an_agreement_is_required_the_letter_says_that_nothing_is_given_yet(
+    console: Console, browser: Browser
+) -> None:
+    require = sa.text("UPDATE vendor_defaults SET agreement_required = :required")
+    with console.engine.begin() as connection:
+        connection.execute(require, {"required": True})
+    letter, _ = add(browser, "required@wizard.example")
+    with console.engine.begin() as connection:
+        connection.execute(require, {"required": False})
+    said = "It gets nothing now: the agreement of the vendor is required, and there is none."
+    assert (said in read(letter), "It sees" in letter) == (True, False)
+
+
 def test_the_summary_of_a_vendor_is_what_plain_sql_counts(console: Console, browser: Browser) -> None:
     with console.engine.connect() as connection:
         listed = vendors.list_vendors(connection)

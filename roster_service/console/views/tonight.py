@@ -309,7 +309,9 @@ def _list_agreement_tasks(found: Sequence[KnownAgreement]) -> Iterator[Task]:
             continue
         word, colour = ("ends soon", Colour.WARN) if known.refusal is None else ("holds not", Colour.BAD)
         text = f"{known.agreement.title}: {known.state}; its last day is {known.agreement.last_day}"
-        remedy = f"save the next agreement, or let it end; {known.agreement.contact} answers at the vendor"
+        remedy = (
+            f"save the next agreement on its first day, or let it end; {known.agreement.contact} answers at the vendor"
+        )
         yield Task(known.name, word, colour, text, remedy, path=path, screen="agreement", verb=verb)
 
 
