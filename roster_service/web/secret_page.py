@@ -39,21 +39,24 @@ def register_secret_page(app: Flask, accounts: sa.Engine, counting: sa.Engine, p
         if link is None:
             raise NotFound("There is no such link.")
         if link.used_at is not None or link.has_ended:
-            return make_page("This link has ended", _explain_end(link), ENDED)
+            return refuse(link)
         return make_page(f"The secret of {link.client}", _ask(link))
 
     def make(token: str) -> Response:
         with counting.begin() as connection:
             secret = use_link(connection, token, get_request_facts().address)
-        if secret is None:
-            note_ended(counting)
         with accounts.connect() as connection:
             link = find_link(connection, token)
         if link is None:
             raise NotFound("There is no such link.")
         if secret is None:
-            return make_page("This link has ended", _explain_end(link), ENDED)
+            return refuse(link)
         return make_page(f"The secret of {link.client}", _show_secret(link, secret, public_url), scripts=["copy.js"])
+
+    def refuse(link: SecretLink) -> Response:
+        # An agreement may be why, and the clock may go back.
+        note_ended(counting)
+        return make_page("This link has ended", _explain_end(link), ENDED)
 
     app.add_url_rule(f"{LINK_PATH}/<token>", endpoint="secret_page", view_func=answer, methods=["GET", "POST"])
 
