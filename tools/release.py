@@ -52,7 +52,7 @@ def list_obstacles(checkout: Checkout) -> Iterator[str]:
             yield f"the section {version} of {path} has no day in place of ({newest['day']})"
     tag = name_tag(checkout)
     if tag not in checkout.kept:
-        yield f"tests/db/released has no data of {tag}: python -m tests.db.released_data"
+        yield f"tests/db has no rows of {tag}: `python -m tests.db.released_data`, then `RELEASES`"
     if tag in checkout.tags and tag not in checkout.here:
         yield f"{tag} is another commit already: raise the version"
 

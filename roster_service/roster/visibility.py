@@ -249,8 +249,8 @@ NO_GRANT = "no grant"
 
 
 def read_refusal() -> sa.ColumnElement[str]:
-    """Returns an expression for the reason for which the transaction has not admitted its caller: `NO_SLOT` or
-    `NO_GRANT`; NULL for no reason, or that its rights have ended."""
+    """Returns an expression for the reason for which the transaction has not admitted its caller: `NO_SLOT`,
+    `NO_GRANT`, or words for `find_not_agreed`; NULL for no reason, or that its rights have ended."""
     return sa.func.nullif(sa.func.current_setting("roster.refusal", True), "", type_=CText)
 
 

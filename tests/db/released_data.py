@@ -102,7 +102,10 @@ def read_shown(app: Flask, credentials: Mapping[str, tuple[str, str]]) -> Shown:
 
 
 def main() -> None:
-    """Writes the files of this version."""
+    """Writes the files of this version. Raises FileExistsError if it has some: remove those of no release."""
+    rows = FOLDER / f"{roster_service.__version__}.sql"
+    if rows.exists():
+        raise FileExistsError(rows)
     with (
         tempfile.TemporaryDirectory(prefix="roster-released-", ignore_cleanup_errors=True) as folder,
         open_embedded(Path(folder)) as url,
@@ -118,9 +121,9 @@ def main() -> None:
         dumped = dumped.replace(found, said)
     lines = [line for line in dumped.splitlines() if line and not line.startswith(ASIDE)]
     FOLDER.mkdir(exist_ok=True)
-    FOLDER.joinpath(f"{roster_service.__version__}.sql").write_text("\n".join([*lines, ""]))
+    rows.write_text("\n".join([*lines, ""]))
     described = json.dumps({"credentials": credentials, "shown": shown}, indent=1)
-    FOLDER.joinpath(f"{roster_service.__version__}.json").write_text(described + "\n")
+    rows.with_suffix(".json").write_text(described + "\n")
 
 
 if __name__ == "__main__":

@@ -513,6 +513,7 @@ def test_the_commands_ask_show_and_list(
         assert "Type" not in roster(command, f"{ID}-mistyped").stderr
         tried = roster(command, ID, "--dry-run")
         assert ("would be" in tried.stdout, "somebody else may be meant: Conor" in tried.stderr) == (True, True)
+        assert f"Zoë O'Brien ({ID})" in tried.stderr
     assert find_names(engine) == before
     assert "hidden: " in roster("hide", ID, "--yes").stdout
     assert ID in roster("list").stdout

@@ -41,7 +41,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"changed": ("a", "b", "c", "d")}, ["no commit has a, b, c and others"]
     ),
     "no data to upgrade": (
-        {"kept": ("v0.1.0",)}, ["tests/db/released has no data of v0.2.0: python -m tests.db.released_data"]
+        {"kept": ("v0.1.0",)}, ["tests/db has no rows of v0.2.0: `python -m tests.db.released_data`, then `RELEASES`"]
     ),
     "a version that is released": (
         {"tags": ("v0.2.0",)}, ["v0.2.0 is another commit already: raise the version"]
