@@ -45,7 +45,7 @@ def person_erase(sourced_id: str, even_unknown: bool, yes: bool, dry_run: bool, 
 
     The person goes from the roster, the texts and orderings made of it, the history of runs, and held exports, which
     are discarded. Later exports do not bring the person back, unless `roster person lift` lets them. The files of the
-    SIS, and backups, stay as they are. Ask vendors to delete before: nothing asks about an erased person.
+    SIS, and backups, stay as they are. Ask vendors to delete first: nothing asks about an erased person.
     """
     confirm_person(
         "this deletes what the roster has of the person for good, and keeps the person out of later exports.",
