@@ -17,12 +17,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.auth.scopes import Scope
 from roster_service.db.tables import agreements, vendors
-from roster_service.errors import NotAgreedError
 from roster_service.roster.withheld import WithheldField, read_list
 from roster_service.schemas.flags import find_withheld
 
 # What names the agreement in a refusal of the database (`admit_client`), before the words of `find_agreement_refusal`.
-_NOT_AGREED = "agreement "
+NOT_AGREED = "agreement "
 # As the words of `find_agreement_refusal`, of a client.
 NO_SCOPE_AGREED = "allows none of the scopes of the client"
 # How the words of `find_agreement_refusal` begin for an agreement that has ended.
@@ -59,13 +58,6 @@ def read_rights() -> tuple[sa.ColumnElement[Any], ...]:
 def find_refusal(vendor_id: sa.ColumnElement[int]) -> sa.ColumnElement[str | None]:
     """Returns an expression for why the agreement of a vendor lets it read nothing now; NULL for nothing."""
     return sa.func.find_agreement_refusal(vendor_id, type_=sa.Text)
-
-
-def find_not_agreed(refusal: str | None) -> NotAgreedError | None:
-    """Returns the refusal of a request that the database has not admitted because of an agreement; None for another
-    reason, or none. `refusal`: the reason, as `admit_client` sets it."""
-    said = refusal or ""
-    return NotAgreedError(said.removeprefix(_NOT_AGREED)) if said.startswith(_NOT_AGREED) else None
 
 
 def has_ended(not_agreed: str | None) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from roster_service.auth.agreed_rights import find_not_agreed
+from roster_service.auth.agreed_rights import NOT_AGREED
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
+from roster_service.errors import NotAgreedError, Problem, RefusedRequestError, make_slot_refusal
 from roster_service.feeds.roster_state import RosterState
 from roster_service.metrics import PAGES
 from roster_service.roster.visibility import NO_GRANT, NO_SLOT
@@ -296,6 +296,13 @@ def _read_collection_state(request: AuthorizedRequest, row: Any) -> CollectionSt
     present = read_state(row)
     pull = pulls.read_pull(row, request, present)
     return CollectionState(present if pull is None or not request.plan.offset else pull.state, pull, row.visible_set)
+
+
+def find_not_agreed(refusal: str | None) -> NotAgreedError | None:
+    """Returns the refusal of a request that the database has not admitted because of an agreement; None for another
+    reason, or none. `refusal`: the reason, as `admit_client` sets it."""
+    said = refusal or ""
+    return NotAgreedError(said.removeprefix(NOT_AGREED)) if said.startswith(NOT_AGREED) else None
 
 
 def read_state(row: Any) -> RosterState:

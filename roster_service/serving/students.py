@@ -17,7 +17,6 @@ from typing import Any
 import sqlalchemy as sa
 from oneroster_filter import F, to_text
 
-from roster_service.auth.agreed_rights import find_not_agreed
 from roster_service.auth.credentials.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.prepared_statements import fetch_rows
@@ -33,7 +32,7 @@ from roster_service.schemas.version_words import Wording
 from roster_service.serving.params import Params
 from roster_service.serving.path_filters import ListFilter
 from roster_service.serving.plan import Plan, make_plan, make_resource_view
-from roster_service.serving.reader import Reader
+from roster_service.serving.reader import Reader, find_not_agreed
 from roster_service.serving.request import AuthorizedRequest
 
 
