@@ -104,10 +104,10 @@ def _find_parts(record: type[Record], rights: ContentRights, fields: frozenset[s
 OF_DEMOGRAPHICS = _find_parts(V1P2.records[DEMOGRAPHICS], make_content_rights(frozenset(ScopeName), frozenset(), None))
 
 
-def list_received(connection: sa.Connection) -> Mapping[str, Received]:
+def list_received(connection: sa.Connection, *, ahead: bool = False) -> Mapping[str, Received]:
     """Returns what each vendor gets of the people whom its grants open, by its e-mail. A vendor that is disabled or has
-    no grant gets nothing."""
-    ways = list_ways(connection)
+    no grant gets nothing. `ahead`: of an agreement that begins later, what the vendor gets then."""
+    ways = list_ways(connection, ahead=ahead)
     with_guardians = _read_opened(connection)
     return {
         vendor.email: _find_received(vendor, ways.get(vendor.email, ()), guardians=with_guardians[vendor.id])

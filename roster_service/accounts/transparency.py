@@ -19,8 +19,11 @@ from roster_service.accounts.parts import NO_PART, PARTS, list_received
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.tables import agreements, orgs, published_vendors, vendor_defaults, visible_orgs
+from roster_service.db.instants import format_instant
+from roster_service.db.tables import orgs, published_vendors, vendor_defaults, visible_orgs
 
+# The member of a row's body that nobody is shown: the instant from which the agreement holds; null or absent for none.
+_BEGIN = "starts_at"
 _LOCK = sa.text(f"LOCK TABLE {published_vendors.name} IN EXCLUSIVE MODE")
 
 
@@ -70,8 +73,8 @@ def is_published(connection: sa.Connection) -> bool:
 
 
 def publish(connection: sa.Connection) -> None:
-    """Writes the list as the rights are now; none while there is no page. Call it as the last step of a transaction
-    that changes rights."""
+    """Writes the list as the rights are now, and as agreements that begin later will open them; none while there is no
+    page. Call it as the last step of a transaction that changes rights."""
     wanted: Sequence[dict[str, Any]] = ()
     if is_published(connection):
         # Two changes at once: the second one writes what both have changed.
@@ -83,19 +86,23 @@ def publish(connection: sa.Connection) -> None:
 
 
 def _list_rows(connection: sa.Connection) -> Sequence[dict[str, Any]]:
-    received, agreed = list_received(connection), {known.vendor: known for known in list_agreements(connection)}
+    received = list_received(connection, ahead=True)
+    agreed = {known.vendor: known for known in list_agreements(connection)}
     schools = _read_schools(connection)
-    ends = {row.vendor_id: row.ends_at for row in connection.execute(sa.select(agreements))}
     return [
         {
             "district_id": district_id,
             "vendor_id": vendor.id,
             "district": district,
-            "body": asdict(_describe(vendor, names, [*received[vendor.email]], agreed.get(vendor.email))),
-            "ends_at": ends.get(vendor.id),
+            "body": {
+                **asdict(_describe(vendor, names, [*received[vendor.email]], known)),
+                _BEGIN: None if known is None else format_instant(known.agreement.starts_at),
+            },
+            "ends_at": None if known is None else known.agreement.ends_at,
         }
         for vendor in list_vendors(connection)
         if received[vendor.email]
+        for known in (agreed.get(vendor.email),)
         for (district_id, district), names in schools.get(vendor.id, {}).items()
     ]
 
@@ -143,20 +150,25 @@ def _read_schools(connection: sa.Connection) -> Mapping[int, Mapping[tuple[str, 
 
 def list_published(connection: sa.Connection) -> list[PublishedDistrict] | None:
     """Returns the page of each district, by name; None if there is no page. What has ended since it was written is left
-    out. `connection`: of a role that may read this table."""
+    out, and so is what has not begun. `connection`: of a role that may read this table."""
     if not is_published(connection):
         return None
-    holds = sa.or_(published_vendors.c.ends_at.is_(None), published_vendors.c.ends_at > sa.func.clock_timestamp())
+    now, begin = sa.func.clock_timestamp(), published_vendors.c.body[_BEGIN].astext.cast(sa.DateTime(timezone=True))
+    holds = sa.func.coalesce(begin <= now, True) & sa.func.coalesce(published_vendors.c.ends_at > now, True)
     rows = connection.execute(sa.select(published_vendors, holds.label("holds"))).all()
     names = {row.district_id: row.district for row in rows}
     return [
         PublishedDistrict(
             district_id,
             name,
-            sorted((row.body for row in rows if row.holds and row.district_id == district_id), key=_find_name),
+            sorted((_show(row.body) for row in rows if row.holds and row.district_id == district_id), key=_find_name),
         )
         for district_id, name in sorted(names.items(), key=lambda item: (item[1], item[0]))
     ]
+
+
+def _show(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in body.items() if name != _BEGIN}
 
 
 def _find_name(body: Mapping[str, Any]) -> str:

@@ -61,10 +61,10 @@ class Way:
         return {version: names for version, names in found.items() if names}
 
 
-def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
+def list_ways(connection: sa.Connection, *, ahead: bool = False) -> Mapping[str, Sequence[Way]]:
     """Returns the open ways of each vendor, by its e-mail, each client with the scopes that its agreement allows. A
-    disabled vendor has none, and neither has one whose agreement does not hold now. Whether a way opens anything
-    follows from scopes, flags and grants."""
+    disabled vendor has none, and neither has one whose agreement does not hold now, unless it begins later and `ahead`
+    asks for what it opens then. Whether a way opens anything follows from scopes, flags and grants."""
     now, found = datetime.now(UTC), defaultdict[str, list[Way]](list)
     enabled = [credential for credential in list_credentials(connection) if credential.enabled]
     may_read = {credential.name for credential in enabled if credential.kind is CredentialKind.CLIENT_SECRET}
@@ -72,7 +72,11 @@ def list_ways(connection: sa.Connection) -> Mapping[str, Sequence[Way]]:
     secrets = {credential.name for credential in valid if credential.kind is CredentialKind.CLIENT_SECRET}
     links = {link.client_id for link in list_links(connection) if not (link.has_ended or link.used_at)}
     sending = _list_sending(connection)
-    holding = {vendor.email: vendor for vendor in list_vendors(connection) if vendor.not_agreed is None}
+    holding = {
+        vendor.email: vendor
+        for vendor in list_vendors(connection)
+        if vendor.not_agreed is None or (ahead and vendor.agrees_later)
+    }
     clients = [client for client in list_clients(connection) if client.vendor in holding]
     same = Counter((client.vendor, client.name) for client in clients)
     for given in clients:

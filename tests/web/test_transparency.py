@@ -102,8 +102,6 @@ def test_what_ends_leaves_the_page(asked: Asked) -> None:
         connection.execute(sa.text("UPDATE published_vendors SET ends_at = now()"))
     assert read(asked) == []
     asked.remove()
-    save(asked, first_day=TODAY + timedelta(days=9))
-    assert asked.http.get("/transparency.json").json == []
     save(asked)
     assert len(read(asked)) == 1
     with asked.engine.begin() as connection:
@@ -111,6 +109,31 @@ def test_what_ends_leaves_the_page(asked: Asked) -> None:
         publish(connection)
     assert asked.http.get("/transparency.json").json == []
     assert "No vendor gets anything" in asked.http.get("/transparency").text
+
+
+def test_what_begins_later_comes_by_itself(asked: Asked) -> None:
+    show(asked)
+    save(asked)
+    [shown] = read(asked)
+    assert "starts_at" not in shown
+    asked.remove()
+    save(asked, first_day=TODAY + timedelta(days=9))
+    assert read(asked) == []
+    with asked.engine.begin() as connection:
+        begun = """UPDATE published_vendors SET body = body || '{"starts_at": "2026-11-30T00:00:00.000Z"}'"""
+        connection.execute(sa.text(begun))
+    assert read(asked) == [shown | {"since": str(TODAY + timedelta(days=9))}]
+    # A disabled vendor does not come, and neither does one that lacks the agreement which owners require.
+    with asked.engine.begin() as connection:
+        vendors.set_vendor_enabled(connection, TESTER, VENDOR, enabled=False)
+        publish(connection)
+    assert asked.http.get("/transparency.json").json == []
+    asked.remove()
+    with asked.engine.begin() as connection:
+        vendors.set_vendor_enabled(connection, TESTER, VENDOR, enabled=True)
+        agreements.require_agreements(connection, TESTER, required=True)
+        publish(connection)
+    assert asked.http.get("/transparency.json").json == []
 
 
 def test_each_change_by_a_command_is_on_the_page(asked: Asked, database_url: str, tmp_path: Path) -> None:
