@@ -245,6 +245,11 @@ def require_agreements(connection: sa.Connection, actor: Actor, required: bool) 
 
     with recorded(connection, actor, Verb.AGREEMENT_REQUIRE, Subject("service", "agreements"), read_state):
         connection.execute(sa.update(vendor_defaults).values(agreement_required=required))
+    return list_lacking(connection)
+
+
+def list_lacking(connection: sa.Connection) -> list[Vendor]:
+    """Lists the vendors without an agreement."""
     return list_vendors(connection, ~sa.exists().where(agreements.c.vendor_id == vendors.c.id))
 
 

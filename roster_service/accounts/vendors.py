@@ -94,12 +94,6 @@ class Vendor:
         return None if self.not_agreed is None else f"the agreement of the vendor {self.not_agreed}"
 
     @property
-    def agrees_later(self) -> bool:
-        """Whether its agreement begins later, and nothing else closes it."""
-        waits = self.not_agreed is not None and self.agreed_flags is not None
-        return self.enabled and waits and not has_ended(self.not_agreed)
-
-    @property
     def takes_links(self) -> bool:
         """Whether a link to make a secret would work now."""
         return self.enabled and not has_ended(self.not_agreed)

@@ -18,6 +18,7 @@ from roster_service.accounts.clients import Client, list_clients
 from roster_service.accounts.credentials import CredentialKind, list_credentials
 from roster_service.accounts.secret_links import list_links
 from roster_service.accounts.vendors import Vendor, list_vendors
+from roster_service.auth.agreed_rights import begins_later
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.db.tables import deliveries, delivery_runs
 from roster_service.schemas.file_presets import PRESETS, Preset
@@ -75,7 +76,7 @@ def list_ways(connection: sa.Connection, *, ahead: bool = False) -> Mapping[str,
     holding = {
         vendor.email: vendor
         for vendor in list_vendors(connection)
-        if vendor.not_agreed is None or (ahead and vendor.agrees_later)
+        if vendor.not_agreed is None or (ahead and begins_later(vendor.not_agreed))
     }
     clients = [client for client in list_clients(connection) if client.vendor in holding]
     same = Counter((client.vendor, client.name) for client in clients)

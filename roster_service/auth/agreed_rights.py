@@ -24,8 +24,8 @@ from roster_service.schemas.flags import find_withheld
 NOT_AGREED = "agreement "
 # As the words of `find_agreement_refusal`, of a client.
 NO_SCOPE_AGREED = "allows none of the scopes of the client"
-# How the words of `find_agreement_refusal` begin for an agreement that has ended.
-_ENDED = "ended"
+# How the words of `find_agreement_refusal` begin for an agreement that has ended, and for one that begins later.
+_ENDED, _LATER = "ended", "begins"
 _AGREED = ("fields", "scopes", "flags", "metadata_keys")
 
 
@@ -63,6 +63,11 @@ def find_refusal(vendor_id: sa.ColumnElement[int]) -> sa.ColumnElement[str | Non
 def has_ended(not_agreed: str | None) -> bool:
     """Returns whether the agreement has ended. `not_agreed`: a value of `find_refusal`."""
     return not_agreed is not None and not_agreed.startswith(_ENDED)
+
+
+def begins_later(not_agreed: str | None) -> bool:
+    """Returns whether the agreement begins later. `not_agreed`: as of `has_ended`."""
+    return not_agreed is not None and not_agreed.startswith(_LATER)
 
 
 def find_rights(row: Any) -> AgreedRights:

@@ -223,3 +223,27 @@ def test_a_form_writes_the_public_list(console: Console, page: str) -> None:
     assert body["purpose"] == "Reading"
     with console.engine.begin() as connection:
         set_published(connection, TESTER, published=False)
+
+
+def test_an_owner_requires_agreements_and_publishes_the_list(console: Console, page: str) -> None:
+    owner, head = console.log_in(), page.removesuffix("/agreement")
+    none = r"gets what is granted to it\. \d+ vendors have none: .*<bdi>Agreed</bdi>"
+    assert re.search(none, owner.get("/system").text)
+    for action, answer, before, after in (
+        ("require", "yes", "gets what is granted to it.", "gets nothing."),
+        ("require", "no", "gets nothing.", "gets what is granted to it."),
+        ("publish", "yes", "Nobody but operators can see", "Everybody can see which vendors get what: <a href="),
+        ("publish", "no", "Everybody can see which vendors get what: <a href=", "Nobody but operators can see"),
+    ):
+        for typed in ("", "no" if answer == "yes" else "yes"):
+            refused = owner.send(f"/system/{action}", answer=answer, typed=typed)
+            assert (refused.status_code, before in refused.text) == (422, True)
+        assert owner.send(f"/system/{action}", answer=answer, typed=answer).status_code == 303
+        shown = owner.get("/system").text
+        assert (before in shown, after in shown) == (False, True)
+        assert ("is required, and there is none" in owner.get(head).text) == ((action, answer) == ("require", "yes"))
+    with console.engine.connect() as connection:
+        logged = connection.scalars(sa.text("SELECT verb FROM changes ORDER BY id DESC LIMIT 4")).all()
+    assert [*logged] == [*(["agreement publish"] * 2), *(["agreement require"] * 2)]
+    editor = console.log_in(OperatorRole.EDITOR)
+    assert editor.send("/system/require", answer="no", typed="no").status_code == 403

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from roster_service import __version__
+from roster_service.accounts.agreements import is_required, list_lacking, require_agreements
 from roster_service.accounts.credentials import list_credentials
+from roster_service.accounts.transparency import is_published, set_published
 from roster_service.accounts.vendor_rights import change_withheld_default, read_withheld_default
 from roster_service.accounts.vendors import list_vendors
 from roster_service.change_log.actors import OperatorRole
@@ -29,6 +31,8 @@ from roster_service.roster.withheld import WithheldField
 
 # The days before the end of a credential from which on it is told, and the percent of orderings.
 ENDS_SOON, FULL = 14, 90
+# The answers of a form that switches something.
+YES, NO = "yes", "no"
 # What a good light means.
 GOOD = {
     "Feeds": "no feed needs a person",
@@ -64,13 +68,18 @@ class Light:
 class System:
     """The settings, those that differ from the default first, and the health. `channels`: over which the last nightly
     sync announces, None before the first; `withheld`: the fields that are withheld from vendors without a list of their
-    own; `following`: the number of these vendors."""
+    own; `following`: the number of these vendors; `required`: whether a vendor needs an agreement, and `lacking`: the
+    names of those without one; `published`: whether everybody can see the list of vendors, at `list_url`."""
 
     lights: Sequence[Light]
     facts: Sequence[Fact]
     withheld: Sequence[str]
     withholdable: Sequence[str]
     following: int
+    required: bool
+    lacking: Sequence[str]
+    published: bool
+    list_url: str
     channels: Sequence[str] | None
     settings: Sequence[ListedSetting]
 
@@ -107,6 +116,10 @@ def read_system(visit: Visit) -> System:
         withheld=read_withheld_default(connection),
         withholdable=[field.value for field in WithheldField],
         following=sum(vendor.own_withheld is None for vendor in list_vendors(connection)),
+        required=is_required(connection),
+        lacking=[vendor.name for vendor in list_lacking(connection)],
+        published=is_published(connection),
+        list_url=f"{visit.tools.service_url}/transparency",
         channels=channels,
         settings=sorted(list_settings(settings), key=lambda listed: listed.source == DEFAULT),
     )
@@ -172,6 +185,24 @@ def set_default(sent: Submission) -> Outcome:
     return Moved("/system", f"Withheld by default: {', '.join(fields) or 'nothing'}.")
 
 
+def set_required(sent: Submission) -> Outcome:
+    """Requires an agreement of each vendor, or none."""
+    required = sent.get("answer") == YES
+    with sent.change() as connection:
+        lacking = require_agreements(connection, sent.actor, required)
+    without = to_counted(len(lacking), "vendor without one gets", "vendors without one get")
+    words = f"required of each vendor: {without} nothing" if required else f"not required: {without} what is granted"
+    return Moved("/system#agreements", f"An agreement is {words}.")
+
+
+def set_list(sent: Submission) -> Outcome:
+    """Shows everybody which vendors get what, or nobody."""
+    published = sent.get("answer") == YES
+    with sent.change() as connection:
+        set_published(connection, sent.actor, published)
+    return Moved("/system#agreements", f"{'Everybody' if published else 'Nobody'} can see which vendors get what.")
+
+
 def send_test(sent: Submission) -> Outcome:
     """Sends a test announcement over every channel."""
     with sent.change() as connection:
@@ -183,8 +214,14 @@ def send_test(sent: Submission) -> Outcome:
     return Moved("/system", f"The test announcement was {done.stdout.strip()}.")
 
 
+def _name_answer(sent: Submission) -> str:
+    return YES if sent.get("answer") == YES else NO
+
+
 SCREENS = (Screen("system", "/system", "System", OperatorRole.OWNER, read_system, lambda it: it.settings, "System"),)
 FORMS = (
     Form("system", "announce", Verb.ANNOUNCE, send_test, None),
     Form("system", "withheld", Verb.VENDOR_SET_WITHHELD_DEFAULT, set_default, None),
+    Form("system", "require", Verb.AGREEMENT_REQUIRE, set_required, _name_answer),
+    Form("system", "publish", Verb.AGREEMENT_PUBLISH, set_list, _name_answer),
 )
