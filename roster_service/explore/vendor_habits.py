@@ -27,10 +27,9 @@ _ANSWERS = 500
 _PREFIXES = {4: 24, 6: 48}
 
 
-def list_habits(connection: sa.Connection, vendor: Vendor) -> list[str]:
+def list_habits(connection: sa.Connection, vendor: Vendor, now: datetime) -> list[str]:
     """Returns what is new in the last day, in phrases; none for a vendor that we have changed a short time ago, and
     for one that was not answered before."""
-    now = datetime.now(UTC)
     begin = now - timedelta(days=SILENT)
     own = sa.and_(changes.c.vendor == vendor.email, changes.c.verb.not_in(_OF_NO_RIGHTS))
     of_all = sa.and_(changes.c.vendor.is_(None), changes.c.verb.in_(_OF_ALL))

@@ -55,9 +55,9 @@ def answer(engine: sa.Engine, vendor: int, *answers: tuple[int, str | None, str]
             connection.execute(sa.insert(audit).values(values))
 
 
-def read(engine: sa.Engine) -> list[str]:
+def read(engine: sa.Engine, now: datetime = NOW) -> list[str]:
     with engine.connect() as connection:
-        return list_habits(connection, vendors.find_vendor(connection, VENDOR))
+        return list_habits(connection, vendors.find_vendor(connection, VENDOR), now)
 
 
 @pytest.mark.parametrize(("answers", "said"), CASES.values(), ids=CASES)
@@ -112,8 +112,8 @@ def test_people_of_today_stand_beside_the_median_of_the_days_before(engine: sa.E
                 made = people if owner == vendor else HASHER.hash_people(map(str, range(500)))
                 values = LOGGED | {"vendor_id": owner, "at": now - timedelta(days=days), "people": made}
                 connection.execute(sa.insert(audit).values(values))
-    fold_days(engine)
-    assert read(engine) == ["it was shown 12 people today (UTC); the median of its days with people is 5"]
+    fold_days(engine, now.date())
+    assert read(engine, now) == ["it was shown 12 people today (UTC); the median of its days with people is 5"]
     with engine.begin() as connection:
         vendors.set_vendor_enabled(connection, TESTER, VENDOR, enabled=True)
     assert read(engine) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 
 from roster_service.access_log.reports import RefusedRow, count_refused, read_usage
 from roster_service.accounts import vendor_rights, vendors
@@ -117,7 +117,7 @@ def read_vendor(visit: Visit) -> VendorPage:
         lacks={part.name: part.lack for part in PARTS.values() if part.name not in received},
         nothing=explain_nothing(vendor),
         versions=[version.prefix for version in VERSIONS],
-        habits=list_habits(connection, vendor),
+        habits=list_habits(connection, vendor, datetime.now(UTC)),
         asked=list_requests(
             connection,
             find_today(visit.settings.time_zone),
