@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,21 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.accounts import agreements
+from roster_service.accounts.agreements import Agreement
+from roster_service.accounts.vendors import find_vendor
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
+from roster_service.roster.person_parts import PersonPart
 from sync_scripts.engine.load import load
+from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.conditions import wait_for
 from tests.docs.pages import read_section
 from tests.postgres.databases import administer
 from tests.sync.export_changes import cell_of
 
-from .services import Service, fill, serving
+from .services import DISTRICT, Service, fill, serving
 
 PROGRAMS = Path(str(distribution(WHEEL).locate_file(INSTALLATION)), "bin")
 # A record, a page of the collection, a page of its known order, and what is empty.
@@ -53,13 +59,14 @@ class Roster:
         assert left_out
         run_program("pg_dump", "--format=custom", f"--file={self.home / 'dump'}", *left_out, self.url)
 
-    def restore(self) -> None:
-        """Puts the dump in the place of the database, under the running service."""
+    def restore(self, *, waits: bool = True) -> None:
+        """Puts the dump in the place of the database, under the running service; waits until it answers again."""
         self.engine.dispose()
         name = sa.make_url(self.url).database
         administer(self.server_url, f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name}")
         run_program("pg_restore", "--exit-on-error", f"--dbname={self.url}", str(self.home / "dump"))
-        wait_for(lambda: {self.service.ask("v1p1", path).status for path in PATHS * TRIES} == {200})
+        if waits:
+            wait_for(lambda: {self.service.ask("v1p1", path).status for path in PATHS * TRIES} == {200})
 
     def ask(self, tags: Mapping[str, str] | None = None) -> dict[str, tuple[int, str, str]]:
         """(status, entity tag, revision) by path, of an answer that every worker has given more than once."""
@@ -160,3 +167,56 @@ def test_deltas_of_before_have_to_be_pulled_in_full(roster: Roster) -> None:
     assert pulled < state["deletions_since"] == state["as_of"]
     roster.load("Third")
     assert roster.read(STATE)["as_of"] > state["deletions_since"]
+
+
+TODAY = datetime.now(UTC).date()
+ALWAYS = (PersonPart.NAMES, PersonPart.CLASSES)
+NARROW = Agreement(
+    title="Data agreement",
+    purpose="Lessons in reading",
+    elements=ALWAYS,
+    districts=(DISTRICT,),
+    schools=(),
+    zone="UTC",
+    first_day=TODAY - timedelta(days=9),
+    last_day=TODAY + timedelta(days=9),
+    contact="privacy@vendor.example",
+    deletion="within 60 days",
+)
+
+
+def test_no_answer_goes_beyond_the_agreement_of_the_backup(roster: Roster) -> None:
+    """Not by a token of a wider one that was saved after it, nor by that of the same count of changes."""
+    email = roster.service.credentials.account.email
+
+    def save(agreement: Agreement) -> int:
+        with roster.engine.begin() as connection:
+            agreements.set_agreement(connection, TESTER, email, agreement)
+            return find_vendor(connection, email).grant_version
+
+    save(NARROW)
+    roster.service.get_tokens()
+    assert "email" not in roster.service.ask("v1p1", PATHS[0]).json["user"]
+    roster.back_up()
+    wide = save(replace(NARROW, elements=(*ALWAYS, PersonPart.EMAIL)))
+    assert roster.service.ask("v1p1", PATHS[0]).status == 401
+    roster.service.get_tokens()
+    assert "email" in roster.service.ask("v1p1", PATHS[0]).json["user"]
+    roster.restore(waits=False)
+    assert run_roster(roster.url, roster.home, "db", "restored").exit_code == 0
+    wait_for(lambda: roster.service.ask("v1p1", PATHS[0]).status == 401)
+    roster.describe("UPDATE vendors SET grant_version = :number", number=wide)
+    for interface in ("v1p1", "students"):
+        answers = [roster.service.ask(interface, PATHS[0]) for _ in range(TRIES)]
+        assert {"email" in answer.body.decode() for answer in answers} == {False}
+        assert {answer.status for answer in answers} == ({401} if interface == "v1p1" else {200})
+    roster.service.get_tokens()
+    assert "email" not in roster.service.ask("v1p1", PATHS[0]).json["user"]
+    # An end that came while the backup lay there is an end.
+    roster.describe("UPDATE agreements SET ends_at = now() - interval '1 day', starts_at = 'epoch'")
+    roster.back_up()
+    save(replace(NARROW, last_day=TODAY + timedelta(days=99)))
+    roster.service.get_tokens()
+    roster.restore(waits=False)
+    wait_for(lambda: roster.service.ask("token").json.get("error") == "unauthorized_client")
+    assert roster.service.ask("v1p1", PATHS[0]).status == 401
