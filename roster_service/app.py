@@ -47,11 +47,11 @@ from roster_service.feeds.undo import drop_unknown_copies
 from roster_service.http.request_facts import add_common_headers, register_host_check
 from roster_service.http.stages import DisclosureRecorder
 from roster_service.metrics import CONNECTIONS
-from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.roster.revisions import require_servable
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.pipeline import Services
+from roster_service.rostering.token_endpoint import TokenEndpoint, register_token_endpoint
 from roster_service.serving.orderings import Orderings
 from roster_service.serving.params import Limits
 from roster_service.serving.reader import Reader
@@ -158,9 +158,8 @@ def create_service(settings: Settings, addresses: Addresses, rates: Rates = RATE
         settings.contact,
     )
     tokens = TokenThrottle(counters, rates)
-    register_oauth(
-        app, accounts, keys, tokens, issuer=issuer, public_url=settings.public_url, seconds=settings.token_seconds
-    )
+    endpoint = TokenEndpoint(accounts, keys, tokens, issuer, settings.public_url, settings.token_seconds)
+    register_token_endpoint(app, endpoint)
     if settings.metrics_token is not None:
         register_metrics_page(app, settings.metrics_token, counting, standby)
     register_docs(app, settings)

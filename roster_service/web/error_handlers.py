@@ -24,7 +24,6 @@ from roster_service.errors import (
 )
 from roster_service.http.request_facts import get_request_facts
 from roster_service.http.stages import make_json
-from roster_service.oauth.token_endpoint import find_problem
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import bodies as vendor
 from roster_service.web.guides import NOT_FOUND, prefers_html, show_text
@@ -35,6 +34,8 @@ DATABASE = Outage("the database", "requests are answered 503 until it does")
 
 NO_PATH = "there is no such path; the answer at / lists the addresses of this service"
 UNAVAILABLE = "the database does not answer; try again"
+# The status of a refusal of the token endpoint -> its reason; that of any other is PARAMETER.
+TOKEN_PROBLEMS = {405: Problem.METHOD, 429: Problem.RATE}
 OVERDUE = "the query took too long; ask for less"
 
 
@@ -79,7 +80,7 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
     # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
     if request.path == TOKEN_PATH:
-        get_request_facts().refusal = find_problem(word)
+        get_request_facts().refusal = TOKEN_PROBLEMS.get(error.code, Problem.PARAMETER)
     response = make_json({"error": word, "error_description": _describe(error)}, error.code)
     # `Allow`, `Retry-After` and the like.
     response.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})

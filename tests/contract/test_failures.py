@@ -155,7 +155,7 @@ def test_the_token_endpoint_fails_in_its_own_words(
     def fail(*_args: object) -> None:
         raise RuntimeError("a secret value")
 
-    monkeypatch.setattr("roster_service.oauth.token_endpoint.find_client", fail)
+    monkeypatch.setattr("roster_service.rostering.token_endpoint.find_client", fail)
     answer = client.ask_token(client.form())
     assert (answer.status, answer.json["error"]) == (500, "server_error")
     assert not [word for word in INSIDE if word in answer.body]

@@ -175,7 +175,7 @@ class ExampleReader:
         }
         with patch("roster_service.auth.throttling.throttles.TokenThrottle.count_client", return_value=30):
             found["429"] = {"rate": refuse(429, FORM)}
-        with patch("roster_service.oauth.token_endpoint.find_client", side_effect=OUTAGE):
+        with patch("roster_service.rostering.token_endpoint.find_client", side_effect=OUTAGE):
             found["503"] = {"database": refuse(503, FORM)}
         host = {"400": {"host": self.ask("GET", JWKS_PATH, 400, environ_overrides={"HTTP_HOST": "a b"})}}
         with patch("roster_service.auth.credentials.signing_keys.KeyRing.read_public", side_effect=OUTAGE):

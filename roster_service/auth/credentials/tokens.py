@@ -10,6 +10,7 @@ vendor's grants, and is valid only while that is the current version: every chan
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
 import time
 from dataclasses import dataclass
@@ -129,6 +130,35 @@ class AccessToken:
         return {}
 
 
+def sign_access_token(token: AccessToken, keys: KeyRing, *, issuer: str) -> str:
+    """Returns the access token with these claims: a JWT (RFC 9068), which carries the versions of the grants and of the
+    client, the visibility key, and the withheld fields, and ends when one of them changes."""
+    claims = {
+        "iss": issuer,
+        "aud": make_access_token_audience(issuer),
+        "sub": token.client_id,
+        "client_id": token.client_id,
+        "iat": int(time.time()),
+        "exp": int(token.expires_at),
+        "jti": secrets.token_hex(16),
+        "scope": " ".join(map(str, token.scopes)),
+        "vendor_id": token.vendor_id,
+        "grant_version": token.grant_version,
+        "client_version": token.client_version,
+        "visibility_key": token.visibility_key,
+        "withheld": sorted(token.withheld),
+        "fields": FIELDS_DIGEST,
+        "metadata_keys": None if token.metadata_keys is None else sorted(token.metadata_keys),
+        "has_rules": token.has_rules,
+    }
+    return _sign(TOKEN_TYPE, claims, keys)
+
+
+def _sign(kind: str, claims: dict[str, Any], keys: KeyRing) -> str:
+    [key] = keys.read_private().keys
+    return jwt.encode({"alg": ALGORITHM, "typ": kind, "kid": key.kid}, claims, key, algorithms=[ALGORITHM])
+
+
 def read_access_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
     """Verifies an access token and returns its claims.
 
@@ -218,7 +248,6 @@ class TokenReader:
 
 def make_permission_token(holder: KeyHolder, keys: KeyRing, *, issuer: str) -> tuple[str, datetime]:
     """Makes a permission token for the holder of an API key. Returns the token and its expiry, in UTC."""
-    [key] = keys.read_private().keys
     made_at = int(time.time())
     ends_at = made_at + PERMISSION_TOKEN_SECONDS
     claims = {
@@ -232,10 +261,7 @@ def make_permission_token(holder: KeyHolder, keys: KeyRing, *, issuer: str) -> t
         "iat": made_at,
         "exp": ends_at,
     }
-    token = jwt.encode(
-        {"alg": ALGORITHM, "typ": PERMISSION_TOKEN_TYPE, "kid": key.kid}, claims, key, algorithms=[ALGORITHM]
-    )
-    return token, datetime.fromtimestamp(ends_at, UTC)
+    return _sign(PERMISSION_TOKEN_TYPE, claims, keys), datetime.fromtimestamp(ends_at, UTC)
 
 
 def make_permission_token_audience(issuer: str) -> str:
