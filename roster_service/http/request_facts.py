@@ -13,7 +13,7 @@ from flask import Flask, Response, g, request
 from werkzeug.exceptions import BadRequest
 
 from roster_service.auth.throttling.limits import RateState
-from roster_service.errors import Problem, ThrottledRequestError
+from roster_service.errors import Problem
 
 INVALID = "the Host header is missing or is no host name with an optional port"
 
@@ -109,14 +109,6 @@ def choose_request_id(given: str) -> str:
 @functools.cache
 def _make_documented_path(rule: str) -> str:
     return _PARAMETER.sub(r"{\1}", rule)
-
-
-def require_rate(state: RateState | None) -> None:
-    """Sets the state of the vendor's rate limit; None if it is not known. Raises ThrottledRequestError if the request
-    exceeds it."""
-    get_request_facts().rate = state
-    if state is not None and not state.admitted:
-        raise ThrottledRequestError("too many requests; `Retry-After` says when to go on", max(1, state.wait))
 
 
 def add_rate_headers(response: Response) -> Response:

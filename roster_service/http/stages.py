@@ -1,23 +1,24 @@
-"""The stages of a request, in this order in both interfaces: authenticate, throttle, plan, read and respond, record.
+"""The stages that both interfaces share, of a caller whose credentials were verified: its request is counted, and what
+the response discloses is recorded in the access log, before it leaves.
 
-A stage refuses the request by a RefusedRequestError, so their order is the order of refusals. The last stage records a
-disclosure in the access log, before the response leaves.
+`rostering/pipeline.py` and `vendor/views.py` have the other stages. Each refuses by a RefusedRequestError, so their
+order is the order of refusals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from flask import Response, jsonify
 
 from roster_service.access_log.entries import Disclosure, GrantedDistricts, PersonHasher
 from roster_service.access_log.writer import AccessLog
 from roster_service.auth.throttling.limits import RateState
-from roster_service.errors import BUSY_RETRY_SECONDS
-from roster_service.http.request_facts import RequestingVendor, get_request_facts, require_rate
+from roster_service.errors import BUSY_RETRY_SECONDS, ThrottledRequestError
+from roster_service.http.request_facts import RequestingVendor, get_request_facts
 
 
 def make_json(members: Mapping[str, object], status: int) -> Response:
@@ -31,56 +32,9 @@ def make_json(members: Mapping[str, object], status: int) -> Response:
     return response
 
 
-class DisclosureRecorder:
-    """Records disclosures of either interface."""
-
-    def __init__(self, access_log: AccessLog, districts: GrantedDistricts, hasher: PersonHasher) -> None:
-        self._access_log = access_log
-        self._districts = districts
-        self._hasher = hasher
-
-    def record(
-        self,
-        vendor: RequestingVendor,
-        *,
-        records: int,
-        people: Iterable[str],
-        parts: int,
-        scope: str,
-        grant_version: int,
-        masked_filter: str | None,
-    ) -> None:
-        """Records that the response discloses so many records. `people`: the ids of those whose records these are;
-        `parts`, `scope`, `masked_filter`: as in `Disclosure`; `grant_version`: of the vendor's grants with which the
-        records were read.
-
-        Raises RefusedRequestError (BUSY) if the disclosure cannot be recorded, and SQLAlchemyError if the database
-        fails.
-        """
-        facts = get_request_facts()
-        self._access_log.record(
-            Disclosure(
-                at=datetime.now(UTC),
-                vendor_id=vendor.vendor_id,
-                caller=vendor.caller,
-                address=facts.address,
-                method=facts.method,
-                path=facts.path,
-                scope=scope,
-                districts=self._districts.find(vendor.vendor_id, grant_version),
-                filter=masked_filter,
-                records=records,
-                people=self._hasher.hash_people(people),
-                parts=parts,
-                request_id=facts.id,
-            )
-        )
-        facts.records = records
-
-
 class VendorCaller(Protocol):
     """The authenticated caller of an interface. `caller`: the OAuth client id, or the prefix of the API key;
-    `short_scopes`: its scopes or permission flags, for the access log."""
+    `grant_version`: of the grants with which its records are read; `short_scopes`: its scopes or permission flags."""
 
     @property
     def vendor_id(self) -> int: ...
@@ -103,44 +57,44 @@ class Disclosed:
     masked_filter: str | None
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A request that its interface has checked. `respond`: reads, and makes the response with the records that it
-    discloses, None where the access log has no line of it. `describe_shape`: as in `RequestFacts`."""
-
-    respond: Callable[[], tuple[Response, Disclosed | None]]
-    describe_shape: Callable[[], str] | None = None
-
-
-AnyCaller = TypeVar("AnyCaller", bound=VendorCaller)
-
-
-def answer(
-    authenticate: Callable[[], AnyCaller],
-    throttle: Callable[[AnyCaller], RateState | None],
-    plan: Callable[[AnyCaller], Planned],
-    disclosures: DisclosureRecorder,
-) -> Response:
-    """Answers Flask's current request by the stages of an interface.
-
-    `throttle` counts the request, and returns the state of the vendor's rate limit. Raises what the stages raise,
-    ThrottledRequestError for the rate, and RefusedRequestError (BUSY) where the disclosure cannot be recorded.
-    """
-    caller = authenticate()
+def count_request(caller: VendorCaller, rate: RateState | None) -> None:
+    """Makes the caller and the state of its rate limit known to the log, the counters and the headers; None for a state
+    that is not known. Raises ThrottledRequestError if the request exceeds it."""
     facts = get_request_facts()
-    facts.vendor = vendor = RequestingVendor(caller.vendor_id, caller.caller)
-    require_rate(throttle(caller))
-    planned = plan(caller)
-    facts.describe_shape = planned.describe_shape
-    response, disclosed = planned.respond()
-    if disclosed is not None:
-        disclosures.record(
-            vendor,
-            records=disclosed.records,
-            people=disclosed.people,
-            parts=disclosed.parts,
-            scope=caller.short_scopes,
-            grant_version=caller.grant_version,
-            masked_filter=disclosed.masked_filter,
+    facts.vendor, facts.rate = RequestingVendor(caller.vendor_id, caller.caller), rate
+    if rate is not None and not rate.admitted:
+        raise ThrottledRequestError("too many requests; `Retry-After` says when to go on", max(1, rate.wait))
+
+
+class DisclosureRecorder:
+    """Records disclosures of either interface."""
+
+    def __init__(self, access_log: AccessLog, districts: GrantedDistricts, hasher: PersonHasher) -> None:
+        self._access_log = access_log
+        self._districts = districts
+        self._hasher = hasher
+
+    def record(self, caller: VendorCaller, disclosed: Disclosed) -> None:
+        """Records what the response to a caller discloses.
+
+        Raises RefusedRequestError (BUSY) if it cannot be recorded, and SQLAlchemyError if the database fails.
+        """
+        facts = get_request_facts()
+        self._access_log.record(
+            Disclosure(
+                at=datetime.now(UTC),
+                vendor_id=caller.vendor_id,
+                caller=caller.caller,
+                address=facts.address,
+                method=facts.method,
+                path=facts.path,
+                scope=caller.short_scopes,
+                districts=self._districts.find(caller.vendor_id, caller.grant_version),
+                filter=disclosed.masked_filter,
+                records=disclosed.records,
+                people=self._hasher.hash_people(disclosed.people),
+                parts=disclosed.parts,
+                request_id=facts.id,
+            )
         )
-    return response
+        facts.records = disclosed.records

@@ -1,11 +1,10 @@
-"""The stages of a rostering request, from its token to its response: what `answer` of `http/stages.py` calls."""
+"""A rostering request, from its token to its response."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from flask import Response, request
 
@@ -16,7 +15,7 @@ from roster_service.auth.throttling.throttles import RosteringThrottle
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.feeds.roster_state import RosterState, make_state_headers
 from roster_service.http.request_facts import find_root_url, get_request_facts
-from roster_service.http.stages import Disclosed, DisclosureRecorder, Planned, answer, make_json
+from roster_service.http.stages import Disclosed, DisclosureRecorder, count_request, make_json
 from roster_service.rostering import operations
 from roster_service.rostering.operations import AnswerBody, Operation, PlannedRequest, RequestAddress
 from roster_service.rostering.paths import read_raw_path, read_sent_path
@@ -52,37 +51,30 @@ def answer_operation(operation: Operation, services: Services, path_ids: Mapping
     token that has ended reads nothing.
     """
 
-    def plan(token: AccessToken) -> Planned:
+    token = authenticate(operation.version, services)
+    count_request(token, services.throttle.count(token.vendor_id))
+    with _refuse_token_first(services, token):
         admission = token.admit(services.throttle.find_slots(token.vendor_id))
         planned = operation.plan(token, admission, read_address(services), path_ids)
-        return Planned(partial(_respond, services, planned), planned.describe_shape)
-
-    return _answer(operation.version, services, plan)
+    get_request_facts().describe_shape = planned.describe_shape
+    response, disclosed = _respond(services, planned)
+    if disclosed is not None:
+        services.disclosures.record(token, disclosed)
+    return response
 
 
 def answer_status(version: Version, services: Services) -> Response:
     """Answers Flask's current request for the states of the feeds. Raises RefusedRequestError as `answer_operation`,
     for the token (401), the rate (429), the version (400), a parameter (400), and a vendor without a grant (403)."""
-
-    def plan(token: AccessToken) -> Planned:
+    token = authenticate(version, services)
+    count_request(token, services.throttle.count(token.vendor_id))
+    with _refuse_token_first(services, token):
         operations.require_version(token, version)
         operations.require_no_parameter(read_address(services), services.limits)
-        return Planned(lambda: (_respond_status(services, token), None))
-
-    return _answer(version, services, plan)
-
-
-def _answer(version: Version, services: Services, plan: Callable[[AccessToken], Planned]) -> Response:
-    def plan_for(token: AccessToken) -> Planned:
-        with _refuse_token_first(services, token):
-            return plan(token)
-
-    return answer(
-        lambda: authenticate(version, services),
-        lambda token: services.throttle.count(token.vendor_id),
-        plan_for,
-        services.disclosures,
-    )
+    state = services.reader.admit(token.admission, token.vendor_id)
+    response = make_json(services.status.read(token.admission, token.vendor_id, state), 200)
+    response.headers.update(make_state_headers(state))
+    return response
 
 
 def authenticate(version: Version, services: Services) -> AccessToken:
@@ -171,10 +163,3 @@ def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, Ans
         return page.state, operations.show_page(planned, page.page)
     record = services.reader.read_record(planned.authorized_request)
     return record.state, operations.show_record(planned, record.text, record.person, record.parts)
-
-
-def _respond_status(services: Services, token: AccessToken) -> Response:
-    state = services.reader.admit(token.admission, token.vendor_id)
-    response = make_json(services.status.read(token.admission, token.vendor_id, state), 200)
-    response.headers.update(make_state_headers(state))
-    return response

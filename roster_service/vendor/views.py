@@ -1,4 +1,4 @@
-"""The paths of the vendor interface, their stages, which `answer` of `http/stages.py` calls, and the blueprint.
+"""The paths of the vendor interface, each a function from the API key to the response, and the blueprint.
 
 The stages check, in this order: the API key (403), the throttle (429), the permission token (401), the body (400), the
 privilege (403). The login needs no permission token; it checks the e-mail and the password last (401).
@@ -30,8 +30,8 @@ from roster_service.auth.throttling.throttles import LoginAttempt, count_vendor_
 from roster_service.db.instants import format_instant
 from roster_service.errors import NotAgreedError, Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.feeds.roster_state import make_state_headers
-from roster_service.http.request_facts import add_rate_headers
-from roster_service.http.stages import Disclosed, DisclosureRecorder, Planned, answer
+from roster_service.http.request_facts import add_rate_headers, get_request_facts
+from roster_service.http.stages import Disclosed, DisclosureRecorder, count_request
 from roster_service.schemas.roster_status import RosterStatus
 from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
@@ -61,54 +61,33 @@ class VendorServices:
     status: RosterStatusReader
 
 
-# Checks a request whose API key is valid.
-RequestPlanner = Callable[[VendorServices, KeyHolder], Planned]
-
-
-def make_vendor_view(services: VendorServices, plan: RequestPlanner) -> Callable[[], Response]:
-    """Returns the view function that checks the API key and the throttle, and then calls `plan`."""
-
-    def view() -> Response:
-        return answer(
-            lambda: _authenticate(services),
-            lambda holder: count_vendor_request(services.counters, holder.vendor_id, holder.allowance),
-            lambda holder: plan(services, _require_agreement(holder)),
-            services.disclosures,
-        )
-
-    return view
-
-
-def _authenticate(services: VendorServices) -> KeyHolder:
+def _admit(services: VendorServices) -> KeyHolder:
+    """The holder of the request's API key, whose request is counted."""
     # The connection goes back to the pool before the throttle, which may wait for a counter.
     with services.engine.connect() as connection:
         holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
     if holder is None:
         raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
-    return holder
-
-
-def _require_agreement(holder: KeyHolder) -> KeyHolder:
+    count_request(holder, count_vendor_request(services.counters, holder.vendor_id, holder.allowance))
     if holder.not_agreed is not None and holder.enabled:
         raise NotAgreedError(holder.not_agreed)
     return holder
 
 
-def plan_students(services: VendorServices, holder: KeyHolder) -> Planned:
-    """Checks a request for students. Raises RefusedRequestError for the permission token, the body and the
+def answer_students(services: VendorServices) -> Response:
+    """Answers a request for students. Raises RefusedRequestError for the permission token, the body and the
     privilege."""
+    holder = _admit(services)
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     body = read_body(STUDENTS_BODY)
+    get_request_facts().describe_shape = partial(_mask_body, body)
     params = StudentsParams(**body)
-
-    def respond() -> tuple[Response, Disclosed]:
-        read = services.reader.read_page(authorize_students(services.engine, holder, params))
-        response = make_response(_make_students_text(read.page, params))
-        response.headers.update(make_state_headers(read.state))
-        people = _list_people(read.page, params.include)
-        return response, Disclosed(read.page.records, people, read.page.parts, _mask_body(body))
-
-    return Planned(respond, partial(_mask_body, body))
+    read = services.reader.read_page(authorize_students(services.engine, holder, params))
+    response = make_response(_make_students_text(read.page, params))
+    response.headers.update(make_state_headers(read.state))
+    people = _list_people(read.page, params.include)
+    services.disclosures.record(holder, Disclosed(read.page.records, people, read.page.parts, _mask_body(body)))
+    return response
 
 
 def _make_students_text(page: Page, params: StudentsParams) -> str:
@@ -119,20 +98,17 @@ def _make_students_text(page: Page, params: StudentsParams) -> str:
     return f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}'
 
 
-def plan_status(services: VendorServices, holder: KeyHolder) -> Planned:
-    """Checks a request for the states of the feeds. Raises RefusedRequestError for the permission token, and for a
-    query parameter. Its response refuses a vendor without any grant, as that of the other paths does."""
+def answer_status(services: VendorServices) -> Response:
+    """Answers a request for the states of the feeds. Raises RefusedRequestError for the permission token, for a query
+    parameter, and for a vendor without any grant, as the other paths do."""
+    holder = _admit(services)
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     require_no_parameter()
-
-    def respond() -> tuple[Response, None]:
-        list_districts(services.engine, holder)
-        body = services.status.read(holder.admit(guardians=False), holder.vendor_id, holder.state)
-        response = make_response(json.dumps(body, ensure_ascii=False))
-        response.headers.update(make_state_headers(holder.state))
-        return response, None
-
-    return Planned(respond)
+    list_districts(services.engine, holder)
+    body = services.status.read(holder.admit(guardians=False), holder.vendor_id, holder.state)
+    response = make_response(json.dumps(body, ensure_ascii=False))
+    response.headers.update(make_state_headers(holder.state))
+    return response
 
 
 def _list_people(page: Page, include: Sequence[str]) -> Iterator[str]:
@@ -165,15 +141,13 @@ def _read_bearer() -> str:
     return token.strip()
 
 
-def plan_login(services: VendorServices, holder: KeyHolder) -> Planned:
-    """Checks the body of a login. Its response has a permission token for the right e-mail and password of the key's
-    vendor, and lists what the token opens. Raises RefusedRequestError for the body and the credentials, and where
-    nothing is granted; ThrottledRequestError after too many failures."""
+def answer_login(services: VendorServices) -> Response:
+    """Answers a login: with a permission token for the right e-mail and password of the key's vendor, and what the
+    token opens. Raises RefusedRequestError for the body and the credentials, and where nothing is granted;
+    ThrottledRequestError after too many failures."""
+    holder = _admit(services)
     body = read_body(LOGIN_BODY)
-    return Planned(lambda: (_log_in(services, holder, body["email"], body["password"]), None))
-
-
-def _log_in(services: VendorServices, holder: KeyHolder, email: str, password: str) -> Response:
+    email, password = body["email"], body["password"]
     attempt = LoginAttempt.of_vendor(holder.vendor_id, email)
     wait = attempt.find_wait(services.counters)
     if wait:
@@ -206,7 +180,7 @@ class Path:
     request: type[Schema] | None
     response: type[Schema] | dict[str, Any]
     permission_token: bool
-    plan: RequestPlanner
+    answer: Callable[[VendorServices], Response]
 
 
 PATHS = (
@@ -216,7 +190,7 @@ PATHS = (
         LoginRequest,
         LoginAnswer,
         permission_token=False,
-        plan=plan_login,
+        answer=answer_login,
     ),
     Path(
         "students",
@@ -224,9 +198,9 @@ PATHS = (
         StudentsRequest,
         StudentsAnswer,
         permission_token=True,
-        plan=plan_students,
+        answer=answer_students,
     ),
-    Path("status", "The last run of each feed", None, RosterStatus, permission_token=True, plan=plan_status),
+    Path("status", "The last run of each feed", None, RosterStatus, permission_token=True, answer=answer_status),
 )
 
 
@@ -238,7 +212,7 @@ def register_vendor(app: Flask, services: VendorServices, public_url: str | None
         operation = document(
             path.name, path.summary, path.request, path.response, permission_token=path.permission_token
         )
-        view = blueprint.doc(**operation)(make_vendor_view(services, path.plan))
+        view = blueprint.doc(**operation)(partial(path.answer, services))
         # Flask would answer OPTIONS by itself, but the interface refuses every method except POST.
         vars(view)["provide_automatic_options"] = False
         method = "GET" if path.request is None else "POST"
