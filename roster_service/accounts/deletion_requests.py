@@ -13,7 +13,7 @@ from datetime import date
 
 import sqlalchemy as sa
 
-from roster_service.accounts.agreements import KnownAgreement
+from roster_service.accounts.known_agreements import KnownAgreement
 from roster_service.accounts.vendors import Vendor, lock_vendor
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded

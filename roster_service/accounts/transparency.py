@@ -13,8 +13,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.agreements import KnownAgreement, list_agreements
 from roster_service.accounts.districts import ACTIVE, SCHOOL
+from roster_service.accounts.known_agreements import KnownAgreement, list_agreements
 from roster_service.accounts.parts import NO_PART, PARTS, list_received
 from roster_service.accounts.vendors import Vendor, list_vendors
 from roster_service.change_log.actors import Actor

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from roster_service.accounts import agreements
-from roster_service.accounts.agreements import Agreement, KnownAgreement
 from roster_service.accounts.districts import DISTRICT, SCHOOL, find_org
+from roster_service.accounts.known_agreements import Agreement, KnownAgreement, find_agreement, list_agreements
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.transparency import set_published
 from roster_service.accounts.vendors import Vendor, find_vendor, list_vendors
@@ -109,7 +109,7 @@ def agreement_set(
 def agreement_show(email: str, as_json: bool) -> None:
     """Show the agreement with the vendor EMAIL, and what is granted beyond it."""
     with terminal.open_connection() as connection:
-        known = agreements.find_agreement(connection, find_vendor(connection, email))
+        known = find_agreement(connection, find_vendor(connection, email))
     shown = None if known is None else _to_plain(known)
     terminal.show(shown, as_json, lambda _: "no agreement" if known is None else _describe(known))
 
@@ -119,7 +119,7 @@ def agreement_show(email: str, as_json: bool) -> None:
 def agreement_list(as_json: bool) -> None:
     """List the vendors with their agreements."""
     with terminal.open_connection() as connection:
-        found = {known.vendor: known for known in agreements.list_agreements(connection)}
+        found = {known.vendor: known for known in list_agreements(connection)}
         listed = list_vendors(connection)
     rows = [_make_row(item, found.get(item.email)) for item in listed]
     shown = [_to_plain(found[item.email]) if item.email in found else {"vendor": item.email} for item in listed]

@@ -7,8 +7,8 @@ from datetime import datetime
 
 import click
 
-from roster_service.accounts.agreements import find_agreement
 from roster_service.accounts.deletion_requests import ANSWERED, answer_request, list_requests, write_letter
+from roster_service.accounts.known_agreements import find_agreement
 from roster_service.accounts.vendors import find_vendor
 from roster_service.cli import terminal
 from roster_service.cli.access_log import DAY

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 
 from roster_service.access_log.entries import PersonHasher
 from roster_service.access_log.reports import AccessLogFilter, count_unsearchable, find_first_day
-from roster_service.accounts.agreements import list_agreements
 from roster_service.accounts.clients import list_clients
 from roster_service.accounts.deletion_requests import DeletionRequest, list_requests
 from roster_service.accounts.kept_people import list_kept
+from roster_service.accounts.known_agreements import list_agreements
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.vendors import list_vendors
 from roster_service.accounts.ways import WayKind, list_ways

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.accounts.agreements import NOTICE_DAYS, KnownAgreement, list_agreements
+from roster_service.accounts.known_agreements import NOTICE_DAYS, KnownAgreement, list_agreements
 from roster_service.accounts.transparency import publish
 from roster_service.accounts.vendors import list_vendors
 from roster_service.db.tables import agreements

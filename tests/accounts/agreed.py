@@ -12,7 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from roster_service.accounts import agreements, clients, vendor_rights, vendors
-from roster_service.accounts.agreements import Agreement
+from roster_service.accounts.known_agreements import Agreement
 from roster_service.accounts.parts import PARTS
 from roster_service.auth.scopes import ScopeName, read_scopes
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS

@@ -20,8 +20,8 @@ from marshmallow import Schema
 from marshmallow.fields import List, Nested
 
 from roster_service.accounts import agreements, clients, secret_links, vendor_rights, vendors
-from roster_service.accounts.agreements import KnownAgreement, find_agreement, resolve_elements
 from roster_service.accounts.districts import end_district
+from roster_service.accounts.known_agreements import KnownAgreement, find_agreement, list_agreements, resolve_elements
 from roster_service.accounts.parts import PARTS, list_received
 from roster_service.accounts.vendors import Grant
 from roster_service.app import create_app
@@ -593,7 +593,7 @@ def test_an_agreement_that_is_not_clear_is_refused(asked: Asked) -> None:
         with pytest.raises(CommandError, match=said):
             asked.save(**changed)
         with asked.engine.connect() as connection:
-            assert agreements.list_agreements(connection) == [], name
+            assert list_agreements(connection) == [], name
 
 
 def test_the_next_agreement_does_not_end_the_present_one_ahead_of_its_day(asked: Asked) -> None:
@@ -654,7 +654,7 @@ def test_what_another_version_takes_out_of_an_element_waits_for_a_person_too(ask
 
 def read_places(asked: Asked) -> set[str]:
     with asked.engine.connect() as connection:
-        [known] = agreements.list_agreements(connection)
+        [known] = list_agreements(connection)
     assert asdict(known.agreement)["elements"] == WHOLE.elements
     return {*known.agreement.districts, *known.agreement.schools}
 

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import agreements
-from roster_service.accounts.agreements import Agreement
+from roster_service.accounts.known_agreements import Agreement
 from roster_service.accounts.vendors import find_vendor
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL

@@ -10,17 +10,9 @@ from hashlib import sha256
 
 import sqlalchemy as sa
 
-from roster_service.accounts.agreements import (
-    Agreement,
-    KnownAgreement,
-    SavedAgreement,
-    find_agreement,
-    is_required,
-    list_always,
-    remove_agreement,
-    save_agreement,
-)
+from roster_service.accounts.agreements import SavedAgreement, list_always, remove_agreement, save_agreement
 from roster_service.accounts.districts import DISTRICT, SCHOOL, DistrictName, find_org, list_named_districts
+from roster_service.accounts.known_agreements import Agreement, KnownAgreement, find_agreement, is_required
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.vendor_rights import read_withheld_default
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from urllib.parse import urlencode
 
-from roster_service.accounts.agreements import find_agreement
 from roster_service.accounts.deletion_requests import (
     ANSWERED,
     DeletionRequest,
@@ -15,6 +14,7 @@ from roster_service.accounts.deletion_requests import (
     list_requests,
     write_letter,
 )
+from roster_service.accounts.known_agreements import find_agreement
 from roster_service.accounts.vendors import find_vendor, read_vendor_names
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb

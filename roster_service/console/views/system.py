@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from roster_service import __version__
-from roster_service.accounts.agreements import is_required, list_lacking, require_agreements
+from roster_service.accounts.agreements import require_agreements
 from roster_service.accounts.credentials import list_credentials
+from roster_service.accounts.known_agreements import is_required, list_lacking
 from roster_service.accounts.transparency import is_published, set_published
 from roster_service.accounts.vendor_rights import change_withheld_default, read_withheld_default
 from roster_service.accounts.vendors import list_vendors

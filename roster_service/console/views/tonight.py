@@ -9,9 +9,9 @@ from datetime import UTC, date, timedelta
 from urllib.parse import urlencode
 
 from roster_service.access_log.reports import count_refused, read_usage
-from roster_service.accounts.agreements import NOTICE_DAYS, KnownAgreement, list_agreements
 from roster_service.accounts.deletion_requests import OVERDUE, DeletionRequest, list_requests
 from roster_service.accounts.districts import count_people
+from roster_service.accounts.known_agreements import NOTICE_DAYS, KnownAgreement, list_agreements
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.filters import to_counted, to_segment
