@@ -16,7 +16,8 @@ from datetime import datetime
 from hashlib import blake2b
 
 import sqlalchemy as sa
-from oneroster_filter import fold_tree, parse
+from oneroster_filter import fold_tree
+from oneroster_filter.typing import TypedExpr
 
 from roster_service.db.tables import HASH_BYTES, CText, CTexts, vendors
 
@@ -78,11 +79,11 @@ class Disclosure:
         return b'%b, "people": "\\\\x%b"}\n' % (json.dumps(row)[:-1].encode(), people)
 
 
-def mask_filter(text: str | None) -> str | None:
-    """Returns a filter with every value replaced by `*`. The filter must be one that the request could parse."""
-    if text is None:
+def mask_filter(filter_: TypedExpr | None) -> str | None:
+    """Returns the text of a filter with every value replaced by `*`."""
+    if filter_ is None:
         return None
-    return fold_tree(parse(text), lambda clause: f"{clause.field}{clause.operator.value}'*'", " AND ".join, " OR ".join)
+    return fold_tree(filter_, lambda clause: f"{clause.field}{clause.operator.value}'*'", " AND ".join, " OR ".join)
 
 
 class GrantedDistricts:

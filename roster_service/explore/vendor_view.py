@@ -166,7 +166,7 @@ def show_collection_as(
     except RefusedRequestError as error:
         return CollectionView(*shown, (), 0, str(error))
     # A value of the filter can be the name of a child.
-    name = " ".join(filter(None, (path, mask_filter(filter_))))
+    name = " ".join(filter(None, (path, mask_filter(planned.plan.filter))))
     with recorded(connection, actor, Verb.SHOW, Subject(found.resource.plural, name, vendor=client.vendor), dict):
         try:
             with look.open_reader() as reader:

@@ -119,8 +119,7 @@ class RequestAddress:
 class PlannedRequest:
     """A request that its token allows, with its plan.
 
-    `admission`: the call that admits the client in the transaction of the read. `pairs`: the decoded query. `filter`:
-    the text of the filter as the client sent it.
+    `admission`: the call that admits the client in the transaction of the read. `pairs`: the decoded query.
     """
 
     operation: Operation
@@ -128,7 +127,6 @@ class PlannedRequest:
     admission: Call
     plan: Plan
     pairs: Pairs
-    filter: str | None
     address: RequestAddress
 
     @property
@@ -165,7 +163,7 @@ class PlannedRequest:
         """Returns the parameters of the request for the log, with every value of the filter masked."""
         shape = self.plan.shape
         named = {
-            "filter": mask_filter(self.filter),
+            "filter": mask_filter(self.plan.filter),
             "sort": shape.sort,
             "orderBy": "desc" if shape.descending else None,
             "fields": None if len(shape.fields) == len(shape.view.fields) else ",".join(shape.fields),
@@ -217,7 +215,7 @@ class Operation:
         plan = make_plan(params, self._record, token.rights, self.endpoint.path_filter, path_ids)
         if _has_plus_in_value(address.query):
             plan = replace(plan, notices=(*plan.notices, _PLUS))
-        return PlannedRequest(self, token, admission, plan, pairs, params.filter, address)
+        return PlannedRequest(self, token, admission, plan, pairs, address)
 
     def _require_scope(self, token: AccessToken) -> None:
         version = self.version.prefix

@@ -138,13 +138,13 @@ def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Dis
     state, records = _read(services, planned)
     headers = planned.make_headers(state, records.total)
     facts = get_request_facts()
-    facts.finds_nothing = records.total == 0 and planned.filter is not None
+    facts.finds_nothing = records.total == 0 and planned.plan.filter is not None
     facts.has_unknown_word = any(notice.problem is Problem.FILTER_WORD for notice in planned.plan.notices)
     # `*` matches any record.
     if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
         return Response(status=304, headers=headers), None
     made = Response(records.body, headers={"Content-Type": "application/json", **records.headers, **headers})
-    return made, Disclosed(records.number, records.people, records.parts, mask_filter(planned.filter))
+    return made, Disclosed(records.number, records.people, records.parts, mask_filter(planned.plan.filter))
 
 
 def _read_state(services: Services, planned: PlannedRequest) -> RosterState | None:
