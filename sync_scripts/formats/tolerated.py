@@ -149,9 +149,7 @@ WINDOWS_1252 = Deviation("text in the encoding Windows-1252", ("Zo\\xeb", "Zoë"
 MAC_LINES = Deviation("line ends of old Macs", ("CR", "LF"), "end lines with CR LF or LF")
 BLANK_LINE = Deviation("an empty line between rows", ("", "nothing"), "leave out empty lines")
 QUOTED_NEWLINE = Deviation("a line break inside a cell", ("a line break", "a space"), "write cells in one line")
-EXTRA_CELLS = Deviation(
-    "empty cells beyond the last column, as in every other row", ("a,b,,", "a,b"), "write one cell for each column"
-)
+EXTRA_CELLS = Deviation("empty cells beyond the last column", ("a,b,,", "a,b"), "write one cell for each column")
 DUPLICATE_ROW = Deviation("a row that repeats another one exactly", ("the row twice", "the row"), "write each row once")
 NO_TARGET = Deviation(
     "an optional reference that leads nowhere",

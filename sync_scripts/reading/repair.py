@@ -1,9 +1,8 @@
 """The errors of CSV, and their repair where it is safe.
 
 It corrects mistakes that exporters make and that leave no doubt: a line of Windows-1252, empty lines, line breaks
-inside quoted cells, the same empty cells beyond the last column in every row. A row with too few cells, or with more
-than the others, is marked with its fault, so that the checks reject it alone: a comma without quotes shifts the cells
-behind it, and the last ones are often empty. Broken quoting and control characters it does not repair.
+inside quoted cells, empty cells beyond the last column. Any other row with too few or too many cells is marked with its
+fault, so that the checks reject it alone. Broken quoting and control characters it does not repair.
 """
 
 from __future__ import annotations
@@ -13,11 +12,13 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sync_scripts.formats.model import FAULT
 from sync_scripts.formats.tolerated import BLANK_LINE, EXTRA_CELLS, QUOTED_NEWLINE, WINDOWS_1252, Deviation
 from sync_scripts.reading.lines import LONGEST_LINE, UTF_8, ByteStream, SuspectBytesError, decode_cell
 from sync_scripts.reading.rejections import Rejection
+from sync_scripts.reading.surplus_cells import ColumnShapes
 
 # One cell and the comma or the end behind it.
 CELL = re.compile(rb'(?:"((?:[^"]|"")*+)"|([^",]*+))(,|\Z)')
@@ -100,14 +101,13 @@ NEEDS_QUOTES = (b'"', b",")
 
 class RepairedLines:
     """The rows of a CSV file, as `CleanLines` has them, but for one more cell in each row: its fault (empty: none).
-    `surplus`: the number of cells beyond `width` in every row. `read` raises SuspectBytesError for rows that cannot be
-    repaired."""
+    `usual`: as `find_usual_rows`. `read` raises SuspectBytesError for rows that cannot be repaired."""
 
     added = (FAULT,)
 
-    def __init__(self, stream: ByteStream, width: int, surplus: int = 0) -> None:
+    def __init__(self, stream: ByteStream, width: int, usual: UsualRows) -> None:
         self._width = width
-        self._surplus = surplus
+        self._usual = usual
         self._rows = self._read_rows(stream)
         self._waiting: tuple[int, bytes] | None = None
         self.numbers: Sequence[int] | None = None
@@ -155,7 +155,8 @@ class RepairedLines:
         if len(cells) == self._width:
             return line + b",\n"
         fault, more = "", len(cells) - self._width
-        if 0 < more == self._surplus and not any(cells[self._width :]):
+        beyond = cells[self._width :]
+        if more > 0 and not any(beyond) and (more == self._usual.surplus or self._usual.shapes.is_whole(cells)):
             self.repairs[EXTRA_CELLS] += 1
         else:
             self.faults += 1
@@ -177,19 +178,33 @@ class RepairedLines:
         return plain
 
 
-def find_surplus(stream: ByteStream, width: int) -> int:
-    """The least number of cells beyond `width` in the rows of a file, without those that have too few cells, and up to
-    the first that cannot be read."""
-    least = 0
+@dataclass(frozen=True)
+class UsualRows:
+    """What the rows of a file usually have. `surplus`: the number of empty cells beyond the last column that every row
+    has, but those with too few; `shapes`: of the cells."""
+
+    surplus: int
+    shapes: ColumnShapes
+
+
+def find_usual_rows(stream: ByteStream, width: int) -> UsualRows:
+    """Reads a file up to the first row that cannot be read."""
+    shapes, least = ColumnShapes(width), 0
+    is_plain = False
     with contextlib.suppress(SuspectBytesError):
         for number, line in _read_logical_lines(stream):
             row = line.rstrip(b"\r\n")
-            cells = len(split_line(row) or ()) if b'"' in row else row.count(b",") + 1
-            if number > 1 and row and cells == width:
-                return 0
-            if number > 1 and cells > width:
-                least = min(least or cells, cells - width)
-    return least
+            if number == 1 or not row:
+                continue
+            if is_plain and shapes.has_enough:
+                break
+            cells = row.split(b",") if b'"' not in row else split_line(row) or ()
+            is_plain = is_plain or len(cells) == width
+            if len(cells) > width:
+                least = min(least or len(cells), len(cells) - width)
+            if len(cells) == width + (0 if is_plain else least) and not shapes.has_enough:
+                shapes.add(cells)
+    return UsualRows(0 if is_plain else least, shapes)
 
 
 def _read_logical_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:

@@ -20,7 +20,7 @@ from sync_scripts.formats.tolerated import (
 )
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError, list_deviations, open_plain
 from sync_scripts.reading.package import UNREADABLE
-from sync_scripts.reading.repair import RepairedLines, find_faults, find_surplus
+from sync_scripts.reading.repair import RepairedLines, find_faults, find_usual_rows
 from tests.offenders import in_one_test
 
 COLUMNS = ["a", "b"]
@@ -78,7 +78,7 @@ def test_bad_lines_stop_and_are_explained(data: bytes, words: str) -> None:
 
 
 FAULT_1, FAULT_3 = "the row has 1 cells, not 2", "the row has 3 cells, not 2; a cell with a comma needs quotes"
-FAULT_4 = FAULT_3.replace("3", "4", 1)
+FAULT_4, FAULT_6 = (FAULT_3.replace("3", number, 1) for number in "46")
 # What the slow reading makes of a file: its rows with their lines and faults, and its repairs.
 REPAIRED: dict[str, tuple[bytes, list[tuple[int, str]], dict[Deviation, int]]] = {
     "nothing to repair": (b"1,2\n3,4", [(2, "1,2,"), (3, "3,4,")], {}),
@@ -91,8 +91,13 @@ REPAIRED: dict[str, tuple[bytes, list[tuple[int, str]], dict[Deviation, int]]] =
     "too many": (b"1,2,3\n", [(2, f'1,2,"{FAULT_3}"')], {}),
     "empty lines": (b"\n1,2\n\n\r\n3,4\n\n\n", [(3, "1,2,"), (6, "3,4,")], {BLANK_LINE: 3}),
     "empty cells too many": (b'1,"2,2",\n\n5,6,""\n', [(2, '1,"2,2",'), (4, "5,6,")], {EXTRA_CELLS: 2, BLANK_LINE: 1}),
-    "more of them in one row": (b"1,2,\n3,4,,\n", [(2, "1,2,"), (3, f'3,4,"{FAULT_4}"')], {EXTRA_CELLS: 1}),
-    "only in some rows": (b"1,2\n3,4,\n", [(2, "1,2,"), (3, f'3,4,"{FAULT_3}"')], {}),
+    "more of them in one row": (b"1,2,\n3,4,,\n", [(2, "1,2,"), (3, "3,4,")], {EXTRA_CELLS: 2}),
+    "many of them in one row": (b"1,2\n3,4,,,,\n", [(2, "1,2,"), (3, f'3,4,"{FAULT_6}"')], {}),
+    "only in some rows": (b"1,2\n3,4,\n", [(2, "1,2,"), (3, "3,4,")], {EXTRA_CELLS: 1}),
+    "only in a row of another kind": (b"1,2\nx,y,\n", [(2, "1,2,"), (3, f'x,y,"{FAULT_3}"')], {}),
+    "a comma before an empty last cell": (b"1,\nx,2,\n", [(2, "1,,"), (3, f'x,2,"{FAULT_3}"')], {}),
+    "a comma before the last cells": (b"1,\n1,2,,\n", [(2, "1,,"), (3, f'1,2,"{FAULT_4}"')], {}),
+    "a comma too many between two cells": (b",2\n,,2\n", [(2, ",2,"), (3, f',,"{FAULT_3}"')], {}),
     "and too few in another row": (b"1,2,\n3\n", [(2, "1,2,"), (3, f'3,,"{FAULT_1}"')], {EXTRA_CELLS: 1}),
     "a line break in a cell": (b'1,"2\r\n2"\n3,4\n', [(2, "1,2 2,"), (4, "3,4,")], {QUOTED_NEWLINE: 1}),
     "end-of-data mark": (b"\\.\n3,4\n", [(2, f'"\\.",,"{FAULT_1}"'), (3, "3,4,")], {}),
@@ -108,7 +113,7 @@ NOT_REPAIRED = {
 
 def repair(data: bytes, size: int) -> tuple[list[tuple[int, str]], RepairedLines]:
     data = HEADER + data
-    lines = RepairedLines(io.BytesIO(data), 2, find_surplus(io.BytesIO(data), 2))
+    lines = RepairedLines(io.BytesIO(data), 2, find_usual_rows(io.BytesIO(data), 2))
     rows: list[tuple[int, str]] = []
     while block := lines.read(size):
         assert lines.numbers is not None
