@@ -3,6 +3,9 @@
 An operator grants a vendor a district, or schools of one. Without a district no vendor could see any record of the
 feed, so the feed gets one where its export has none. This district is a record of the feed like any other: it has the
 same id in every run, and the sync marks it as deleted when an export has a district.
+
+A school whose parent is not there, or that names none, lies below the only district. Where there are several, it stays
+where it was.
 """
 
 from __future__ import annotations
@@ -16,39 +19,62 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import CText, feeds, orgs
 from sync_scripts.formats.conversion import DISTRICT, make_district
-from sync_scripts.formats.model import StagedFile
-from sync_scripts.formats.tolerated import NO_DISTRICT, Notice, Tolerated
+from sync_scripts.formats.model import HASH, StagedFile
+from sync_scripts.formats.tolerated import NO_DISTRICT, NO_PARENT, Notice, Tolerated
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
 
+_SCHOOL = "school"
+
 
 class Placement(enum.Enum):
-    """The effect of a run on the district of the feed: it is the parent of orgs without one (ABOVE), it no longer is
-    (AWAY), or the run does not touch it (NOWHERE)."""
+    """Where orgs without a parent lie: below the district of the feed (ABOVE), schools below the only other one (ONE),
+    or, of several, below the one that they had (SEVERAL)."""
 
     ABOVE = enum.auto()
-    AWAY = enum.auto()
-    NOWHERE = enum.auto()
+    ONE = enum.auto()
+    SEVERAL = enum.auto()
 
 
 @dataclass(frozen=True)
 class FeedDistrict:
-    """The district of a feed in a run, and the notice about it for the report."""
+    """The districts of a feed in a run, and the notices about them for the report. `placement`: None where there is no
+    district."""
 
     feed_name: str
-    placement: Placement = Placement.NOWHERE
-    notice: Notice | None = None
+    placement: Placement | None = None
+    notices: tuple[Notice, ...] = ()
 
     def set_parents(self, file: StagedFile) -> StagedFile:
-        """The orgs of `file` with the parents that they have after the run; a parent that the export names stays."""
-        own, parent = make_district(self.feed_name)["sourcedId"], file["parentSourcedId"]
-        parents: dict[Placement, sa.ColumnElement[str]] = {
-            Placement.ABOVE: sa.case((file["sourcedId"] != own, sa.func.coalesce(parent, own, type_=CText))),
-            Placement.AWAY: sa.func.nullif(parent, own, type_=CText),
-            Placement.NOWHERE: parent,
-        }
-        columns = (file["sourcedId"], file["type"], parents[self.placement].label("parentSourcedId"))
+        """The orgs of `file` with the parents that they have after the run; a parent that is there stays."""
+        own, parent = make_district(self.feed_name)["sourcedId"], _find_parent(file)
+        if self.placement is Placement.ABOVE:
+            parent = sa.case((file["sourcedId"] != own, sa.func.coalesce(parent, own, type_=CText)))
+        elif self.placement is not None:
+            parent = sa.func.nullif(parent, own, type_=CText)
+            above = _select_district(file, own, self.placement)
+            parent = sa.case((file["type"] == _SCHOOL, sa.func.coalesce(parent, above, type_=CText)), else_=parent)
+        columns = (file["sourcedId"], file["type"], parent.label("parentSourcedId"))
         return StagedFile(file.file, sa.select(*columns).where(file.live).subquery(), ())
+
+
+def _find_parent(file: StagedFile) -> sa.ColumnElement[str]:
+    """The parent of a row, if it is among the orgs of `file`."""
+    above = file.alias()
+    return (
+        sa.select(above["sourcedId"]).where(above["sourcedId"] == file["parentSourcedId"], above.live).scalar_subquery()
+    )
+
+
+def _select_district(file: StagedFile, own: sa.ColumnElement[str], placement: Placement) -> sa.ColumnElement[str]:
+    """The district, other than that of the feed, below which a school without a parent lies; NULL for none."""
+    district, stored = file.alias(), orgs.alias()
+    found = sa.select(district["sourcedId"]).where(district["type"] == DISTRICT, district["sourcedId"] != own)
+    if placement is Placement.SEVERAL:
+        is_own = (stored.c.sourced_id == file["sourcedId"], stored.c.status == ACTIVE)
+        former = sa.select(stored.c.parent_id).where(*is_own).correlate(file.table)
+        found = found.where(district["sourcedId"].in_(former))
+    return found.where(district.live).scalar_subquery()
 
 
 def add_district(connection: sa.Connection, feed_name: str, retention: Retention) -> FeedDistrict:
@@ -62,12 +88,12 @@ def add_district(connection: sa.Connection, feed_name: str, retention: Retention
     own = cells["sourcedId"]
     staged, current = file.alias(), retention.include_retained(file).alias()
     other = sa.and_(current.live, current["sourcedId"] != own)
-    no_parent = sa.or_(current["parentSourcedId"].is_(None), current["parentSourcedId"] == own)
-    is_staged, has_district, has_root = connection.execute(
+    parent = _find_parent(current)
+    is_staged, districts, has_root = connection.execute(
         sa.select(
             sa.exists().where(staged["sourcedId"] == own, staged.live),
-            sa.exists().where(other, current["type"] == DISTRICT),
-            sa.exists().where(other, no_parent),
+            sa.select(sa.func.count()).where(other, current["type"] == DISTRICT).scalar_subquery(),
+            sa.exists().where(other, sa.or_(parent.is_(None), parent == own)),
         )
     ).one()
     stored = connection.execute(
@@ -77,20 +103,44 @@ def add_district(connection: sa.Connection, feed_name: str, retention: Retention
     ).one_or_none()
     is_stored = stored is not None and stored.feed_id == retention.feed_id and stored.status == ACTIVE
     in_delta = file.file.name in retention.deltas
-    if is_staged or not (has_root or has_district) or (has_district and not is_stored):
+    if is_staged or not (has_root or districts):
         return FeedDistrict(feed_name)
-    if has_district:
-        if in_delta:
-            _insert_org(connection, file, {"sourcedId": own, "status": sa.literal(TO_BE_DELETED, CText)})
-        words = f"{file.file.file_name} has a district now: the one that was made of the feed is marked as gone"
-        return FeedDistrict(feed_name, Placement.AWAY, words)
+    if districts:
+        notices: list[Notice] = []
+        if is_stored:
+            if in_delta:
+                _insert_org(connection, file, {"sourcedId": own, "status": sa.literal(TO_BE_DELETED, CText)})
+            words = f"{file.file.file_name} has a district now: the one that was made of the feed is marked as gone"
+            notices.append(words)
+        placement = Placement.ONE if districts == 1 else Placement.SEVERAL
+        notices += _place_schools(connection, file, current, own, placement)
+        return FeedDistrict(feed_name, placement, tuple(notices))
     if stored is not None and stored.feed_id != retention.feed_id:
         words = f"none can be made, because its id belongs to the feed {stored.name}"
-        return FeedDistrict(feed_name, notice=Tolerated(file.file.file_name, NO_DISTRICT, found=words))
+        return FeedDistrict(feed_name, notices=(Tolerated(file.file.file_name, NO_DISTRICT, found=words),))
     if not (in_delta and is_stored):
         _insert_org(connection, file, cells)
     words = f"the feed itself is the district {feed_name}"
-    return FeedDistrict(feed_name, Placement.ABOVE, Tolerated(file.file.file_name, NO_DISTRICT, found=words))
+    return FeedDistrict(feed_name, Placement.ABOVE, (Tolerated(file.file.file_name, NO_DISTRICT, found=words),))
+
+
+def _place_schools(
+    connection: sa.Connection, file: StagedFile, current: StagedFile, own: sa.ColumnElement[str], placement: Placement
+) -> list[Tolerated]:
+    """The notice about the schools without a parent that lie below a district. The next run looks at their rows again,
+    and says so again."""
+    parent, above = _find_parent(current), _select_district(current, own, placement)
+    is_placed = sa.and_(sa.or_(parent.is_(None), parent == own), current["type"] == _SCHOOL, current.live)
+    placed = sa.select(current["sourcedId"], above.label("district")).where(is_placed).subquery()
+    rows = connection.execute(sa.select(*placed.c).where(placed.c.district.is_not(None))).all()
+    if not rows:
+        return []
+    table = cast(sa.Table, file.table)
+    if HASH in table.c:
+        again = sa.update(table).where(file["sourcedId"].in_([row.sourcedId for row in rows]))
+        connection.execute(again.values({HASH: None}))
+    found = ", ".join(sorted({row.district for row in rows}))
+    return [Tolerated(file.file.file_name, NO_PARENT, "parentSourcedId", len(rows), f"below {found}")]
 
 
 def _insert_org(connection: sa.Connection, file: StagedFile, cells: Mapping[str, sa.ColumnElement[str]]) -> None:

@@ -211,6 +211,7 @@ def _compare(run: Run, staged: StagedExport) -> _Comparison:
         result = _check(run, staged, follow)
     with run.watch.step("prepare"):
         district = add_district(run.connection, run.request.feed_name, result.retention)
+        run.refuse_deviations(district.notices)
         desired = make_desired_state(run.connection, run.form, result.retention, district)
     with run.watch.step("compare") as follow:
         differences = compare(run.connection, desired, result.retention, follow)
@@ -253,7 +254,7 @@ def _report(run: Run, found: _Comparison) -> Report:
             *([f"the feed {run.request.feed_name} is new"] if run.is_new else []),
             *list_left_out(staged.left_out),
             *list_lines(result.notices),
-            *([] if found.district.notice is None else [str(found.district.notice)]),
+            *list_lines(found.district.notices),
             *list_notices(run.connection, run.form, staged.normalized.files, result.retention, found.desired),
         ),
         dry_run=run.options.dry_run,

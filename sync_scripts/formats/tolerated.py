@@ -206,6 +206,11 @@ NO_DISTRICT = Deviation(
     "export the district, or grant the feed as one",
     allowed=True,
 )
+NO_PARENT = Deviation(
+    "a school without a parent",
+    ("", "the only district, or the one that the school had"),
+    "name the district of each school",
+)
 
 COURSE_NAMES = Deviation(
     "a course number that has several names",

@@ -13,8 +13,9 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import orgs, sync_runs
 from sync_scripts.engine.load import Options, load
-from sync_scripts.formats.tolerated import NO_DISTRICT
+from sync_scripts.formats.tolerated import NO_DISTRICT, NO_PARENT
 from sync_scripts.reading.registry import ONEROSTER, SDS, Family
+from sync_scripts.reading.rejections import RefusedExportError
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
 from tests.sync.export_changes import Bend, both, cell, cell_of, column, raw, with_row
@@ -196,11 +197,11 @@ DELTAS: dict[str, tuple[Bend, dict[str, str | None]]] = {
     ),
     "a district": (
         alone(only("orgs"), NEW_DISTRICT),
-        {"spr-elementary": None, "spr-high": None, "spr-high-science": "spr-high", "d": None},
+        {"spr-elementary": "d", "spr-high": "d", "spr-high-science": "spr-high", "d": None},
     ),
     "a district, and a school of it": (
         alone(only("orgs", "spr-high"), cell_of("orgs", "spr-high", "parentSourcedId", "d"), NEW_DISTRICT),
-        {"spr-elementary": None, "spr-high": "d", "spr-high-science": "spr-high", "d": None},
+        {"spr-elementary": "d", "spr-high": "d", "spr-high-science": "spr-high", "d": None},
     ),
 }
 
@@ -235,6 +236,51 @@ def test_a_delta_makes_it_where_earlier_loads_did_not(engine: sa.Engine, springf
     assert REPORTED in report.notices
     assert read_parents(engine) == good
     assert {row["district_id"] for row in snapshot(engine, orgs).values()} == {DISTRICT}
+
+
+# --- schools without a parent -----------------------------------------------------------------------------------
+
+
+def parent_of(school: str, parent: str) -> Bend:
+    return cell_of("orgs", school, "parentSourcedId", parent)
+
+
+PLACED = f"orgs.csv, column parentSourcedId: in 2 rows, {NO_PARENT.taken} (below spr-district); {NO_PARENT.remedy}"
+
+
+def test_schools_without_a_parent_lie_below_the_only_district(engine: sa.Engine, springfield: Path) -> None:
+    """Every night says so; where there are two districts later, each stays where it was; one that is new is told as a
+    school that nobody can be granted."""
+    parent_of("spr-high", "")(springfield)
+    with pytest.raises(RefusedExportError, match="a school without a parent"):
+        load(engine, FEED, springfield, options=Options(strict=True))
+    parent_of("spr-elementary", "nowhere")(springfield)
+    report = load(engine, FEED, springfield)
+    good = read_parents(engine)
+    assert (good["spr-high"], good["spr-elementary"]) == ("spr-district", "spr-district")
+    assert {row["district_id"] for row in snapshot(engine, orgs).values()} == {"spr-district"}
+    assert PLACED in report.notices
+    cell("users", 2, "givenName", "Another")(springfield)
+    again = load(engine, FEED, springfield)
+    assert (again.counts["orgs"].any, PLACED in again.notices) == (False, True)
+    with_row("orgs", sourcedId="d", status="active", name="Lincoln", type="district", parentSourcedId="")(springfield)
+    with_row("orgs", sourcedId="new", status="active", name="New", type="school", parentSourcedId="")(springfield)
+    later = load(engine, FEED, springfield)
+    assert read_parents(engine) == {**good, "d": None, "new": None}
+    assert PLACED in later.notices
+
+
+def test_the_feed_is_the_district_where_a_delta_ends_the_only_one(engine: sa.Engine, springfield: Path) -> None:
+    load(engine, FEED, springfield)
+    alone(only("orgs", "spr-district"), cell_of("orgs", "spr-district", "status", "tobedeleted"))(springfield)
+    report = load(engine, FEED, springfield, options=Options(allow_mass_delete=True))
+    assert REPORTED in report.notices
+    assert {read_parents(engine)[school] for school in ("spr-high", "spr-elementary")} == {DISTRICT}
+    before = snapshot(engine, orgs)
+    load(engine, FEED, EXPORTS / SPRINGFIELD)
+    after = snapshot(engine, orgs)
+    assert (before[DISTRICT]["status"], after[DISTRICT]["status"]) == ("active", "tobedeleted")
+    assert {after[school]["parent_id"] for school in ("spr-high", "spr-elementary")} == {"spr-district"}
 
 
 # --- other feeds -------------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ def _list_of_cell(file: CsvFile, cell: Cell) -> Iterator[Deviation]:
         tolerated.STATUS_IN_BULK: cell.header == "status",
         tolerated.GONE_STATUS: cell.header == "status",
         tolerated.NO_TARGET: cell.is_dropped,
+        tolerated.NO_PARENT: file.table is orgs and cell.header == "parentSourcedId",
         tolerated.NO_PLACE: file.is_source and cell.kind is UNREAD,
     }
     yield from (deviation for deviation, is_shown in found.items() if is_shown)

@@ -186,6 +186,7 @@ BENDS: Mapping[Deviation, MakeBend] = {
     tolerated.DIFFERENT_ROWS: contradict,
     tolerated.NO_TEACHER: without_teachers,
     tolerated.NO_TERM: write_value(""),
+    tolerated.NO_PARENT: write_value(""),
     tolerated.UNKNOWN_RACE: write_value("Martian"),
     tolerated.NO_PLACE: write_value("x"),
 }
