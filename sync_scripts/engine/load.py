@@ -30,6 +30,7 @@ from roster_service.feeds.sync_lock import hold_lock, name_session
 from roster_service.feeds.undo import find_undone
 from sync_scripts.applying import writes
 from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare, note_changed
+from sync_scripts.applying.class_schools import place_enrollments
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state
 from sync_scripts.applying.loaded_roster import make_loaded_roster
 from sync_scripts.applying.org_tree import FeedDistrict, add_district
@@ -47,6 +48,7 @@ from sync_scripts.formats.tolerated import list_lines
 from sync_scripts.reading.completeness import find_written_at, refuse_changed, require_export, take_snapshot
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
+from sync_scripts.staging.convert import name_source_notices
 from sync_scripts.staging.line_hashes import LastLines, store_digest
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.row_fingerprints import are_fingerprints_trusted, covers_feed, renew_fingerprints
@@ -211,7 +213,10 @@ def _compare(run: Run, staged: StagedExport) -> _Comparison:
         result = _check(run, staged, follow)
     with run.watch.step("prepare"):
         district = add_district(run.connection, run.request.feed_name, result.retention)
-        run.refuse_deviations(district.notices)
+        placed = place_enrollments(run.connection, run.form.roster, result.retention)
+        placed = tuple(name_source_notices(placed, run.form)) if run.form.converted else placed
+        run.refuse_deviations((*district.notices, *placed))
+        result = dataclasses.replace(result, notices=(*result.notices, *placed))
         desired = make_desired_state(run.connection, run.form, result.retention, district)
     with run.watch.step("compare") as follow:
         differences = compare(run.connection, desired, result.retention, follow)

@@ -155,5 +155,5 @@ def select_enrollments(staged: Staged, feed: str) -> sa.Select[Any]:
         )
     rows = sa.union_all(*selects).subquery()
     known = sa.select(*rows.c).ext(distinct_on(rows.c.sourcedId)).where(rows.c.sourcedId.is_not(None))
-    # A teacher who is named twice is primary if one of the two places is the first.
-    return known.order_by(rows.c.sourcedId, rows.c.primary.desc())
+    # A teacher who is named twice is primary if one of the two places is the first. The order of the rows says nothing.
+    return known.order_by(rows.c.sourcedId, rows.c.primary.desc(), rows.c.schoolSourcedId)

@@ -211,6 +211,11 @@ NO_PARENT = Deviation(
     ("", "the only district, or the one that the school had"),
     "name the district of each school",
 )
+OTHER_SCHOOL = Deviation(
+    "an enrollment at another school than its class",
+    ("school S, class of N", "school N"),
+    "give the enrollment the school of its class",
+)
 
 COURSE_NAMES = Deviation(
     "a course number that has several names",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from roster_service.db.tables import classes, orgs
+from roster_service.db.tables import classes, enrollments, orgs
 from sync_scripts.formats import tolerated
 from sync_scripts.formats.cells import UNREAD
 from sync_scripts.formats.model import Cell, CsvFile, Format
@@ -52,6 +52,7 @@ def _list_of_cell(file: CsvFile, cell: Cell) -> Iterator[Deviation]:
         tolerated.STATUS_IN_BULK: cell.header == "status",
         tolerated.GONE_STATUS: cell.header == "status",
         tolerated.NO_TARGET: cell.is_dropped,
+        tolerated.OTHER_SCHOOL: file.table is enrollments and cell.header in ("schoolSourcedId", "School_id"),
         tolerated.NO_PARENT: file.table is orgs and cell.header == "parentSourcedId",
         tolerated.NO_PLACE: file.is_source and cell.kind is UNREAD,
     }

@@ -81,6 +81,13 @@ def write_value(value: str) -> MakeBend:
     return lambda _folder, file, name: column(file.name, name, value)
 
 
+def write_another_value(folder: Path, file: CsvFile, name: str) -> Bend | None:
+    """Writes the value of another row into the first row of a column."""
+    first, *rows = read_csv(folder / file.file_name)
+    values = [row[first.index(name)] for row in rows]
+    return next((cell(file.name, 2, name, value) for value in values if value != values[0]), None)
+
+
 def contradict(folder: Path, file: CsvFile, name: str) -> Bend | None:
     """Changes a cell of the first of several rows of a person."""
     first, *rows = read_csv(folder / file.file_name)
@@ -187,6 +194,7 @@ BENDS: Mapping[Deviation, MakeBend] = {
     tolerated.NO_TEACHER: without_teachers,
     tolerated.NO_TERM: write_value(""),
     tolerated.NO_PARENT: write_value(""),
+    tolerated.OTHER_SCHOOL: write_another_value,
     tolerated.UNKNOWN_RACE: write_value("Martian"),
     tolerated.NO_PLACE: write_value("x"),
 }

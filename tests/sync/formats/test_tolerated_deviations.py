@@ -58,6 +58,7 @@ from sync_scripts.formats.tolerated import (
     NO_TARGET,
     OTHER_FILE,
     OTHER_PROPERTY,
+    OTHER_SCHOOL,
     PLAIN_DAY,
     PROPERTY_CASE,
     QUOTED_NEWLINE,
@@ -437,7 +438,17 @@ def test_tolerated(engine: sa.Engine, springfield: Path, bends: dict[str, Bend],
 
 def test_every_tolerated_deviation_has_a_case() -> None:
     """Others have theirs below, or in a file of their own."""
-    others = {BACKSLASHES, GONE_STATUS, KEPT_COURSE, UNKNOWN_GRADE, NO_COURSES, NO_PARENT, MAPPED_WORD, SAME_DAY_FIRST}
+    others = {
+        BACKSLASHES,
+        GONE_STATUS,
+        KEPT_COURSE,
+        UNKNOWN_GRADE,
+        NO_COURSES,
+        NO_PARENT,
+        OTHER_SCHOOL,
+        MAPPED_WORD,
+        SAME_DAY_FIRST,
+    }
     quirky = [deviation for deviations in QUIRKY.values() for deviation in deviations]
     assert {*quirky, *others, *(it for it in DEVIATIONS if it.allowed)} == set(DEVIATIONS)
     assert len(set(quirky)) == len(quirky)

@@ -1,0 +1,68 @@
+"""An enrollment is at the school of its class, whatever its row says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from roster_service.db import tables
+from sync_scripts.engine.load import Options, load
+from sync_scripts.formats.tolerated import OTHER_SCHOOL
+from sync_scripts.reading.registry import CLEVER
+from sync_scripts.reading.rejections import RefusedExportError
+from tests.sync.conftest import EXPORTS, snapshot
+from tests.sync.export_changes import Bend, cell, cell_of, rows_of
+
+from .test_deltas import alone, only
+
+SAID = f"enrollments.csv, column schoolSourcedId: in 1 row, {OTHER_SCHOOL.taken}; {OTHER_SCHOOL.remedy}"
+
+
+def find_schools(engine: sa.Engine) -> dict[str, str]:
+    return {key: row["school_id"] for key, row in snapshot(engine, tables.enrollments).items()}
+
+
+def elsewhere(identifier: str) -> Bend:
+    return cell_of("enrollments", identifier, "schoolSourcedId", "spr-elementary")
+
+
+def test_an_enrollment_is_at_the_school_of_its_class(engine: sa.Engine, springfield: Path) -> None:
+    """Every night says so, and changes nothing; a delta without the class knows it, too."""
+    load(engine, "feed", springfield)
+    good = find_schools(engine)
+    [name] = [key for key, school in good.items() if school != "spr-elementary"][:1]
+    elsewhere(name)(springfield)
+    with pytest.raises(RefusedExportError, match="at another school than its class"):
+        load(engine, "feed", springfield, options=Options(strict=True))
+    report = load(engine, "feed", springfield)
+    assert (report.outcome, SAID in report.notices) == ("unchanged", True)
+    cell("users", 2, "givenName", "Another")(springfield)
+    again = load(engine, "feed", springfield)
+    assert (again.counts["enrollments"].any, SAID in again.notices) == (False, True)
+    alone(only("enrollments", name), elsewhere(name))(springfield)
+    delta = load(engine, "feed", springfield)
+    assert (delta.outcome, SAID in delta.notices) == ("unchanged", True)
+    assert find_schools(engine) == good
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_order_of_the_seats_of_a_student_says_nothing(engine: sa.Engine, tmp_path: Path, order: int) -> None:
+    folder = tmp_path / "export"
+    folder.mkdir()
+    for file in (EXPORTS / "shelbyville-clever").iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+
+    def add_another_school(rows: list[list[str]]) -> None:
+        place = rows[0].index("School_id")
+        schools = sorted({row[place] for row in rows[1:]})
+        other = [*rows[1]]
+        other[place] = next(school for school in schools if school != rows[1][place])
+        rows[1:2] = [rows[1], other][::order]
+
+    load(engine, "feed", folder, family=CLEVER)
+    good = find_schools(engine)
+    rows_of("enrollments", add_another_school)(folder)
+    load(engine, "feed", folder, family=CLEVER)
+    assert find_schools(engine) == good
