@@ -240,13 +240,15 @@ def vendor_disable(email: str, as_json: bool) -> None:
 
 @vendor.command("enable")
 @click.argument("email")
-@terminal.change_options
-def vendor_enable(email: str, as_json: bool) -> None:
+@terminal.confirmed_change_options
+def vendor_enable(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Enable the disabled vendor EMAIL again."""
-    with terminal.open_change() as (connection, actor):
+    terminal.confirm(f"This lets {email} read again, by all that it has.", email, is_confirmed=yes or dry_run)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         changed = vendors.set_vendor_enabled(connection, actor, email, enabled=True)
         ways = describe_switched_ways(connection, changed)
-    terminal.show(changed, as_json, lambda _: "\n".join([f"{changed.email} is enabled", *ways]))
+    words = f"{changed.email} {'would be' if dry_run else 'is'} enabled"
+    terminal.show({**asdict(changed), "dry_run": dry_run}, as_json, lambda _: "\n".join([words, *ways]))
 
 
 @vendor.command("remove")

@@ -73,8 +73,8 @@ def make_links(
     `address`: the absolute URL without its query. `pairs`: the query of the request. `revision`: of the pull; the links
     name it, so that pulls of one client at the same time do not mix; the first page begins a new pull. Commas inside a
     URL are percent-encoded, because real clients split the header on commas. The result is empty where `limit` is 0.
-    Where the query is long, it has only the first link, or none: proxies answer 502 to headers larger than their
-    buffers.
+    Where the query is long, it has only the next one: proxies answer 502 to headers larger than their buffers, and a
+    client that follows the links must not end before the last record.
     """
     if limit == 0:
         return ""
@@ -93,7 +93,8 @@ def make_links(
     links = [
         f'<{address}?{others}limit={limit}&offset={start}{pull[start]}>; rel="{rel}"' for rel, start in offsets.items()
     ]
-    return next((text for text in (", ".join(links), links[0]) if len(text) <= LINK_BYTES), "")
+    every, following = ", ".join(links), links[:1] if "next" in offsets else []
+    return every if len(every) <= LINK_BYTES else "".join(following)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,8 @@ def register_transparency(app: Flask, accounts: sa.Engine) -> None:
         response.make_conditional(request)
         return response
 
-    for path in (PATH, PATH + _JSON, f"{PATH}/<district>"):
+    # The id may have a slash, as those of the rostering interface.
+    for path in (PATH, PATH + _JSON, f"{PATH}/<id:district>"):
         app.add_url_rule(path, endpoint=path, view_func=answer, methods=["GET"])
 
 

@@ -208,7 +208,7 @@ NO_DISTRICT = Deviation(
 )
 NO_PARENT = Deviation(
     "a school without a parent",
-    ("", "the only district, or the one that the school had"),
+    ("", "the only district, or the former one"),
     "name the district of each school",
 )
 OTHER_SCHOOL = Deviation(

@@ -204,7 +204,9 @@ def test_disabling_shows_in_the_lists(answer: Answer) -> None:
     answer("client", "disable", made["client_id"])
     assert answer("vendor", "disable", EMAIL)["enabled"] is False
     assert [item["enabled"] for item in answer("client", "list")] == [False]
-    assert answer("vendor", "enable", EMAIL)["enabled"] is True
+    shown = answer("vendor", "enable", EMAIL, "--dry-run")
+    assert (shown["enabled"], shown["dry_run"], answer("vendor", "list")[0]["enabled"]) == (True, True, False)
+    assert answer("vendor", "enable", EMAIL, "--yes")["enabled"] is True
 
 
 @pytest.mark.parametrize("group", ["vendor", "client", "feed"])

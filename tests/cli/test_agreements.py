@@ -69,7 +69,7 @@ def test_an_agreement_is_saved_shown_listed_and_taken_away(answer: Answer, roste
     answer("vendor", "disable", EMAIL)
     closed = roster("vendor", "grant", EMAIL, "--district", "spr-district").stdout
     assert "allows; but nothing now: the vendor is disabled" in closed
-    answer("vendor", "enable", EMAIL)
+    answer("vendor", "enable", EMAIL, "--yes")
     answer("agreement", "remove", EMAIL, "--yes")
     assert answer("agreement", "show", EMAIL) is None
 

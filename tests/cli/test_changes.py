@@ -123,7 +123,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("vendor set-password", VENDOR)
     change("vendor rotate-key", VENDOR)
     change("vendor disable", VENDOR)
-    change("vendor enable", VENDOR)
+    change("vendor enable", VENDOR, "--yes")
     client = change("client add", "--vendor", VENDOR, "--name", "app", "--scope", "roster.readonly")["client_id"]
     change("client rotate-secret", client)
     change("client end-old-secret", client)

@@ -152,7 +152,11 @@ def test_unused_and_ending_credentials_are_found(
 
 def test_a_credential_of_a_disabled_client_or_vendor_is_disabled(answer: Answer, vendor: Any) -> None:
     made = answer(*ADD_CLIENT)
-    commands = (("client", "disable", made["client_id"]), ("vendor", "disable", EMAIL), ("vendor", "enable", EMAIL))
+    commands = (
+        ("client", "disable", made["client_id"]),
+        ("vendor", "disable", EMAIL),
+        ("vendor", "enable", EMAIL, "--yes"),
+    )
     found = []
     for command in commands:
         answer(*command)

@@ -323,7 +323,7 @@ def test_a_vendor_that_is_disabled_or_removed_takes_its_ways_along_by_name(conso
     assert "reader of App, until" in say("credential", "list", "--vendor", VENDOR)
     assert "links that nobody" not in say("credential", "list", "--vendor", "other@ways.example")
     assert "Files that cannot be sent any more" in say("vendor", "disable", VENDOR)
-    assert "Its deliveries go on as they were: nightly to sftp.example.org." in say("vendor", "enable", VENDOR)
+    assert "Its deliveries go on as they were: nightly to sftp.example.org." in say("vendor", "enable", VENDOR, "--yes")
     assert "API keys (1), deliveries (1)" in say("vendor", "remove", VENDOR, "--dry-run")
 
 
@@ -401,7 +401,7 @@ def test_what_is_disabled_finds_no_open_link_again(console: Console, browser: Br
     url = console.engine.url.render_as_string(hide_password=False)
     name = planted.client_id if what == "client" else VENDOR
     ended = "The link of reader, which nobody has used, has ended; the vendor needs a new one."
-    for change in (["disable"], ["enable", *(["--yes"] if what == "client" else [])]):
+    for change in (["disable"], ["enable", "--yes"]):
         done = run_roster(url, console.home, what, change[0], name, *change[1:])
         assert (done.exit_code, ended in done.stdout) == (0, True), done.output
         with console.engine.begin() as connection:

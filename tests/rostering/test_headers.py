@@ -74,6 +74,14 @@ def test_links_keep_the_other_parameters_in_their_order() -> None:
     assert link == [pairs[0], pairs[2], pairs[4], ("limit", "1"), ("offset", "1"), ("revision", str(REVISION))]
 
 
+@pytest.mark.parametrize(("length", "relations"), [(100, 4), (1500, 1), (40_000, 1)])
+def test_a_long_query_loses_no_page(length: int, relations: int) -> None:
+    pairs = [("filter", f"familyName!='{'Ж' * (length // 6)}'")]
+    links = parse(make_links(ADDRESS, pairs, 10, 20, 99, REVISION))
+    assert (len(links), dict(links["next"])["offset"]) == (relations, "30")
+    assert make_links(ADDRESS, pairs, 10, 90, 99, REVISION).count("rel=") == (3 if relations == 4 else 0)
+
+
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(text=st.text(), limit=st.integers(1, 50), offset=st.integers(0, 200), total=st.integers(0, 150))
 def test_links_survive_any_parameter_and_lead_where_they_say(text: str, limit: int, offset: int, total: int) -> None:

@@ -64,6 +64,9 @@ def test_there_is_no_page_until_an_owner_says_so(asked: Asked) -> None:
     assert {asked.http.get(path).status_code for path in paths} == {200}
     assert asked.http.get("/transparency/nowhere").status_code == 404
     with asked.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE published_vendors SET district_id = 'a/b%2F', district = 'Slash'"))
+    assert {asked.http.get(f"/transparency/a%2Fb%252F{end}").status_code for end in ("", ".json")} == {200}
+    with asked.engine.begin() as connection:
         set_published(connection, TESTER, published=False)
         assert connection.execute(sa.text("SELECT FROM published_vendors")).all() == []
     assert {asked.http.get(path).status_code for path in paths} == {404}
