@@ -129,17 +129,33 @@ def select_no_profiles(staged: Staged) -> sa.Select[Any]:
 
 
 def breaks_single_primary(staged: Staged, retained: Staged) -> Any:
-    """The condition that a row is a second primary role of one user at one org; the standard allows one."""
+    """The condition that a row is a second primary role of one user at one org; the standard allows one. The first is
+    the stored one, else the least, whatever the order of the rows."""
     roles = staged["roles"]
     other = roles.alias()
     found: sa.ColumnElement[bool] = sa.exists().where(
-        _is_same_primary(other, roles), other.line < roles.line, other.live
+        _is_same_primary(other, roles),
+        other.line != roles.line,
+        _rank_primary(other) < _rank_primary(roles),
+        other.live,
     )
     if "roles" in retained:
         kept = retained["roles"].alias()
         # A stored role without an id, or with the id of the row, belongs to a user whose stored roles are retained.
         found = sa.or_(found, sa.exists().where(_is_same_primary(kept, roles), kept["sourcedId"] != roles["sourcedId"]))
     return sa.and_(roles["roleType"] == "primary", found)
+
+
+def _rank_primary(roles: StagedFile) -> Any:
+    stored = tables.user_roles.alias()
+    same = ((stored.c.user_id, "userSourcedId"), (stored.c.org_id, "orgSourcedId"), (stored.c.role, "role"))
+    is_stored = sa.select(stored.c.role).where(
+        *(column == roles[header] for column, header in same),
+        stored.c.role_type == "primary",
+        stored.c.taken_back.is_not(True),
+    )
+    is_new = ~is_stored.correlate(roles.table).exists()
+    return sa.tuple_(is_new, roles["role"], sa.func.coalesce(roles["sourcedId"], "", type_=CText), roles.line)
 
 
 def _is_same_primary(one: StagedFile, other: StagedFile) -> Any:

@@ -278,6 +278,27 @@ def test_other_rows_of_a_user_count_beside_a_rejected_row(engine: sa.Engine, she
     assert parts_of(engine, TEACHER)[0] == TEACHER_ROLES[:3]
 
 
+@pytest.mark.parametrize("stored", [None, "aide", "teacher"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_primary_roles_at_an_org_the_stored_one_counts_else_the_least(
+    engine: sa.Engine, shelbyville: Path, order: int, stored: str | None
+) -> None:
+    """Whatever the order of the rows."""
+    roles = [
+        new_role(sourcedId=word, role=word, orgSourcedId="shv-south", roleType="primary")
+        for word in ("aide", "teacher")
+    ]
+    without_rows("roles", "shv-role-09")(shelbyville)
+    if stored is not None:
+        first = Path(shutil.copytree(shelbyville, shelbyville.parent / "first"))
+        roles[stored == "teacher"](first)
+        load(engine, "feed", first)
+    both(*roles[::order])(shelbyville)
+    report = load(engine, "feed", shelbyville)
+    assert "is a second primary role" in describe(report.findings)
+    assert parts_of(engine, PRINCIPAL)[0] == [exported(SOUTH, stored or "aide")]
+
+
 # --- users that are gone -------------------------------------------------------------------------------------------
 
 # How a feed says that a user is gone with all that it had.
