@@ -6,10 +6,11 @@ from typing import cast
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import enrollments
+from roster_service.db.tables import CText, classes, enrollments
 from sync_scripts.formats.model import HASH, Format
 from sync_scripts.formats.tolerated import OTHER_SCHOOL, Notice, Tolerated
 from sync_scripts.staging.retained import Retention
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
 
 
 def place_enrollments(connection: sa.Connection, form: Format, retention: Retention) -> tuple[Notice, ...]:
@@ -29,3 +30,29 @@ def place_enrollments(connection: sa.Connection, form: Format, retention: Retent
         moved.values({"schoolSourcedId": school, **({HASH: None} if HASH in table.c else {})})
     ).rowcount
     return (Tolerated(file.file.file_name, OTHER_SCHOOL, "schoolSourcedId", count),) if count else ()
+
+
+def find_moved(connection: sa.Connection, retention: Retention) -> sa.Table | None:
+    """A temporary table (id, school) of the stored enrollments that stay without a staged row, in a class that is at
+    another school after the run; None for none."""
+    condition = retention.is_active_after(enrollments, enrollments)
+    if condition is None:
+        return None
+    selects = (
+        sa.select(enrollments.c.sourced_id, file["schoolSourcedId"].label("school_id")).where(
+            file.live,
+            file["sourcedId"] == enrollments.c.class_id,
+            file["schoolSourcedId"] != enrollments.c.school_id,
+            condition,
+        )
+        for file in retention.list_files(classes)
+        if not file.is_known
+    )
+    found = [select for select in selects if connection.scalar(sa.select(sa.exists(select)))]
+    if not found:
+        return None
+    columns = [sa.column("sourced_id", CText), sa.column("school_id", CText)]
+    moved = create_temporary(connection, "moved_enrollments", columns, key="sourced_id")
+    insert_rows(connection, moved, found[0] if len(found) == 1 else sa.union_all(*found))
+    analyze_temporary(connection, moved)
+    return moved

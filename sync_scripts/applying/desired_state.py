@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.roster.references import OWNERS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
+from sync_scripts.applying.class_schools import find_moved
 from sync_scripts.applying.org_tree import FeedDistrict, store_districts, store_parents
 from sync_scripts.applying.parts import (
     SelectedRows,
@@ -26,7 +27,7 @@ from sync_scripts.applying.parts import (
     select_identified_parts,
 )
 from sync_scripts.formats.model import METADATA, Format, Part, StagedFile
-from sync_scripts.staging.retained import Retention
+from sync_scripts.staging.retained import Retention, is_active
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, store_ids
 
 # The columns that the write step sets by itself.
@@ -57,10 +58,11 @@ class DesiredPart:
 @dataclass(frozen=True)
 class DesiredState:
     """The roster that an export describes. `records`: per roster table, the SELECT of the records that may differ, with
-    every column of the table except `OWN_COLUMNS`; `parts`: per table of parts, its rows."""
+    every column of the table except `OWN_COLUMNS`; `parts`: per table of parts, its rows; `moved`: of `find_moved`."""
 
     records: Mapping[sa.Table, SelectedRows]
     parts: Mapping[sa.Table, DesiredPart]
+    moved: sa.Table | None = None
 
 
 def make_desired_state(
@@ -71,6 +73,7 @@ def make_desired_state(
     staged = retention.staged
     placed = district.set_parents(retention.include_retained(staged["orgs"]))
     above = {"parent_id": store_parents(connection, placed), "district_id": store_districts(connection, placed)}
+    lost = _find_lost_orgs(connection, retention, above["parent_id"])
     records: dict[sa.Table, SelectedRows] = {}
     for file in staged.values():
         table = file.file.table
@@ -82,30 +85,78 @@ def make_desired_state(
         if all(name in staged for name in part.files):
             profiles = parts.get(tables.user_profiles)
             parts[part.table] = _make_desired_part(
-                connection, part, retention, None if profiles is None else profiles.rows
+                connection, part, retention, None if profiles is None else profiles.rows, lost
             )
+        elif part.table is tables.user_roles and lost is not None:
+            parts[part.table] = _end_roles(connection, part, retention, lost)
+            records.setdefault(part.owner, _select_none(part.owner))
     for desired_part in parts.values():
         analyze_temporary(connection, desired_part.rows)
-    return DesiredState(records, parts)
+    moved = find_moved(connection, retention)
+    if moved is not None:
+        records.setdefault(tables.enrollments, _select_none(tables.enrollments))
+    return DesiredState(records, parts, moved)
+
+
+def _find_lost_orgs(connection: sa.Connection, retention: Retention, current: sa.Table) -> sa.Table | None:
+    """A temporary table of the ids of the orgs that are active before the run and not after it; None for none.
+    `current`: those after it."""
+    orgs = tables.orgs
+    is_lost = ~sa.exists().where(current.c.sourced_id == orgs.c.sourced_id)
+    found = sa.select(orgs.c.sourced_id).where(is_active(orgs, retention.feed_id), is_lost)
+    return store_ids(connection, "ended_orgs", found) if connection.scalar(sa.select(sa.exists(found))) else None
+
+
+def _select_at(lost: sa.Table) -> sa.Select[Any]:
+    """The ids of the users with a stored role at a lost org."""
+    roles = tables.user_roles
+    return sa.select(roles.c.user_id.label("sourced_id")).where(roles.c.org_id.in_(sa.select(lost.c.sourced_id)))
+
+
+def _end_roles(connection: sa.Connection, part: Part, retention: Retention, lost: sa.Table) -> DesiredPart:
+    """The roles of the users at lost orgs, where the export has no roles: all but those there."""
+    rows, roles = create_temporary(connection, f"desired_{part.table.name}", part.table.columns), tables.user_roles
+    owners = store_ids(connection, f"owners_{part.table.name}", _select_at(lost).distinct())
+    of_owners = (roles.c.user_id.in_(sa.select(owners.c.sourced_id)), roles.c.origin == "export")
+    insert_rows(connection, rows, sa.select(roles).where(*of_owners))
+    _drop_roles(connection, rows, lost)
+    add_enrollment_roles(connection, rows, retention, owners)
+    return DesiredPart(part, rows, sa.select(owners.c.sourced_id))
+
+
+def _drop_roles(connection: sa.Connection, rows: sa.Table, lost: sa.Table) -> None:
+    """A role ends with its org. It returns with a row of its own."""
+    connection.execute(sa.delete(rows).where(rows.c.org_id.in_(sa.select(lost.c.sourced_id))))
+
+
+def _select_none(table: sa.Table) -> sa.Select[Any]:
+    return sa.select(*(column for column in table.c if column.name not in OWN_COLUMNS)).where(sa.false())
 
 
 def _make_desired_part(
-    connection: sa.Connection, part: Part, retention: Retention, profiles: sa.Table | None
+    connection: sa.Connection,
+    part: Part,
+    retention: Retention,
+    profiles: sa.Table | None,
+    lost: sa.Table | None,
 ) -> DesiredPart:
+    """`lost`: as `_find_lost_orgs`."""
     staged = retention.staged
     rows = create_temporary(connection, f"desired_{part.table.name}", part.table.columns)
     own_file = find_own_file(part, staged)
     owners = None
     if own_file is None:
-        owners = _find_owners(connection, part, retention)
+        owners = _find_owners(connection, part, retention, lost)
         views = {name: _select_view(staged[name], part, retention) for name in part.files}
         insert_rows(connection, rows, part.rows(views))
         _keep_parts(connection, part, rows, retention, owners)
     else:
         files = {name: staged[name] for name in part.files}
         views = {name: file if file is own_file else retention.include_retained(file) for name, file in files.items()}
-        insert_rows(connection, rows, select_identified_parts(part, own_file, views, retention, profiles))
+        insert_rows(connection, rows, select_identified_parts(part, own_file, views, retention, profiles, lost))
     if part.table is tables.user_roles:
+        if lost is not None and own_file is None:
+            _drop_roles(connection, rows, lost)
         add_enrollment_roles(connection, rows, retention, owners)
     all_owners = select_current(part.owner, retention) if owners is None else sa.select(owners.c.sourced_id)
     return DesiredPart(part, rows, all_owners)
@@ -129,7 +180,7 @@ def _select_view(file: StagedFile, part: Part, retention: Retention) -> StagedFi
     return file if file.file.table is part.owner else retention.include_retained(file)
 
 
-def _find_owners(connection: sa.Connection, part: Part, retention: Retention) -> sa.Table | None:
+def _find_owners(connection: sa.Connection, part: Part, retention: Retention, lost: sa.Table | None) -> sa.Table | None:
     """A temporary table of the ids of the records whose parts may differ; None: the parts of all records may."""
     if part.owner not in retention.absent:
         return None
@@ -138,6 +189,9 @@ def _find_owners(connection: sa.Connection, part: Part, retention: Retention) ->
     if part.table is tables.user_roles:
         enrolled = store_ids(connection, "enrolled_anew", sa.union(*_list_reenrolled(retention)))
         ids.append(select_current(part.owner, retention, only=("sourced_id", enrolled)))
+        if lost is not None:
+            at_lost = store_ids(connection, "users_at_ended_orgs", _select_at(lost).distinct())
+            ids.append(select_current(part.owner, retention, only=("sourced_id", at_lost)))
     return store_ids(connection, f"owners_{part.table.name}", sa.union(*ids) if len(ids) > 1 else ids[0])
 
 

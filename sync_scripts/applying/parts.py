@@ -49,13 +49,22 @@ def _find_deltas_without_ids(connection: sa.Connection, retention: Retention) ->
 
 
 def select_identified_parts(
-    part: Part, file: StagedFile, views: Staged, retention: Retention, profiles: sa.Table | None
+    part: Part,
+    file: StagedFile,
+    views: Staged,
+    retention: Retention,
+    profiles: sa.Table | None,
+    lost: sa.Table | None,
 ) -> SelectedRows:
     """The rows of a part: the rows of its file, and the retained ones. `profiles`: the profiles after the run; a
-    retained role loses its profile if the profile is gone. None: the run does not change the profiles."""
+    retained role loses its profile if the profile is gone. None: the run does not change the profiles. `lost`: the ids
+    of the orgs with which retained roles end; None for none."""
     rows: SelectedRows = part.rows(views)
     if retention.is_retained_part(file.file, part.table) is not None:
         rows = _add_retained(rows.subquery("staged_parts"), part.table, file.file, retention, profiles)
+    if lost is not None and part.table is user_roles:
+        every = rows.subquery("every_role")
+        rows = sa.select(*every.c).where(every.c.org_id.not_in(sa.select(lost.c.sourced_id)))
     return rows if part.number is None else part.number(rows.subquery("unnumbered"), views)
 
 
@@ -195,8 +204,7 @@ def add_enrollment_roles(
 def _select_missing_roles(
     connection: sa.Connection, roles: sa.Table, retention: Retention, owners: sa.Table | None
 ) -> sa.Subquery:
-    """(user, org, role) for enrollments whose user has no role, or only a guardian's, at the school of the enrollment
-    or at the school of its class."""
+    """(user, org, role) for enrollments whose user has no role, or only a guardian's, at the school of the class."""
     names = ("user_id", "class_id", "school_id", "role")
     only = None if owners is None else ("user_id", owners)
     found = select_current(tables.enrollments, retention, *names, only=only)
@@ -227,13 +235,8 @@ def _select_missing_roles(
     def lacks(org_id: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
         return ~sa.exists().where(have.c.user_id == enrollments.c.user_id, have.c.org_id == org_id, is_belonging)
 
-    # Hardly any enrollment is left after these conditions, so the UNION of equal rows costs nothing.
-    of_enrollment = sa.select(enrollments.c.user_id, enrollments.c.school_id.label("org_id"), role).where(
-        lacks(enrollments.c.school_id)
+    # Hardly any enrollment is left after these conditions, so to leave out equal rows costs nothing.
+    of_class = sa.select(enrollments.c.user_id, classes.c.school_id.label("org_id"), role).where(
+        classes.c.sourced_id == enrollments.c.class_id, lacks(classes.c.school_id)
     )
-    of_class = sa.select(enrollments.c.user_id, classes.c.school_id, role).where(
-        classes.c.sourced_id == enrollments.c.class_id,
-        classes.c.school_id != enrollments.c.school_id,
-        lacks(classes.c.school_id),
-    )
-    return sa.union(of_enrollment, of_class).subquery("missing")
+    return of_class.distinct().subquery("missing")

@@ -8,8 +8,9 @@ A later delta may bring the user back, and it does not name the enrollments. So 
 when all of its needs are there, unless the export has ended it itself since: by its row in a delta, or by its absence
 from a bulk file.
 
-An optional reference without a target is dropped. An export without the guardians of its students would otherwise lose
-the students, and with them everything that refers to them; a section whose second teacher left, its pupils. The row
+An optional reference without a target is dropped, and so is one of several in a list, if others have a target. An
+export without the guardians of its students would otherwise lose the students, and with them everything that refers to
+them; a section whose second teacher left, its pupils; a user of two schools, of which one is gone, everything. The row
 leaves no fingerprint, so the next run looks at it again: the target may be there by then.
 """
 
@@ -163,12 +164,13 @@ class DroppedReferences:
     def drop(
         self, connection: sa.Connection, staged: Staged, list_targets: ListTargets, failed: Collection[str] | None
     ) -> None:
-        """Empties the optional references of the staged rows that have no target; of a list, the items without one.
-        `failed`: the names of the files whose rows may have gone; None: of any file, and of absent ones."""
+        """Empties the optional references of the staged rows that have no target; of a list, the items without one, but
+        not all of one that may not be empty. `failed`: the names of the files whose rows may have gone; None: of any
+        file, and of absent ones."""
         for file in staged.values():
             for cell in file.file.cells:
                 refers = cell.refers
-                if refers is not None and cell.is_dropped and (failed is None or refers.file in failed):
+                if refers is not None and cell.may_lose and (failed is None or refers.file in failed):
                     count = _drop(connection, file, cell, list_targets)
                     self._counts[file.file.file_name, cell.header] += count
 
@@ -210,7 +212,10 @@ def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, list_targets:
     values: dict[str, Any] = {cell.header: kept}
     if HASH in table.c:
         values[HASH] = sa.null()
-    count = connection.execute(sa.update(table).where(file.line.in_(sa.select(found.c[LINE]))).values(values)).rowcount
+    dropped = sa.update(table).where(file.line.in_(sa.select(found.c[LINE])))
+    if not cell.is_dropped:
+        dropped = dropped.where(kept.is_not(None))
+    count = connection.execute(dropped.values(values)).rowcount
     # The next round may drop more references of the column.
     connection.execute(DropTable(found))
     return count

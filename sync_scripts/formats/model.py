@@ -80,6 +80,11 @@ class Cell:
         return self.refers is not None and not self.required and not self.makes_others
 
     @property
+    def may_lose(self) -> bool:
+        """Whether references that lead nowhere are left out: all, or in a list those beside others."""
+        return self.is_dropped or self.many
+
+    @property
     def is_needed(self) -> bool:
         """Whether the record of the row ends with the record that the cell names."""
         return self.refers is not None and self.required and not self.many and self.column is not None

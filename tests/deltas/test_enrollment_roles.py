@@ -97,6 +97,9 @@ def read_district(district: District) -> Roster:
     }
     for row in (*found["classes"], *found["users"]):
         row.update({name: row[name].split(",") for name in ("subjects", "grades") if name in row})
+    schools = {row["sourced_id"]: row["school_id"] for row in found["classes"]}
+    for row in found["enrollments"]:
+        row["school_id"] = schools[row["class_id"]]
     for org in found["orgs"]:
         org["district_id"] = org["district_id"] or org["sourced_id"]
     users = district.rows["users"].values()
@@ -117,8 +120,9 @@ def list_roles(district: District, user: str) -> Iterator[dict[str, Any]]:
     belongs = {org for org, word, _ in own if word not in GUARDIANS}
     found = set()
     for row in district.find("enrollments", userSourcedId=user):
-        school_of_class = district.rows["classes"][row["classSourcedId"]]["schoolSourcedId"]
-        for org in {row["schoolSourcedId"], school_of_class} - belongs:
+        # The enrollment is at the school of its class, whatever its row says.
+        org = district.rows["classes"][row["classSourcedId"]]["schoolSourcedId"]
+        if org not in belongs:
             found.add((org, AT_SCHOOL.get(row["role"], row["role"])))
     present = {org for org, _, _ in own}
     following = list[tuple[str, str, str]]()

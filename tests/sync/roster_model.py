@@ -61,7 +61,10 @@ OPTIONAL_REFERENCES = {
     "courses": ("schoolYearSourcedId",),
     "users": ("agentSourcedIds", "primaryOrgSourcedId"),
     "roles": ("userProfileSourcedId",),
+    "classes": (),
 }
+# The lists that may not be empty: an item that leads nowhere is dropped while another one does not.
+LISTS = {"classes": ("termSourcedIds",), "users": ("orgSourcedIds",)}
 # type -> the columns that name records without which a record does not stay; `sourcedId` is its own id.
 NEEDS = {
     "courses": ("orgSourcedId",),
@@ -384,10 +387,11 @@ class _Load:
         """Empties what may be empty and leads nowhere; of a list, the items that do. All rows are looked at as they are
         before any is changed: no reference depends on another."""
         for name, columns in OPTIONAL_REFERENCES.items():
+            lists = LISTS.get(name, ())
             for row in filter(_is_live, self.rows.get(name, ())):
-                for column in filter(row.get, columns):
+                for column in filter(row.get, (*columns, *lists)):
                     items = [item for item in row[column].split(",") if self._has_target(name, column, item)]
-                    if row[column] != ",".join(items):
+                    if row[column] != ",".join(items) and (items or column not in lists):
                         row[column] = ",".join(items)
                         self.dropped.append(row)
 
@@ -539,24 +543,44 @@ class _Load:
             for row in self.rows.get(name, ()):
                 if _is_live(row):
                     new[name][row["sourcedId"]] = self._read(name, row)
+        self._place_enrollments(new)
         self._place_district(new["orgs"])
+        lost = {key for key, it in self._list_own("orgs").items() if key not in new["orgs"]}
         for key, said in new["orgs"].items():
             said["district"] = _find_district(new["orgs"], key)
-        self._describe_parts(new["users"])
+        self._describe_parts(new["users"], lost)
         for key, said in new["users"].items():
             said["roles"] = (*said["roles"], *_find_missing_roles(key, said["roles"], new))
         return new
 
+    def _place_enrollments(self, new: dict[str, dict[str, dict[str, Any]]]) -> None:
+        """Each is at the school of its class."""
+        kept = {name: {key: it.content for key, it in self._retained(name).items()} for name in TYPES}
+        classes = new.get("classes", kept["classes"])
+        moved = {
+            key: {**said, "schoolSourcedId": classes[said["classSourcedId"]]["schoolSourcedId"]}
+            for key, said in new.get("enrollments", kept["enrollments"]).items()
+        }
+        if "enrollments" in new or moved != kept["enrollments"]:
+            new["enrollments"] = moved
+
     def _place_district(self, orgs: dict[str, dict[str, Any]]) -> None:
-        """A feed whose orgs have no district is one itself, above those without a parent."""
-        own = f"{self.feed}:district"
+        """A feed whose orgs have no district is one itself, above those without a parent. Below the only other one lie
+        schools without; of several, below the one that a school had."""
+        own, stored = f"{self.feed}:district", self._list_own("orgs")
         known = orgs.pop(own, None)
-        roots = [said for said in orgs.values() if said["parentSourcedId"] in ("", own)]
-        above = not any(said["type"] == "district" for said in orgs.values())
-        for said in roots:
-            said["parentSourcedId"] = own if above else ""
-        if above and roots:
+        roots = {key: said for key, said in orgs.items() if said["parentSourcedId"] not in orgs}
+        districts = [key for key, said in orgs.items() if said["type"] == "district"]
+        for key, said in roots.items():
+            former = stored[key].content["parentSourcedId"] if key in stored else ""
+            above = districts[0] if len(districts) == 1 else former if former in districts else ""
+            said["parentSourcedId"] = own if not districts else above if said["type"] == "school" else ""
+        if roots and not districts:
             orgs[own] = known or {"name": self.feed, "type": "district", "parentSourcedId": ""}
+
+    def _list_own(self, name: str) -> dict[str, Record]:
+        """The active records of the feed before the run."""
+        return {key: it for key, it in self.records[name].items() if it.feed == self.feed and it.active}
 
     def _read(self, name: str, row: Row) -> dict[str, Any]:
         said: dict[str, Any] = {column: row[column] for column in PLAIN[name]}
@@ -569,8 +593,9 @@ class _Load:
             )
         return said
 
-    def _describe_parts(self, users: dict[str, dict[str, Any]]) -> None:
-        """What roles.csv and userProfiles.csv are after the run, and what the users have of them."""
+    def _describe_parts(self, users: dict[str, dict[str, Any]], lost: set[str]) -> None:
+        """What roles.csv and userProfiles.csv are after the run, and what the users have of them. `lost`: the orgs that
+        are gone, with the roles of active users there."""
         if self.version == "1.1":
             said = [row for row in self.rows["users"] if _is_live(row)] if "users" in self.rows else []
             named = {row["sourcedId"] for row in said}
@@ -583,6 +608,9 @@ class _Load:
             for name in PARTS:
                 if name in self.rows:
                     self._apply_parts(name, users)
+        self.parts["roles"] = [
+            part for part in self.parts["roles"] if part.said[0] not in lost or part.user not in users
+        ]
         for key, user in users.items():
             profiles = {part.key: part.said for part in self.parts["userProfiles"] if part.user == key}
             user["profiles"] = tuple((key, *said) for key, said in sorted(profiles.items(), key=str))

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db import tables
+from roster_service.roster.label_check import find_wrong_labels
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import OTHER_SCHOOL
 from sync_scripts.reading.registry import CLEVER
@@ -66,3 +67,25 @@ def test_the_order_of_the_seats_of_a_student_says_nothing(engine: sa.Engine, tmp
     rows_of("enrollments", add_another_school)(folder)
     load(engine, "feed", folder, family=CLEVER)
     assert find_schools(engine) == good
+
+
+@pytest.mark.parametrize("way", ["in a delta", "in bulk, beside the same enrollments"])
+def test_enrollments_move_with_their_class(engine: sa.Engine, springfield: Path, way: str) -> None:
+    """Those whose own rows say nothing else."""
+    load(engine, "feed", springfield)
+    cell("users", 2, "givenName", "Another")(springfield)
+    load(engine, "feed", springfield)
+    name = "spr-class-math3-a"
+    with engine.connect() as connection:
+        of_class = sa.select(tables.enrollments.c.sourced_id).where(tables.enrollments.c.class_id == name)
+        moved = set(connection.scalars(of_class))
+    move = cell_of("classes", name, "schoolSourcedId", "spr-high")
+    (alone(only("classes", name), move) if way == "in a delta" else move)(springfield)
+    report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
+    assert (report.counts["enrollments"].changed, len(moved) > 1) == (len(moved), True)
+    assert {key for key, school in find_schools(engine).items() if school == "spr-high"} > moved
+    with engine.connect() as connection:
+        assert find_wrong_labels(connection) == {}
+    again = snapshot(engine, tables.enrollments)
+    load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
+    assert snapshot(engine, tables.enrollments) == again

@@ -280,14 +280,15 @@ def test_a_circle_through_a_rejected_row(engine: sa.Engine, springfield: Path) -
 
 
 def test_a_row_marked_as_gone_is_in_no_circle(engine: sa.Engine, springfield: Path) -> None:
-    """Of such a row nothing but its status is read. The school above it loses a child."""
+    """Of such a row nothing but its status is read. The school above it loses a child, and a user a role there."""
     load_first(engine, "feed", springfield)
     alone(
         only("orgs", "spr-high-science"),
         cell_of("orgs", "spr-high-science", "parentSourcedId", "spr-high-science"),
         cell_of("orgs", "spr-high-science", "status", "tobedeleted"),
     )(springfield)
-    assert written(load(engine, "feed", springfield)) == {"orgs": Counts(changed=1, tombstoned=1)}
+    counts = {"orgs": Counts(changed=1, tombstoned=1), "users": Counts(changed=1)}
+    assert written(load(engine, "feed", springfield)) == counts
 
 
 def test_users_of_1_2_come_back_with_their_roles(engine: sa.Engine, shelbyville: Path) -> None:

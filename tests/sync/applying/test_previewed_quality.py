@@ -24,7 +24,18 @@ from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import examples
 from tests.postgres.loaded import EXPORTS
 from tests.sync.conftest import empty_roster
-from tests.sync.export_changes import Bend, Rows, both, cell_of, column, header, read_csv, rows_of, without_rows
+from tests.sync.export_changes import (
+    Bend,
+    Rows,
+    both,
+    cell_of,
+    column,
+    header,
+    read_csv,
+    rows_of,
+    with_row,
+    without_rows,
+)
 from tests.sync.small_exports import FEEDS, exports, write_export
 
 DRY = Options(dry_run=True)
@@ -104,7 +115,13 @@ FAULTS: dict[str, tuple[Bend, dict[str, int]]] = {
         cell_of("demographics", "spr-student-1", "birthDate", "2199-01-01"),
         {"impossible-age": 1},
     ),
-    "a school has lost its parent": (cell_of("orgs", "spr-high", "parentSourcedId", ""), {"below-no-district": 11}),
+    "a school has lost its parent, of two": (
+        both(
+            cell_of("orgs", "spr-high", "parentSourcedId", ""),
+            with_row("orgs", sourcedId="d", name="Lincoln", type="district"),
+        ),
+        {"below-no-district": 11},
+    ),
     "the row of a teacher is rejected": (
         cell_of("users", "spr-teacher-1", "enabledUser", "maybe"),
         {"teacher-rejected": 2},

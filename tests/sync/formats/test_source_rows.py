@@ -673,7 +673,7 @@ SAID: dict[str, dict[str, tuple[Bend, str]]] = {
         "day": (cell("roles", 2, "roleStartDate", "soon"), "roles.csv, line 2, column roleStartDate: must be a day"),
     },
     "sds v2": {
-        "no such org": (cell("users", 4, "orgSourcedIds", "nh-1,nh-9"), "users.csv, line 4, column orgSourcedIds"),
+        "no such org": (cell("users", 4, "orgSourcedIds", "nh-9"), "users.csv, line 4, column orgSourcedIds"),
         "no such user": (cell("enrollments", 2, "userSourcedId", "u9"), "enrollments.csv, line 2, column user"),
     },
     "sds v1": {

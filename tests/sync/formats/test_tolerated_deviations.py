@@ -222,10 +222,12 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
             both(
                 cell_of("users", "spr-student-1", "agentSourcedIds", "spr-guardian-1,nobody,spr-parent-1"),
                 cell_of("orgs", "spr-district", "parentSourcedId", "state"),
+                cell_of("users", "spr-student-2", "orgSourcedIds", "nowhere,spr-elementary"),
             ),
             (
-                "users.csv, column agentSourcedIds: in 1 row, an optional reference that leads nowhere",
-                "orgs.csv, column parentSourcedId: in 1 row, an optional reference that leads nowhere",
+                "users.csv, column orgSourcedIds: in 1 row, a dispensable reference that leads nowhere",
+                "users.csv, column agentSourcedIds: in 1 row, a dispensable reference that leads nowhere",
+                "orgs.csv, column parentSourcedId: in 1 row, a dispensable reference that leads nowhere",
             ),
         ),
     },

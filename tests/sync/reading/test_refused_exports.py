@@ -194,12 +194,12 @@ SETS: dict[str, tuple[Bend, str]] = {
         "classes.csv, line 2, column schoolSourcedId: must name a row of orgs.csv of type school "
         "(found 'spr-district')",
     ),
-    "one of many terms": (
-        cell("classes", 2, "termSourcedIds", "spr-2027-fall,winter"),
+    "the only term": (
+        cell("classes", 2, "termSourcedIds", "winter"),
         "classes.csv, line 2, column termSourcedIds: names no row of academicSessions.csv (found 'winter')",
     ),
-    "one of many orgs": (
-        cell("users", 8, "orgSourcedIds", "spr-high,nowhere"),
+    "the only org": (
+        cell("users", 8, "orgSourcedIds", "nowhere"),
         "users.csv, line 8, column orgSourcedIds: names no row of orgs.csv (found 'nowhere')",
     ),
     "demographics of nobody": (
@@ -223,7 +223,7 @@ SETS: dict[str, tuple[Bend, str]] = {
 SETS_1_2: dict[str, tuple[Bend, str]] = {
     "two primary roles": (
         cell_of("roles", "shv-role-08", "roleType", "primary"),
-        "roles.csv, line 9, column roleType: is a second primary role of the user at this org (found 'primary')",
+        "roles.csv, line 8, column roleType: is a second primary role of the user at this org (found 'primary')",
     ),
     "the profile of another": (
         cell_of("roles", "shv-role-06", "userProfileSourcedId", "shv-profile-1"),
