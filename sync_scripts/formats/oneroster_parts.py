@@ -152,6 +152,7 @@ def _rank_primary(roles: StagedFile) -> Any:
     is_stored = sa.select(stored.c.role).where(
         *(column == roles[header] for column, header in same),
         stored.c.role_type == "primary",
+        stored.c.origin == "export",
         stored.c.taken_back.is_not(True),
     )
     is_new = ~is_stored.correlate(roles.table).exists()

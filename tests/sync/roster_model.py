@@ -444,14 +444,19 @@ class _Load:
         if row["roleType"] != "primary":
             return False
         mine = (row["userSourcedId"], row["orgSourcedId"])
-        for other in self.rows["roles"]:
-            if other is row:
-                break
+        for number, other in enumerate(self.rows["roles"]):
             same = (other["userSourcedId"], other["orgSourcedId"], other["roleType"]) == (*mine, "primary")
-            if same and _is_live(other):
+            own = next(number for number, it in enumerate(self.rows["roles"]) if it is row)
+            if same and _is_live(other) and self._rank_role(other, number) < self._rank_role(row, own):
                 return True
         retained = (part for part in self._retained_parts("roles") if part.key not in (None, row["sourcedId"]))
         return any((part.user, part.said[0], part.said[2]) == (*mine, "primary") for part in retained)
+
+    def _rank_role(self, row: Row, number: int) -> tuple[bool, str, str, int]:
+        """The stored one is the first, else the least."""
+        said = (row["userSourcedId"], row["orgSourcedId"], row["role"], "primary")
+        is_stored = any((part.user, *part.said[:3]) == said for part in self.old_parts["roles"])
+        return (not is_stored, row["role"], row["sourcedId"], number)
 
     def _is_profile_of_another(self, row: Row) -> bool:
         profile = row["userProfileSourcedId"]

@@ -121,7 +121,7 @@ def test_an_id_of_a_known_row_is_found_in_another(engine: sa.Engine, springfield
 def test_a_new_enrollment_gives_a_known_user_a_role(engine: sa.Engine, springfield: Path) -> None:
     load_first(engine, "feed", springfield)
     before = snapshot(engine, tables.users)["spr-student-1"]
-    row = {"sourcedId": "new", "classSourcedId": "spr-class-math3-a", "userSourcedId": "spr-student-1"}
+    row = {"sourcedId": "new", "classSourcedId": "spr-class-chem-1", "userSourcedId": "spr-student-1"}
     with_row("enrollments", **row, schoolSourcedId="spr-high", role="student")(springfield)
     load(engine, "feed", springfield)
     roles = [key for key, it in snapshot(engine, tables.user_roles).items() if it["origin"] == "enrollment"]
