@@ -111,10 +111,10 @@ EVENTS = {
     "a guest enrollment has ended by its days": Event(
         "one school", (("enrollments", "a-n-p4", "endDate=2001-01-01"),)
     ),
-    # Its people belong to its school; their enrollments stay at the other one.
+    # Its enrollments come along, and its people belong to its school.
     "a class moves in": Event(
         "one school", (("classes", "a-k2", "schoolSourcedId=a-s1"),),
-        come=person("p2") | {"/users": "p2 t2", "/classes": "k2", "/courses": "c2", "/teachers": "t2"},
+        come=person("p2", "n-p2 n-t2") | {"/users": "p2 t2", "/classes": "k2", "/courses": "c2", "/teachers": "t2"},
     ),
     "a class moves away": Event(
         "one school",
