@@ -127,7 +127,7 @@ def test_the_evidence_comes_before_the_decision(own_console: Console, tmp_path: 
     assert buttons == [
         (' class="plain"', "Set the limits"),
         (f' class="primary" formaction="/console/runs/{held}/held/discard"', "Discard: change nothing"),
-        (' class="plain danger"', "Approve: delete 5 records, change 1, add 1"),
+        (' class="plain danger"', "Approve: delete 5 records, change 2, add 1"),
     ]
 
 
