@@ -51,8 +51,7 @@ def answer_operation(operation: Operation, services: Services, path_ids: Mapping
     token that has ended reads nothing.
     """
 
-    token = authenticate(operation.version, services)
-    count_request(token, services.throttle.count(token.vendor_id))
+    token = _admit(operation.version, services)
     with _refuse_token_first(services, token):
         admission = token.admit(services.throttle.find_slots(token.vendor_id))
         planned = operation.plan(token, admission, read_address(services), path_ids)
@@ -66,8 +65,7 @@ def answer_operation(operation: Operation, services: Services, path_ids: Mapping
 def answer_status(version: Version, services: Services) -> Response:
     """Answers Flask's current request for the states of the feeds. Raises RefusedRequestError as `answer_operation`,
     for the token (401), the rate (429), the version (400), a parameter (400), and a vendor without a grant (403)."""
-    token = authenticate(version, services)
-    count_request(token, services.throttle.count(token.vendor_id))
+    token = _admit(version, services)
     with _refuse_token_first(services, token):
         operations.require_version(token, version)
         operations.require_no_parameter(read_address(services), services.limits)
@@ -75,6 +73,13 @@ def answer_status(version: Version, services: Services) -> Response:
     response = make_json(services.status.read(token.admission, token.vendor_id, state), 200)
     response.headers.update(make_state_headers(state))
     return response
+
+
+def _admit(version: Version, services: Services) -> AccessToken:
+    """The access token of the request, which is counted."""
+    token = authenticate(version, services)
+    count_request(token, services.throttle.count(token.vendor_id))
+    return token
 
 
 def authenticate(version: Version, services: Services) -> AccessToken:

@@ -36,23 +36,19 @@ def find_moved(connection: sa.Connection, retention: Retention) -> sa.Table | No
     """A temporary table (id, school) of the stored enrollments that stay without a staged row, in a class that is at
     another school after the run; None for none."""
     condition = retention.is_active_after(enrollments, enrollments)
-    if condition is None:
+    file = next(iter(retention.list_files(classes)), None)
+    if condition is None or file is None or file.is_known:
         return None
-    selects = (
-        sa.select(enrollments.c.sourced_id, file["schoolSourcedId"].label("school_id")).where(
-            file.live,
-            file["sourcedId"] == enrollments.c.class_id,
-            file["schoolSourcedId"] != enrollments.c.school_id,
-            condition,
-        )
-        for file in retention.list_files(classes)
-        if not file.is_known
+    found = sa.select(enrollments.c.sourced_id, file["schoolSourcedId"].label("school_id")).where(
+        file.live,
+        file["sourcedId"] == enrollments.c.class_id,
+        file["schoolSourcedId"] != enrollments.c.school_id,
+        condition,
     )
-    found = [select for select in selects if connection.scalar(sa.select(sa.exists(select)))]
-    if not found:
+    if not connection.scalar(sa.select(sa.exists(found))):
         return None
     columns = [sa.column("sourced_id", CText), sa.column("school_id", CText)]
     moved = create_temporary(connection, "moved_enrollments", columns, key="sourced_id")
-    insert_rows(connection, moved, found[0] if len(found) == 1 else sa.union_all(*found))
+    insert_rows(connection, moved, found)
     analyze_temporary(connection, moved)
     return moved

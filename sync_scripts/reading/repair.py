@@ -155,8 +155,8 @@ class RepairedLines:
         if len(cells) == self._width:
             return line + b",\n"
         fault, more = "", len(cells) - self._width
-        beyond = cells[self._width :]
-        if more > 0 and not any(beyond) and (more == self._usual.surplus or self._usual.shapes.is_whole(cells)):
+        is_empty_beyond = more > 0 and not any(cells[self._width :])
+        if is_empty_beyond and (more == self._usual.surplus or self._usual.shapes.is_whole(cells)):
             self.repairs[EXTRA_CELLS] += 1
         else:
             self.faults += 1

@@ -35,10 +35,10 @@ class ColumnShapes:
         self._rows += 1
 
     def is_whole(self, cells: Sequence[bytes]) -> bool:
-        """Returns whether the cells of a row with too many are each of its own column, and those beyond the last one
-        empty: no comma before them explains the row as well."""
+        """Returns whether the cells of a row are each of its own column: no comma before them explains the row as well.
+        `cells`: more than there are columns, empty beyond the last one."""
         more = len(cells) - self._width
-        if not 0 < more <= _MOST or any(cells[self._width :]):
+        if more > _MOST:
             return False
         written = cells[: self._width]
         fit = self._fit(written)

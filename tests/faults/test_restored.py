@@ -6,7 +6,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
 from roster_service.roster.person_parts import PersonPart
 from sync_scripts.engine.load import load
+from tests.accounts.agreed import TODAY, WHOLE
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.conditions import wait_for
@@ -169,20 +170,8 @@ def test_deltas_of_before_have_to_be_pulled_in_full(roster: Roster) -> None:
     assert roster.read(STATE)["as_of"] > state["deletions_since"]
 
 
-TODAY = datetime.now(UTC).date()
 ALWAYS = (PersonPart.NAMES, PersonPart.CLASSES)
-NARROW = Agreement(
-    title="Data agreement",
-    purpose="Lessons in reading",
-    elements=ALWAYS,
-    districts=(DISTRICT,),
-    schools=(),
-    zone="UTC",
-    first_day=TODAY - timedelta(days=9),
-    last_day=TODAY + timedelta(days=9),
-    contact="privacy@vendor.example",
-    deletion="within 60 days",
-)
+NARROW = replace(WHOLE, elements=ALWAYS, districts=(DISTRICT,), metadata_keys=())
 
 
 def test_no_answer_goes_beyond_the_agreement_of_the_backup(roster: Roster) -> None:
