@@ -59,7 +59,15 @@ NO_ZIP = (
 )
 # Names that Windows gives to devices, in any folder and with any extension.
 DEVICES = frozenset(
-    {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in "123456789")}
+    {
+        "con",
+        "prn",
+        "aux",
+        "nul",
+        "conin$",
+        "conout$",
+        *(port + number for port in ("com", "lpt") for number in "123456789¹²³"),
+    }
 )
 
 
@@ -128,6 +136,7 @@ def open_package(path: Path) -> Iterator[ExportPackage]:
         raise _refuse(path, "neither a folder nor a file")
     with _open_archive(path) as archive:
         listed = [(_normalize_path(entry.filename), entry) for entry in archive.infolist()]
+        refuse_if(Findings.of(_find_harmful_paths(listed)))
         entries = [(name, entry) for name, entry in listed if not name.endswith("/") and not _is_litter(name)]
         refuse_if(Findings.of(_find_bad_entries(entries)))
         by_path = dict(entries)
@@ -221,19 +230,23 @@ def _find_path_fault(path: str) -> str | None:
     return None
 
 
+def _find_harmful_paths(listed: list[tuple[str, zipfile.ZipInfo]]) -> Iterator[Rejection]:
+    """`listed`: all entries with their paths, also folders and those that are left out."""
+    return (Rejection(entry.filename, fault) for path, entry in listed if (fault := _find_path_fault(path)))
+
+
 def _find_bad_entries(entries: list[tuple[str, zipfile.ZipInfo]]) -> Iterator[Rejection]:
     """`entries`: with their paths."""
     seen: set[str] = set()
     for name, entry in entries:
-        if fault := _find_path_fault(name):
-            yield Rejection(entry.filename, fault)
-        elif name in seen:
+        # Many systems take names that differ only in letter case for one file.
+        if name.lower() in seen:
             yield Rejection(name, "is in the zip twice")
         elif entry.flag_bits & 0x1:
             yield Rejection(name, "is encrypted")
         elif entry.file_size > HARMLESS_BYTES and entry.file_size > MOST_RATIO * max(entry.compress_size, 1):
             yield Rejection(name, f"would unpack to more than {MOST_RATIO} times its size")
-        seen.add(name)
+        seen.add(name.lower())
     if sum(entry.file_size for _, entry in entries) > MOST_BYTES:
         yield Rejection("the zip", f"would unpack to more than {MOST_BYTES // 2**30} GiB")
 

@@ -61,6 +61,7 @@ def test_a_zip_with_backslashes(engine: sa.Engine, springfield: Path, tmp_path: 
 
 
 LEADS_OUT = "has a path that leads out of the zip"
+DEVICE = "has the name of a device"
 COLON = "has a path with a colon, which names a drive or a stream"
 # What stands in front of the name of each file -> the words.
 HARMFUL = {
@@ -70,7 +71,9 @@ HARMFUL = {
     "share": ("\\\\server\\share\\", LEADS_OUT),
     "drive": ("C:\\export\\", COLON),
     "stream": ("export/other.csv:", COLON),
-    "device": ("nul.x/", "has the name of a device"),
+    "device": ("nul.x/", DEVICE),
+    "console": ("CONIN$/", DEVICE),
+    "device with a raised digit": ("COM¹.txt/", DEVICE),
 }
 
 
@@ -82,12 +85,22 @@ def test_a_zip_with_a_harmful_path(
     assert f"{prefix}users.csv: {words}" in read_refusal(shared_engine, path)
 
 
-@pytest.mark.parametrize("other", ["./users.csv", ".\\users.csv"])
+@pytest.mark.parametrize("litter", ["__MACOSX/../../x", "..\\._users.csv", "../"])
+def test_a_harmful_path_of_what_is_left_out(
+    shared_engine: sa.Engine, springfield: Path, tmp_path: Path, litter: str
+) -> None:
+    path = zipped(springfield, tmp_path / "export.zip")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(litter, "")
+    assert f"{litter}: {LEADS_OUT}" in read_refusal(shared_engine, path)
+
+
+@pytest.mark.parametrize("other", ["./users.csv", ".\\users.csv", "Users.csv"])
 def test_two_paths_of_one_file(shared_engine: sa.Engine, springfield: Path, tmp_path: Path, other: str) -> None:
     path = zipped(springfield, tmp_path / "export.zip")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(other, "x")
-    assert "users.csv is in the zip twice" in read_refusal(shared_engine, path)
+    assert "sers.csv is in the zip twice" in read_refusal(shared_engine, path)
 
 
 def test_no_zip(shared_engine: sa.Engine, tmp_path: Path) -> None:
