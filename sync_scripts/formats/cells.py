@@ -94,9 +94,18 @@ def is_blank(cell: SQLText) -> sa.ColumnElement[bool]:
     return sa.or_(cell.is_(None), sa.and_(cell.like(" %"), sa.func.btrim(cell) == ""))
 
 
-def _has_all_items(cell: SQLText) -> sa.ColumnElement[bool]:
+def _has_empty_item(cell: SQLText) -> sa.ColumnElement[bool]:
     # Most lists have one item, and need no pattern.
-    return sa.and_(~is_blank(cell), sa.or_(~cell.contains(","), ~cell.regexp_match("^ *,|, *(,|$)")))
+    return sa.and_(cell.contains(","), cell.regexp_match("^ *,|, *(,|$)"))
+
+
+def _drop_empty_items(cell: SQLText) -> SQLText:
+    inner = sa.func.regexp_replace(sa.func.btrim(cell, " ,"), "( *,){2,}", ",", "g", type_=CText)
+    return sa.func.nullif(inner, "", type_=CText)
+
+
+def _has_all_items(cell: SQLText) -> sa.ColumnElement[bool]:
+    return sa.and_(~is_blank(cell), ~_has_empty_item(cell))
 
 
 def _are_ids(cell: SQLText) -> sa.ColumnElement[bool]:
@@ -161,12 +170,12 @@ def _read_word(cell: SQLText, words: Mapping[str, str]) -> SQLText:
 
 
 def map_items(cell: SQLText, read: Callable[[SQLText], SQLText]) -> SQLText:
-    """The comma list of what `read` makes of each item of a list."""
+    """The comma list of what `read` makes of each item of a list, without empty ones."""
     items = sa.func.unnest(to_list(cell)).table_valued("item", with_ordinality="number").render_derived()
     joined = sa.func.string_agg(
         read(items.c.item), aggregate_order_by(sa.literal(",", CText), items.c.number), type_=CText
     )
-    return sa.select(joined).select_from(items).scalar_subquery()
+    return sa.select(joined).select_from(items).where(items.c.item != "").scalar_subquery()
 
 
 def _list_once(cell: SQLText) -> sa.ColumnElement[Any]:
@@ -232,7 +241,11 @@ def _get_next_year(cell: SQLText) -> SQLText:
 
 
 AROUND = Tolerance(tolerated.CELL_SPACES, _has_spaces_around, _trim, early=True)
-SPACED = (Tolerance(tolerated.LIST_SPACES, _has_list_spaces),)
+ITEMS = (
+    # Early, because the list may also have spaces or words in another spelling.
+    Tolerance(tolerated.EMPTY_ITEM, _has_empty_item, _drop_empty_items, early=True),
+    Tolerance(tolerated.LIST_SPACES, _has_list_spaces),
+)
 
 
 def _shows_month_first(cell: SQLText) -> sa.ColumnElement[bool]:
@@ -277,20 +290,20 @@ IDS = CellKind(
     f"must be a comma list of ids of at most {ID_LENGTH} bytes, without an empty one",
     _are_ids,
     _list_once,
-    tolerates=SPACED,
+    tolerates=ITEMS,
 )
 FIRST_OF_IDS = CellKind(
-    IDS.wants, IDS.check, lambda cell: sa.func.btrim(sa.func.split_part(cell, ",", 1)), tolerates=SPACED
+    IDS.wants, IDS.check, lambda cell: sa.func.btrim(sa.func.split_part(cell, ",", 1)), tolerates=ITEMS
 )
 NAME = CellKind(f"must have at most {NAME_LENGTH} characters", _fits(NAME_LENGTH), _trim)
 TEXT = CellKind(f"must have at most {TEXT_LENGTH} characters", _fits(TEXT_LENGTH), _trim)
-TEXTS = CellKind("must be a comma list without an empty item", _has_all_items, to_list, tolerates=SPACED)
+TEXTS = CellKind("must be a comma list without an empty item", _has_all_items, to_list, tolerates=ITEMS)
 GRADES = CellKind(
     TEXTS.wants,
     TEXTS.check,
     TEXTS.convert,
     tolerates=(
-        *SPACED,
+        *ITEMS,
         Tolerance(tolerated.GRADE_SPELLING, _has_spelt_grade, _read_grades),
         Tolerance(tolerated.UNKNOWN_GRADE, _has_unknown_grade),
     ),
@@ -299,7 +312,15 @@ PAIRS = CellKind(
     "must be a comma list of {type:identifier}",
     lambda cell: cell.regexp_match(PAIRS_PATTERN),
     _to_pairs,
-    tolerates=(Tolerance(tolerated.LIST_SPACES, lambda cell: cell.contains("}, {")),),
+    tolerates=(
+        Tolerance(
+            tolerated.EMPTY_ITEM,
+            lambda cell: sa.or_(cell.like(",%"), cell.like("%,")),
+            lambda cell: sa.func.btrim(cell, " ,", type_=CText),
+            early=True,
+        ),
+        Tolerance(tolerated.LIST_SPACES, lambda cell: cell.contains("}, {")),
+    ),
 )
 FLAG = CellKind(
     "must be true or false",

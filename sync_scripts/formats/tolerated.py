@@ -120,6 +120,7 @@ MIDNIGHT = Deviation(
 )
 SCHOOL_YEAR = Deviation("a school year written as two years", ("2025-2026", "2026"), "write the year in which it ends")
 LIST_SPACES = Deviation("spaces around the commas of a list", ("09, 10", "09,10"), "write lists without spaces")
+EMPTY_ITEM = Deviation("an empty item in a list", ("g1,,g2,", "g1,g2"), "write no comma without an item")
 CELL_SPACES = Deviation("spaces around an id or a word", (" school", "school"), "write it without spaces around it")
 STATUS_IN_BULK = Deviation(
     "a status in a bulk file, which needs none", ("active", "active"), "leave the status empty in bulk files"

@@ -164,6 +164,7 @@ BENDS: Mapping[Deviation, MakeBend] = {
     tolerated.MIDNIGHT: write_value("2027-01-15T00:00:00"),
     tolerated.SCHOOL_YEAR: write_value("2026-2027"),
     tolerated.LIST_SPACES: change_value(lambda it: f"{it} , {it}"),
+    tolerated.EMPTY_ITEM: change_value(lambda it: f"{it},"),
     tolerated.CELL_SPACES: change_value(lambda it: f" {it}"),
     tolerated.STATUS_IN_BULK: write_value("active"),
     tolerated.GONE_STATUS: write_value("inactive"),

@@ -30,6 +30,7 @@ from sync_scripts.formats.tolerated import (
     DAY_FIRST,
     DEVIATIONS,
     DUPLICATE_ROW,
+    EMPTY_ITEM,
     EXTRA_CELLS,
     EXTRA_COLUMN,
     FILE_NAME_CASE,
@@ -179,6 +180,18 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
         MIDNIGHT: (
             cell("academicSessions", 2, "startDate", "2026-08-17T00:00:00.000Z"),
             ("academicSessions.csv, column startDate: in 1 row, a day written as its midnight",),
+        ),
+        EMPTY_ITEM: (
+            both(
+                cell_of("users", "spr-student-3", "orgSourcedIds", " ,spr-high,"),
+                cell_of("courses", "spr-course-stats", "subjectCodes", "02201,,02999,"),
+                cell_of("users", "spr-student-3", "userIds", "{LDAP:wang.xiaoming},"),
+            ),
+            (
+                "users.csv, column orgSourcedIds: in 1 row, an empty item in a list",
+                "courses.csv, column subjectCodes: in 1 row, an empty item in a list",
+                "users.csv, column userIds: in 1 row, an empty item in a list",
+            ),
         ),
         LIST_SPACES: (
             rows_of("classes", lambda rows: [row.__setitem__(10, row[10].replace(",", " , ")) for row in rows[1:]]),
@@ -580,6 +593,8 @@ CELLS: tuple[tuple[Deviation, CellKind], ...] = (
     (DAY_FIRST, cells.DAY),
     (MIDNIGHT, cells.DAY),
     (LIST_SPACES, cells.TEXTS),
+    (EMPTY_ITEM, cells.TEXTS),
+    (EMPTY_ITEM, cells.IDS),
 )
 
 
