@@ -164,14 +164,16 @@ def _leave_out_known(staged: Staged) -> Staged:
     return {name: file for name, file in staged.items() if not file.is_known}
 
 
-def _list_cell_targets(targets: Targets, name: sa.ColumnElement[str], cell: Cell) -> list[sa.ColumnElement[bool]]:
+def _list_cell_targets(
+    targets: Targets, file: StagedFile, name: sa.ColumnElement[str], cell: Cell
+) -> list[sa.ColumnElement[bool]]:
     """The conditions of which one holds if a name in a cell has a target; none for a reference to an absent file of
     which nothing is stored."""
     refers = cell.refers
     if refers is None or refers.file not in targets:
         return []
     target = targets[refers.file]
-    return list(list_found(name, refers, target.staged, target.retained))
+    return list(list_found(name, refers, target.staged, target.retained, naming=file))
 
 
 def _refuse_export_of_another_feed(connection: sa.Connection, retention: Retention, owner: _Owner) -> None:

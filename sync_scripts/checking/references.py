@@ -8,10 +8,10 @@ A later delta may bring the user back, and it does not name the enrollments. So 
 when all of its needs are there, unless the export has ended it itself since: by its row in a delta, or by its absence
 from a bulk file.
 
-An optional reference without a target is dropped, and so is one of several in a list, if others have a target. An
-export without the guardians of its students would otherwise lose the students, and with them everything that refers to
-them; a section whose second teacher left, its pupils; a user of two schools, of which one is gone, everything. The row
-leaves no fingerprint, so the next run looks at it again: the target may be there by then.
+An optional reference without a target, or to its own row, is dropped, and so is one of several in a list, if others
+have a target. An export without the guardians of its students would otherwise lose the students, and with them
+everything that refers to them; a section whose second teacher left, its pupils; a user of two schools, of which one is
+gone, everything. The row leaves no fingerprint, so the next run looks at it again: the target may be there by then.
 """
 
 from __future__ import annotations
@@ -99,14 +99,16 @@ def _is_there(
 
 
 def list_found(
-    name: sa.ColumnElement[str], refers: CellReference, *targets: StagedFile | None
+    name: sa.ColumnElement[str], refers: CellReference, *targets: StagedFile | None, naming: StagedFile | None = None
 ) -> Iterator[sa.ColumnElement[bool]]:
-    """The conditions of which one holds if a name has a live target. `targets`: the rows that it may name."""
+    """The conditions of which one holds if a name has a live target. `targets`: the rows that it may name; `naming`:
+    those that name them, where they have a cell in common."""
     for target in targets:
         if target is not None:
             rows = target.alias()
             of_type = [rows["type"].in_(refers.types)] if refers.types else []
-            yield sa.exists().where(rows["sourcedId"] == name, rows.live, *of_type)
+            shared = [] if refers.same is None or naming is None else [rows[refers.same] == naming[refers.same]]
+            yield sa.exists().where(rows["sourcedId"] == name, rows.live, *of_type, *shared)
 
 
 # (column of a required reference of a table, the reference, the file of its target)
@@ -151,8 +153,8 @@ def _is_live(identifier: sa.ColumnElement[str], staged: StagedFile) -> sa.Column
     return sa.exists().where(sa.and_(rows["sourcedId"] == identifier, rows.live))
 
 
-# (a name, the reference's cell) -> the conditions of which one holds if the name has a target
-ListTargets = Callable[[sa.ColumnElement[str], Cell], list[sa.ColumnElement[bool]]]
+# (a file, a name in its rows, the reference's cell) -> the conditions of which one holds if the name has a target
+ListTargets = Callable[[StagedFile, sa.ColumnElement[str], Cell], list[sa.ColumnElement[bool]]]
 
 
 class DroppedReferences:
@@ -189,7 +191,10 @@ def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, list_targets:
     rows: sa.FromClause = file.table.join(items, sa.true()) if cell.many else file.table
     # Each condition stands alone, so that the planner makes an anti-join of it. The check of the cell rejects an empty
     # item.
-    without_target = (~target for target in list_targets(name, cell))
+    without_target = [~target for target in list_targets(file, name, cell)]
+    if cell.refers is not None and cell.refers.tree:
+        # A tree is small, so that one condition does for both.
+        without_target = [sa.or_(name == file["sourcedId"], sa.and_(*without_target))]
     lost = (
         sa.select(file.line, name.label("name"))
         .select_from(rows)

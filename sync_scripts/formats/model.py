@@ -42,11 +42,13 @@ GONE = ("tobedeleted", "inactive")
 @dataclass(frozen=True)
 class CellReference:
     """The reference of a cell that names rows of `file` by their id. `types`: the allowed values of their `type`
-    (empty: any); `tree`: the references from row to row must not form a circle."""
+    (empty: any); `tree`: the references from row to row must not form a circle; `same`: the header of the cell that a
+    row has in common with the row that it names."""
 
     file: str
     types: tuple[str, ...] = ()
     tree: bool = False
+    same: str | None = None
 
     @property
     def file_name(self) -> str:

@@ -218,7 +218,12 @@ _ROLES = _make_part_file(
     Cell("beginDate", DAY, tables.user_roles.c.begin_date),
     Cell("endDate", DAY, tables.user_roles.c.end_date),
     _refer("orgSourcedId", tables.user_roles.c.org_id),
-    Cell("userProfileSourcedId", ID, tables.user_roles.c.profile_id, refers=CellReference("userProfiles")),
+    Cell(
+        "userProfileSourcedId",
+        ID,
+        tables.user_roles.c.profile_id,
+        refers=CellReference("userProfiles", same="userSourcedId"),
+    ),
 )
 
 _USER_PROFILES = _make_part_file(

@@ -164,22 +164,6 @@ def _is_same_primary(one: StagedFile, other: StagedFile) -> Any:
     return sa.and_(one["roleType"] == "primary", *same)
 
 
-def breaks_own_profile(staged: Staged, retained: Staged) -> Any:
-    """The condition that a role names the profile of another user."""
-    roles = staged["roles"]
-    profiles = (files["userProfiles"].alias() for files in (staged, retained) if "userProfiles" in files)
-    return sa.or_(
-        *(
-            sa.exists().where(
-                profile["sourcedId"] == roles["userProfileSourcedId"],
-                profile["userSourcedId"] != roles["userSourcedId"],
-                profile.live,
-            )
-            for profile in profiles
-        )
-    )
-
-
 AGENTS = Part(tables.user_agents, ("users",), select_agents)
 
 PARTS_1_1 = (
@@ -196,13 +180,4 @@ PARTS_1_2 = (
     *PARTS_WITHOUT_PROFILES,
 )
 
-RULES_1_2 = (
-    Rule("roles", "roleType", "is a second primary role of the user at this org", breaks_single_primary),
-    Rule(
-        "roles",
-        "userProfileSourcedId",
-        "is the profile of another user",
-        breaks_own_profile,
-        needs=("userProfiles",),
-    ),
-)
+RULES_1_2 = (Rule("roles", "roleType", "is a second primary role of the user at this org", breaks_single_primary),)

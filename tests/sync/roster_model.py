@@ -390,10 +390,15 @@ class _Load:
             lists = LISTS.get(name, ())
             for row in filter(_is_live, self.rows.get(name, ())):
                 for column in filter(row.get, (*columns, *lists)):
-                    items = [item for item in row[column].split(",") if self._has_target(name, column, item)]
+                    items = [item for item in row[column].split(",") if self._may_name(name, row, column, item)]
                     if row[column] != ",".join(items) and (items or column not in lists):
                         row[column] = ",".join(items)
                         self.dropped.append(row)
+
+    def _may_name(self, name: str, row: Row, column: str, item: str) -> bool:
+        is_own = column == "parentSourcedId" and item == row["sourcedId"]
+        of_another = column == "userProfileSourcedId" and self._is_profile_of_another(row)
+        return not (is_own or of_another) and self._has_target(name, column, item)
 
     def _has_target(self, name: str, column: str, item: str) -> bool:
         target, types = REFERENCES[name][column]
@@ -415,7 +420,7 @@ class _Load:
         )
 
     def _breaks_rules(self, name: str, row: Row) -> bool:
-        return name == "roles" and (self._is_second_primary(row) or self._is_profile_of_another(row))
+        return name == "roles" and self._is_second_primary(row)
 
     def _has(self, file: str, name: str, column: str) -> bool:
         return file == name and not (self.version == "1.2" and (file, column) == ("users", "role"))

@@ -234,7 +234,7 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
         NO_TARGET: (
             both(
                 cell_of("users", "spr-student-1", "agentSourcedIds", "spr-guardian-1,nobody,spr-parent-1"),
-                cell_of("orgs", "spr-district", "parentSourcedId", "state"),
+                cell_of("orgs", "spr-district", "parentSourcedId", "spr-district"),
                 cell_of("users", "spr-student-2", "orgSourcedIds", "nowhere,spr-elementary"),
             ),
             (

@@ -210,10 +210,6 @@ SETS: dict[str, tuple[Bend, str]] = {
         cell_of("users", "spr-teacher-2", "status", "tobedeleted"),
         "enrollments.csv, line 13, column userSourcedId: names a row of users.csv that is marked as gone",
     ),
-    "an org below itself": (
-        cell_of("orgs", "spr-district", "parentSourcedId", "spr-district"),
-        "orgs.csv, line 2, column parentSourcedId: leads back to the row itself (found 'spr-district')",
-    ),
     "a circle of sessions": (
         cell_of("academicSessions", "spr-2027", "parentSourcedId", "spr-2027-q1"),
         "academicSessions.csv, line 2, column parentSourcedId: leads back to the row itself (found 'spr-2027-q1')",
@@ -224,10 +220,6 @@ SETS_1_2: dict[str, tuple[Bend, str]] = {
     "two primary roles": (
         cell_of("roles", "shv-role-08", "roleType", "primary"),
         "roles.csv, line 8, column roleType: is a second primary role of the user at this org (found 'primary')",
-    ),
-    "the profile of another": (
-        cell_of("roles", "shv-role-06", "userProfileSourcedId", "shv-profile-1"),
-        "roles.csv, line 7, column userProfileSourcedId: is the profile of another user (found 'shv-profile-1')",
     ),
     "the role of nobody": (
         cell_of("roles", "shv-role-06", "userSourcedId", "nobody"),
