@@ -173,8 +173,9 @@ class DroppedReferences:
             for cell in file.file.cells:
                 refers = cell.refers
                 if refers is not None and cell.may_lose and (failed is None or refers.file in failed):
-                    count = _drop(connection, file, cell, list_targets)
-                    self._counts[file.file.file_name, cell.header] += count
+                    place, count = (file.file.file_name, cell.header), _drop(connection, file, cell, list_targets)
+                    # What stands is counted again in each round.
+                    self._counts[place] = count if cell.stands else self._counts[place] + count
 
     def list_notices(self) -> Iterator[Tolerated]:
         """One notice for each column with dropped references."""
@@ -184,7 +185,7 @@ class DroppedReferences:
 
 
 def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, list_targets: ListTargets) -> int:
-    """Drops the references of one column. Returns the number of rows that had one."""
+    """Drops the references of one column, unless they stand. Returns the number of rows that had one."""
     column = file[cell.header]
     items = sa.func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
     name: sa.ColumnElement[str] = items.c.item if cell.many else column
@@ -200,6 +201,8 @@ def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, list_targets:
         .select_from(rows)
         .where(file.live, column.is_not(None), name != "", *without_target)
     )
+    if cell.stands:
+        return connection.execute(sa.select(sa.func.count()).select_from(lost.subquery())).scalar_one()
     if not connection.scalar(sa.select(sa.exists(lost))):
         return 0
     table = cast(sa.Table, file.table)

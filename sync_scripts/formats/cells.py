@@ -96,7 +96,8 @@ def is_blank(cell: SQLText) -> sa.ColumnElement[bool]:
 
 def _has_empty_item(cell: SQLText) -> sa.ColumnElement[bool]:
     # Most lists have one item, and need no pattern.
-    return sa.and_(cell.contains(","), cell.regexp_match("^ *,|, *(,|$)"))
+    blank = sa.and_(cell.like(" %"), sa.func.btrim(cell) == "")
+    return sa.or_(blank, sa.and_(cell.contains(","), cell.regexp_match("^ *,|, *(,|$)")))
 
 
 def _drop_empty_items(cell: SQLText) -> SQLText:
@@ -105,7 +106,7 @@ def _drop_empty_items(cell: SQLText) -> SQLText:
 
 
 def _has_all_items(cell: SQLText) -> sa.ColumnElement[bool]:
-    return sa.and_(~is_blank(cell), ~_has_empty_item(cell))
+    return ~_has_empty_item(cell)
 
 
 def _are_ids(cell: SQLText) -> sa.ColumnElement[bool]:

@@ -59,8 +59,8 @@ class CellReference:
 class Cell:
     """A column of a CSV file: its header, its kind, and the roster column that it fills (None: none directly). `many`:
     whether the cell is a list of ids, whose items the checks look at one by one; `items`: the column of a parts table
-    that stores the items of a list; `makes_others`: whether the row would stand for other records without the cell, in
-    a file that the sync converts."""
+    that stores the items of a list; `stands`: a reference that leads nowhere is not emptied, because the conversion has
+    something else in its place."""
 
     header: str
     kind: CellKind
@@ -69,7 +69,7 @@ class Cell:
     refers: CellReference | None = None
     many: bool = False
     items: sa.Column[Any] | None = None
-    makes_others: bool = False
+    stands: bool = False
 
     @property
     def stored_in(self) -> sa.Column[Any] | None:
@@ -79,7 +79,7 @@ class Cell:
     @property
     def is_dropped(self) -> bool:
         """Whether a reference that leads nowhere is left out, instead of the row."""
-        return self.refers is not None and not self.required and not self.makes_others
+        return self.refers is not None and not self.required
 
     @property
     def may_lose(self) -> bool:

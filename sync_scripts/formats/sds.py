@@ -103,8 +103,7 @@ FILES = (
         Cell("title", TEXT, required=True),
         Cell("code", TEXT),
         Cell("sessionSourcedIds", IDS, refers=TO_SESSION, many=True),
-        # A class without a course gets one of its own.
-        Cell("courseSourcedId", ID, refers=CellReference("courses"), makes_others=True),
+        Cell("courseSourcedId", replace(ID, check=None), refers=CellReference("courses"), stands=True),
         required=False,
     ),
     declare_source(

@@ -89,24 +89,47 @@ def select_sessions(staged: Staged, feed: str) -> sa.Select[Any]:
     return sa.select(*columns, _to_word(sessions["type"], vocabulary.SESSION_TYPES).label("type"))
 
 
-def _make_course_id(classes: Any, feed: str) -> sa.ColumnElement[str]:
-    own = make_id(feed, "class-course", classes["sourcedId"])
-    return sa.func.coalesce(classes["courseSourcedId"], own, type_=CText)
+def _name_course(classes: StagedFile, staged: Staged, feed: str) -> sa.ColumnElement[str]:
+    """The course of a class: the one that it names, else, where that is nowhere, the one that it had, else its own."""
+    own, named = make_id(feed, "class-course", classes["sourcedId"]), classes["courseSourcedId"]
+    stored = tables.classes.alias()
+    of_class = sa.select(stored.c.course_id).where(stored.c.sourced_id == classes["sourcedId"])
+    former = of_class.correlate(classes.table).scalar_subquery()
+    return sa.case(
+        (named.is_(None), own),
+        (_is_course(named, staged, feed), named),
+        (_is_course(former, staged, feed), former),
+        else_=own,
+    )
+
+
+def _is_course(name: sa.ColumnElement[str], staged: Staged, feed: str) -> sa.ColumnElement[bool]:
+    """Whether a course of the export has this id; or a stored one, of which the export says nothing."""
+    stored = tables.courses.alias()
+    is_stored = sa.exists().where(stored.c.sourced_id == name, is_of_feed(stored, feed), stored.c.status == "active")
+    if "courses" not in staged:
+        return is_stored
+    exported, rejected = staged["courses"].alias(), staged.get(f"{REJECTED}courses")
+    found = sa.exists().where(exported["sourcedId"] == name)
+    if rejected is None:
+        return found
+    return sa.or_(found, sa.and_(is_stored, sa.exists().where(rejected.alias()["sourcedId"] == name)))
 
 
 def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:
     """The rows of courses.csv, and one for every class without a course, because OneRoster requires one."""
     classes = staged["classes"]
+    own = make_id(feed, "class-course", classes["sourcedId"])
     selects: list[sa.Select[Any]] = [
         sa.select(
-            _make_course_id(classes, feed).label("sourcedId"),
+            own.label("sourcedId"),
             classes["title"].label("title"),
             classes["code"].label("courseCode"),
             classes["orgSourcedId"].label("orgSourcedId"),
             sa.null().label("schoolYearSourcedId"),
             sa.null().label("subjects"),
             sa.null().label("grades"),
-        ).where(classes["courseSourcedId"].is_(None))
+        ).where(_name_course(classes, staged, feed) == own)
     ]
     if "courses" in staged:
         courses = staged["courses"]
@@ -121,7 +144,7 @@ def select_classes(staged: Staged, feed: str) -> sa.Select[Any]:
     return sa.select(
         classes["sourcedId"].label("sourcedId"),
         classes["title"].label("title"),
-        _make_course_id(classes, feed).label("courseSourcedId"),
+        _name_course(classes, staged, feed).label("courseSourcedId"),
         classes["code"].label("classCode"),
         to_literal("scheduled").label("classType"),
         classes["orgSourcedId"].label("schoolSourcedId"),

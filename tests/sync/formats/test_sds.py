@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import Options, load
-from sync_scripts.formats.tolerated import NO_TARGET
+from sync_scripts.formats.tolerated import NO_TARGET, Tolerated
 from sync_scripts.reading.registry import SDS
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import snapshot, state
@@ -175,8 +175,39 @@ def test_what_a_file_said_last_is_named_without_it(engine: sa.Engine, sds: Path,
     assert after.pop(tables.classes)["c1"]["title"] == "Renamed"
     before.pop(tables.classes)
     assert after == before
+
+
+# What of courses.csv is there -> the course of the class c1, which names one that is nowhere, before and now.
+NOWHERE: dict[str, tuple[Bend, str, str]] = {
+    "the former one stays": (lambda _: None, "alg", "alg"),
+    "without courses.csv": (without_file("courses.csv"), "alg", "alg"),
+    "the former one is gone": (without_rows("courses", "alg"), "alg", f"{FEED}:class-course:c1"),
+    "the former one was made": (lambda _: None, "", f"{FEED}:class-course:c1"),
+}
+
+
+@pytest.mark.parametrize(("bend", "former", "after"), NOWHERE.values(), ids=NOWHERE)
+def test_a_class_whose_course_is_nowhere_stays(
+    engine: sa.Engine, sds: Path, bend: Bend, former: str, after: str
+) -> None:
+    """A made course does not replace an exported one because a reference led nowhere."""
+    cell("classes", 2, "courseSourcedId", former)(sds)
+    load(engine, FEED, sds, family=SDS)
+    both(cell("classes", 2, "courseSourcedId", "nowhere"), bend)(sds)
+    report = load(engine, FEED, sds, family=SDS, options=ANYTHING)
+    assert report.rejected == 0
+    assert [it for it in report.notices if NO_TARGET.taken in it] == [
+        str(Tolerated("classes.csv", NO_TARGET, "courseSourcedId", 1))
+    ]
+    classes = snapshot(engine, tables.classes)
+    assert (classes["c1"]["status"], classes["c1"]["course_id"]) == ("active", after)
+    assert load(engine, FEED, sds, family=SDS).counts["classes"] == Counts(unchanged=2)
+
+
+def test_a_new_class_whose_course_is_nowhere_gets_its_own(engine: sa.Engine, sds: Path) -> None:
     with_row("classes", sourcedId="c3", orgSourcedId="nh-1", title="Art", courseSourcedId="art")(sds)
-    assert load(engine, FEED, sds, family=SDS).rejected == 1
+    report = load(engine, FEED, sds, family=SDS)
+    assert (report.rejected, snapshot(engine, tables.classes)["c3"]["course_id"]) == (0, f"{FEED}:class-course:c3")
 
 
 def without_rows_of(user: str, *files: str) -> Bend:
