@@ -10,7 +10,6 @@ stays for being named: the purge ends the reference, and stamps the user who nam
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ import click
 import sqlalchemy as sa
 
 from roster_service.change_log.actors import find_system_user
-from roster_service.db.tables import CText, departures, feeds, kept_people, orgs, user_agents, users, vendors
+from roster_service.db.tables import CText, departures, feeds, kept_people, orgs, vendors
 from roster_service.feeds.roster_state import begin_change_of_rights, publish
 from roster_service.feeds.run_history import TYPES
 from roster_service.feeds.sharing_members import MEMBERS, note_candidates
@@ -28,7 +27,7 @@ from roster_service.feeds.sync_lock import LockedError, hold_lock
 from roster_service.roster.labels import delete_unused_labels
 from roster_service.roster.references import Reference, list_references_to, refers_to
 from roster_service.roster.revisions import open_roster_engine
-from roster_service.roster.stamps import NOW, make_next_stamp
+from roster_service.roster.stamps import NOW
 from roster_service.roster.visible_orgs import end_grants, forget_agreed, list_feed_grants, refresh_visible_orgs
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
@@ -38,8 +37,8 @@ from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.run_record import record_purge
 from sync_scripts.retention import delete_expired, delete_old_orderings, make_interval
-from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, store_ids
+from sync_scripts.staging.retained import TO_BE_DELETED
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 DEFAULTS = Settings()
 
@@ -59,10 +58,8 @@ def purge(engine: sa.Engine, retention_days: int, *, wait: bool = False) -> dict
     locked: LockedError | None = None
     for feed in found:
         try:
-            with engine.connect() as connection:
-                _end_naming(connection, feed, cutoff)
-                with hold_lock(connection, feed.name, wait=wait), connection.begin():
-                    removed = _purge_feed(connection, feed.id, cutoff)
+            with engine.connect() as connection, hold_lock(connection, feed.name, wait=wait), connection.begin():
+                removed = _purge_feed(connection, feed.id, cutoff)
         except LockedError as error:
             locked = error
         else:
@@ -100,38 +97,6 @@ def _find_feeds(connection: sa.Connection, cutoff: datetime) -> Sequence[sa.Row[
 
 def _is_expired(table: sa.Table, cutoff: datetime) -> sa.ColumnElement[bool]:
     return sa.and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
-
-
-def _select_naming(feed_id: int, cutoff: datetime) -> sa.Select[str]:
-    """The ids of the active users who name an expired tombstone as an agent."""
-    agents = _select_expired(users, feed_id, cutoff)
-    named = sa.select(user_agents.c.user_id).where(user_agents.c.agent_id.in_(agents))
-    return sa.select(users.c.sourced_id).where(users.c.sourced_id.in_(named), users.c.status == ACTIVE)
-
-
-def _end_naming(connection: sa.Connection, feed: sa.Row[int, str], cutoff: datetime) -> None:
-    """Ends the references to agents who are expired tombstones, and stamps the users who had them. A stamp that no run
-    has needs the roster alone: while any feed has a run, these agents wait for the next purge."""
-    with connection.begin():
-        if not connection.scalar(sa.select(sa.exists(_select_naming(feed.id, cutoff)))):
-            return
-    with contextlib.suppress(LockedError), hold_lock(connection, feed.name, alone=True), connection.begin():
-        naming, stamp = store_ids(connection, "naming", _select_naming(feed.id, cutoff)), make_next_stamp(connection)
-        ids = sa.select(naming.c.sourced_id)
-        noted = note_candidates(connection, {users: ids})
-        # The next export in bulk may have the same line and the agent again.
-        stamped = {"date_last_modified": stamp, "fingerprint": None}
-        connection.execute(sa.update(users).where(users.c.sourced_id.in_(ids)).values(stamped))
-        # The others are counted anew, as the next export counts them.
-        left = create_temporary(connection, "left_agents", user_agents.c)
-        number = sa.func.row_number().over(partition_by=user_agents.c.user_id, order_by=user_agents.c.ordinal)
-        rows = sa.select(user_agents.c.user_id, number.label("ordinal"), user_agents.c.agent_id).where(
-            user_agents.c.user_id.in_(ids), user_agents.c.agent_id.not_in(_select_expired(users, feed.id, cutoff))
-        )
-        insert_rows(connection, left, rows)
-        connection.execute(sa.delete(user_agents).where(user_agents.c.user_id.in_(ids)))
-        insert_rows(connection, user_agents, sa.select(left))
-        publish(connection, [feed.id], as_of=stamp, noted=noted)
 
 
 def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:

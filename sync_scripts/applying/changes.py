@@ -12,10 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import ROSTER_TABLES, CText, enrollments, orgs
+from roster_service.db.tables import ROSTER_TABLES, CText, orgs
 from roster_service.feeds.sharing_members import MEMBERS, note_candidates
 from roster_service.roster.references import OWNERS
 from sync_scripts.applying.desired_state import OWN_COLUMNS, DesiredPart, DesiredState
+from sync_scripts.applying.lost_references import Amended
 from sync_scripts.staging.retained import ACTIVE, Retention, is_active
 from sync_scripts.staging.temporary import Follow, analyze_temporary, create_ids, create_temporary
 
@@ -156,8 +157,8 @@ def _compare_table(
         written += _add_touched(connection, table, made, touched, gone)
     if table in retention.returning:
         written += _add_returning(connection, table, made, retention)
-    if table is enrollments and desired.moved is not None:
-        written += _add_moved(connection, made, desired.moved, gone)
+    if table in desired.amended:
+        written += _add_amended(connection, table, made, desired.amended[table], gone)
     found = _count_changes(connection, made) if written else {}
     counts = Counts(
         added=found.get(ADDED, 0),
@@ -204,15 +205,18 @@ def _add_touched(connection: sa.Connection, table: sa.Table, made: sa.Table, tou
     )  # fmt: skip
 
 
-def _add_moved(connection: sa.Connection, made: sa.Table, moved: sa.Table, gone: sa.Table) -> int:
-    """Adds the stored enrollments whose class has moved, at its school. Returns their number."""
+def _add_amended(connection: sa.Connection, table: sa.Table, made: sa.Table, amended: Amended, gone: sa.Table) -> int:
+    """Amends the stored records among the changed ones, and adds the others. Returns the number of these."""
+    name, amendments = amended.column.name, amended.rows
+    same = made.c.sourced_id == amendments.c.sourced_id
+    connection.execute(sa.update(made).where(same).values({name: amendments.c[name]}))
     seen = made.alias()
-    stored = {name: enrollments.c[name] for name in made.c.keys() if name != CHANGE}  # noqa: SIM118  (no mapping)
-    columns = {**stored, "school_id": moved.c.school_id, CHANGE: sa.literal(CHANGED, CText)}
+    stored = {header: table.c[header] for header in made.c.keys() if header != CHANGE}  # noqa: SIM118  (no mapping)
+    columns = {**stored, name: amendments.c[name], CHANGE: sa.literal(CHANGED, CText)}
     rows = sa.select(*columns.values()).where(
-        enrollments.c.sourced_id == moved.c.sourced_id,
-        ~sa.exists().where(seen.c.sourced_id == enrollments.c.sourced_id),
-        ~sa.exists().where(gone.c.sourced_id == enrollments.c.sourced_id),
+        table.c.sourced_id == amendments.c.sourced_id,
+        ~sa.exists().where(seen.c.sourced_id == table.c.sourced_id),
+        ~sa.exists().where(gone.c.sourced_id == table.c.sourced_id),
     )
     return connection.execute(made.insert().from_select(list(columns), rows)).rowcount
 

@@ -6,11 +6,11 @@ from typing import cast
 
 import sqlalchemy as sa
 
-from roster_service.db.tables import CText, classes, enrollments
+from roster_service.db.tables import classes, enrollments
+from sync_scripts.applying.lost_references import Amended, amend
 from sync_scripts.formats.model import HASH, Format
 from sync_scripts.formats.tolerated import OTHER_SCHOOL, Notice, Tolerated
-from sync_scripts.staging.retained import Retention
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
+from sync_scripts.staging.retained import Retention, is_named
 
 
 def place_enrollments(connection: sa.Connection, form: Format, retention: Retention) -> tuple[Notice, ...]:
@@ -32,23 +32,19 @@ def place_enrollments(connection: sa.Connection, form: Format, retention: Retent
     return (Tolerated(file.file.file_name, OTHER_SCHOOL, "schoolSourcedId", count),) if count else ()
 
 
-def find_moved(connection: sa.Connection, retention: Retention) -> sa.Table | None:
-    """A temporary table (id, school) of the stored enrollments that stay without a staged row, in a class that is at
-    another school after the run; None for none."""
+def find_moved(connection: sa.Connection, retention: Retention) -> Amended | None:
+    """The schools of the stored enrollments that stay without a staged row, in a class that is at another school after
+    the run; None for none."""
     condition = retention.is_active_after(enrollments, enrollments)
     file = next(iter(retention.list_files(classes)), None)
     if condition is None or file is None or file.is_known:
         return None
+    seats = (is_named(enrollments.c.sourced_id, own) for own in retention.list_files(enrollments))
     found = sa.select(enrollments.c.sourced_id, file["schoolSourcedId"].label("school_id")).where(
         file.live,
         file["sourcedId"] == enrollments.c.class_id,
         file["schoolSourcedId"] != enrollments.c.school_id,
         condition,
+        *(~is_staged for is_staged in seats),
     )
-    if not connection.scalar(sa.select(sa.exists(found))):
-        return None
-    columns = [sa.column("sourced_id", CText), sa.column("school_id", CText)]
-    moved = create_temporary(connection, "moved_enrollments", columns, key="sourced_id")
-    insert_rows(connection, moved, found)
-    analyze_temporary(connection, moved)
-    return moved
+    return amend(connection, enrollments.c.school_id, found)

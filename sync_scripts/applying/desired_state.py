@@ -9,7 +9,7 @@ except the roles that follow from enrollments, which depend on rows of other fil
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +18,7 @@ from roster_service.db import tables
 from roster_service.roster.references import OWNERS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 from sync_scripts.applying.class_schools import find_moved
+from sync_scripts.applying.lost_references import Amended, LostRecords, amend_references
 from sync_scripts.applying.org_tree import FeedDistrict, store_districts, store_parents
 from sync_scripts.applying.parts import (
     SelectedRows,
@@ -58,11 +59,12 @@ class DesiredPart:
 @dataclass(frozen=True)
 class DesiredState:
     """The roster that an export describes. `records`: per roster table, the SELECT of the records that may differ, with
-    every column of the table except `OWN_COLUMNS`; `parts`: per table of parts, its rows; `moved`: of `find_moved`."""
+    every column of the table except `OWN_COLUMNS`; `parts`: per table of parts, its rows; `amended`: per roster table,
+    what stored records without a row lose or get."""
 
     records: Mapping[sa.Table, SelectedRows]
     parts: Mapping[sa.Table, DesiredPart]
-    moved: sa.Table | None = None
+    amended: Mapping[sa.Table, Amended] = field(default_factory=dict)
 
 
 def make_desired_state(
@@ -73,7 +75,8 @@ def make_desired_state(
     staged = retention.staged
     placed = district.set_parents(retention.include_retained(staged["orgs"]))
     above = {"parent_id": store_parents(connection, placed), "district_id": store_districts(connection, placed)}
-    lost = _find_lost_orgs(connection, retention, above["parent_id"])
+    lost_orgs = _find_lost_orgs(connection, retention, above["parent_id"])
+    lost = LostRecords(connection, form.roster, retention, lost_orgs)
     records: dict[sa.Table, SelectedRows] = {}
     for file in staged.values():
         table = file.file.table
@@ -87,15 +90,17 @@ def make_desired_state(
             parts[part.table] = _make_desired_part(
                 connection, part, retention, None if profiles is None else profiles.rows, lost
             )
-        elif part.table is tables.user_roles and lost is not None:
-            parts[part.table] = _end_roles(connection, part, retention, lost)
+        elif part.table is tables.user_roles and lost_orgs is not None:
+            parts[part.table] = _end_roles(connection, part, retention, lost_orgs)
             records.setdefault(part.owner, _select_none(part.owner))
     for desired_part in parts.values():
         analyze_temporary(connection, desired_part.rows)
-    moved = find_moved(connection, retention)
-    if moved is not None:
-        records.setdefault(tables.enrollments, _select_none(tables.enrollments))
-    return DesiredState(records, parts, moved)
+    amended = dict(amend_references(connection, form.roster, retention, lost))
+    if (moved := find_moved(connection, retention)) is not None:
+        amended[tables.enrollments] = moved
+    for table in amended:
+        records.setdefault(table, _select_none(table))
+    return DesiredState(records, parts, amended)
 
 
 def _find_lost_orgs(connection: sa.Connection, retention: Retention, current: sa.Table) -> sa.Table | None:
@@ -138,10 +143,9 @@ def _make_desired_part(
     part: Part,
     retention: Retention,
     profiles: sa.Table | None,
-    lost: sa.Table | None,
+    lost: LostRecords,
 ) -> DesiredPart:
-    """`lost`: as `_find_lost_orgs`."""
-    staged = retention.staged
+    staged, lost_orgs = retention.staged, lost.find(tables.orgs)
     rows = create_temporary(connection, f"desired_{part.table.name}", part.table.columns)
     own_file = find_own_file(part, staged)
     owners = None
@@ -149,14 +153,14 @@ def _make_desired_part(
         owners = _find_owners(connection, part, retention, lost)
         views = {name: _select_view(staged[name], part, retention) for name in part.files}
         insert_rows(connection, rows, part.rows(views))
-        _keep_parts(connection, part, rows, retention, owners)
+        _keep_parts(connection, part, rows, retention, owners, lost)
     else:
         files = {name: staged[name] for name in part.files}
         views = {name: file if file is own_file else retention.include_retained(file) for name, file in files.items()}
-        insert_rows(connection, rows, select_identified_parts(part, own_file, views, retention, profiles, lost))
+        insert_rows(connection, rows, select_identified_parts(part, own_file, views, retention, profiles, lost_orgs))
     if part.table is tables.user_roles:
-        if lost is not None and own_file is None:
-            _drop_roles(connection, rows, lost)
+        if lost_orgs is not None and own_file is None:
+            _drop_roles(connection, rows, lost_orgs)
         add_enrollment_roles(connection, rows, retention, owners)
     all_owners = select_current(part.owner, retention) if owners is None else sa.select(owners.c.sourced_id)
     return DesiredPart(part, rows, all_owners)
@@ -180,7 +184,7 @@ def _select_view(file: StagedFile, part: Part, retention: Retention) -> StagedFi
     return file if file.file.table is part.owner else retention.include_retained(file)
 
 
-def _find_owners(connection: sa.Connection, part: Part, retention: Retention, lost: sa.Table | None) -> sa.Table | None:
+def _find_owners(connection: sa.Connection, part: Part, retention: Retention, lost: LostRecords) -> sa.Table | None:
     """A temporary table of the ids of the records whose parts may differ; None: the parts of all records may."""
     if part.owner not in retention.absent:
         return None
@@ -189,9 +193,15 @@ def _find_owners(connection: sa.Connection, part: Part, retention: Retention, lo
     if part.table is tables.user_roles:
         enrolled = store_ids(connection, "enrolled_anew", sa.union(*_list_reenrolled(retention)))
         ids.append(select_current(part.owner, retention, only=("sourced_id", enrolled)))
-        if lost is not None:
-            at_lost = store_ids(connection, "users_at_ended_orgs", _select_at(lost).distinct())
+        if (lost_orgs := lost.find(tables.orgs)) is not None:
+            at_lost = store_ids(connection, "users_at_ended_orgs", _select_at(lost_orgs).distinct())
             ids.append(select_current(part.owner, retention, only=("sourced_id", at_lost)))
+    elif (condition := retention.is_retained(part.owner, part.owner)) is not None and (
+        gone := _find_gone(part, lost)
+    ) is not None:
+        # Everybody else who names them has a staged row, without them.
+        naming = sa.select(part.owner.c.sourced_id).join(part.table, OWNERS[part.table] == part.owner.c.sourced_id)
+        ids.append(naming.where(condition, part.table.c.agent_id.in_(sa.select(gone.c.sourced_id))))
     return store_ids(connection, f"owners_{part.table.name}", sa.union(*ids) if len(ids) > 1 else ids[0])
 
 
@@ -218,11 +228,17 @@ def _list_reenrolled(retention: Retention) -> Iterator[SelectedRows]:
 
 
 def _keep_parts(
-    connection: sa.Connection, part: Part, rows: sa.Table, retention: Retention, owners: sa.Table | None
+    connection: sa.Connection,
+    part: Part,
+    rows: sa.Table,
+    retention: Retention,
+    owners: sa.Table | None,
+    lost: LostRecords,
 ) -> None:
     """Replaces the parts of some records by their stored ones: of retained records, and of `owners` without a staged
-    row."""
-    if owners is not None and part.table is not tables.user_roles:
+    row. An agent ends with its own record."""
+    gone = _find_gone(part, lost)
+    if owners is not None and part.table is not tables.user_roles and gone is None:
         # Each of them has a staged row.
         return
     if owners is None:
@@ -244,7 +260,18 @@ def _keep_parts(
     if part.table is tables.user_roles:
         # The roles that follow from enrollments are computed anew.
         stored = stored.where(tables.user_roles.c.origin == "export")
+    elif gone is not None:
+        agents = tables.user_agents.c
+        number = sa.func.row_number().over(partition_by=agents.user_id, order_by=agents.ordinal)
+        stored = sa.select(agents.user_id, number.label(agents.ordinal.name), agents.agent_id).where(
+            owner.in_(sa.select(kept.c.sourced_id)), agents.agent_id.not_in(sa.select(gone.c.sourced_id))
+        )
     insert_rows(connection, rows, stored)
+
+
+def _find_gone(part: Part, lost: LostRecords) -> sa.Table | None:
+    """The ids of the agents who are gone, if the part is of agents; None for none."""
+    return lost.find(tables.users) if part.table is tables.user_agents else None
 
 
 def _select_records(file: StagedFile, table: sa.Table, computed: Mapping[str, sa.Table]) -> sa.Select[Any]:

@@ -29,7 +29,7 @@ from roster_service.db.tables import NEEDY, CText
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import HASH, LINE, Cell, CellReference, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import NO_TARGET, Tolerated
-from sync_scripts.staging.retained import ACTIVE, Retention, is_active
+from sync_scripts.staging.retained import ACTIVE, Retention, is_live
 from sync_scripts.staging.temporary import analyze_temporary, create_ids, create_temporary
 
 
@@ -49,7 +49,7 @@ def follow_needs(connection: sa.Connection, form: Format, retention: Retention) 
         # condition stands alone.
         found = sa.union(
             *(
-                sa.select(stored.c.sourced_id).where(stays, stored.c[column.name].in_(_select_lost(file, retention)))
+                sa.select(stored.c.sourced_id).where(stays, stored.c[column.name].in_(retention.select_lost(file)))
                 for column, _, file in needs
             )
         )
@@ -81,7 +81,7 @@ def _find_returning(
         return
     there = (_is_there(stored.c[column.name], refers, target, retention) for column, refers, target in needs)
     # Of the rows of another format that describe one record, some may be rejected and others not: these bring it back.
-    unsaid = (~_is_live(stored.c.sourced_id, file) for file in retention.list_files(table))
+    unsaid = (~is_live(stored.c.sourced_id, file) for file in retention.list_files(table))
     found = sa.select(stored.c.sourced_id).where(*ended, left, *unsaid, *there)
     if not connection.scalar(sa.select(sa.exists(found))):
         return
@@ -128,29 +128,6 @@ def _list_all_needs(form: Format, table: sa.Table) -> Iterator[Need]:
             for cell in file.cells:
                 if cell.is_needed and cell.refers is not None and cell.column is not None:
                     yield cell.column, cell.refers, form.find_file(cell.refers.file)
-
-
-def _select_lost(file: CsvFile, retention: Retention) -> sa.Select[Any]:
-    """The ids of the records of a file that are active now and will not be after the run."""
-    table = cast(sa.Table, file.table)
-    stored = table.alias()
-    gone = [] if table not in retention.orphans else [sa.select(retention.orphans[table].c.sourced_id)]
-    if file.name in retention.staged:
-        staged = retention.staged[file.name].alias()
-        conditions = [is_active(stored, retention.feed_id), ~_is_live(stored.c.sourced_id, staged)]
-        is_retained = retention.is_active_after(table, stored)
-        if table in retention.absent:
-            conditions.append(stored.c.sourced_id.in_(sa.select(retention.absent[table].c.sourced_id)))
-        if is_retained is not None:
-            conditions.append(~is_retained)
-        gone.append(sa.select(stored.c.sourced_id).where(*conditions))
-    ids = sa.union(*gone).subquery()
-    return sa.select(ids.c.sourced_id)
-
-
-def _is_live(identifier: sa.ColumnElement[str], staged: StagedFile) -> sa.ColumnElement[bool]:
-    rows = staged.alias()
-    return sa.exists().where(sa.and_(rows["sourcedId"] == identifier, rows.live))
 
 
 # (a file, a name in its rows, the reference's cell) -> the conditions of which one holds if the name has a target

@@ -153,7 +153,7 @@ QUOTED_NEWLINE = Deviation("a line break inside a cell", ("a line break", "a spa
 EXTRA_CELLS = Deviation("empty cells beyond the last column", ("a,b,,", "a,b"), "write one cell for each column")
 DUPLICATE_ROW = Deviation("a row that repeats another one exactly", ("the row twice", "the row"), "write each row once")
 NO_TARGET = Deviation(
-    "a dispensable reference that leads nowhere, to its own row or to a profile of somebody else",
+    "a dispensable reference that leads nowhere, or where it may not",
     ("an agent who is in no row", "no agent"),
     "add the row, or leave it empty",
 )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
@@ -107,6 +107,25 @@ class Retention:
             return active
         returning = self.returning[table].alias()
         return sa.or_(active, sa.exists().where(returning.c.sourced_id == stored.c.sourced_id))
+
+    def select_lost(self, file: CsvFile) -> sa.Select[Any]:
+        """The ids of the records of a file that are active now and will not be after the run. Raises ValueError for an
+        absent file whose records all stay."""
+        table = cast(sa.Table, file.table)
+        stored = table.alias()
+        gone = [] if table not in self.orphans else [sa.select(self.orphans[table].c.sourced_id)]
+        if file.name in self.staged:
+            is_retained = self.is_active_after(table, stored)
+            conditions = [is_active(stored, self.feed_id), ~is_live(stored.c.sourced_id, self.staged[file.name])]
+            if table in self.absent:
+                conditions.append(stored.c.sourced_id.in_(sa.select(self.absent[table].c.sourced_id)))
+            if is_retained is not None:
+                conditions.append(~is_retained)
+            gone.append(sa.select(stored.c.sourced_id).where(*conditions))
+        if not gone:
+            raise ValueError("no record of the file is lost")
+        ids = sa.union(*gone).subquery()
+        return sa.select(ids.c.sourced_id)
 
     def is_own_part(self, file: CsvFile, stored: sa.FromClause) -> sa.ColumnElement[bool]:
         """The condition that a part in `stored`, the table that stores the rows of `file` or an alias of it, belongs to
@@ -232,6 +251,12 @@ def _find_stored_column(column: sa.Column[Any] | None, stored: sa.FromClause) ->
     if column is None:
         raise TypeError("the cell is not stored in a column")
     return stored.c[column.name]
+
+
+def is_live(identifier: sa.ColumnElement[str], file: StagedFile) -> sa.ColumnElement[bool]:
+    """The condition that a live row of a file has this id."""
+    rows = file.alias()
+    return sa.exists().where(sa.and_(rows["sourcedId"] == identifier, rows.live))
 
 
 def is_named(identifier: sa.ColumnElement[Any], file: StagedFile) -> sa.ColumnElement[bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,6 +74,14 @@ NEEDS = {
 }
 # Files whose rows stand below others of the same file.
 TREES = ("orgs", "academicSessions")
+# (type, (what its records may lose, the type that it names)).
+LOSABLE = (
+    ("academicSessions", ("parentSourcedId", "academicSessions")),
+    ("courses", ("schoolYearSourcedId", "academicSessions")),
+    ("classes", ("terms", "academicSessions")),
+    ("users", ("agents", "users")),
+    ("users", ("primaryOrg", "orgs")),
+)
 # The columns that stay as they are; `type` and `status` among them decide what may be referred to.
 PLAIN = {
     "orgs": ("name", "type", "parentSourcedId"),
@@ -559,9 +567,32 @@ class _Load:
         for key, said in new["orgs"].items():
             said["district"] = _find_district(new["orgs"], key)
         self._describe_parts(new["users"], lost)
+        self._lose_references(new)
         for key, said in new["users"].items():
             said["roles"] = (*said["roles"], *_find_missing_roles(key, said["roles"], new))
         return new
+
+    def _lose_references(self, new: dict[str, dict[str, dict[str, Any]]]) -> None:
+        """What no row speaks of no longer names what is gone."""
+        gone = {name: self._list_own(name).keys() - said.keys() for name, said in new.items()}
+        for name, (column, target) in LOSABLE:
+            rows = self.rows.get(name, ())
+            live = {row["sourcedId"] for row in rows if _is_live(row)}
+            kept = {key: it.content for key, it in self._retained(name).items()}
+            records = new[name] if name in new else copy.deepcopy(kept)
+            for key in records.keys() & kept.keys() - live:
+                records[key][column] = self._lose(records[key], column, gone.get(target, set()))
+            if records != kept:
+                new[name] = records
+
+    def _lose(self, said: Mapping[str, Any], column: str, gone: Collection[str]) -> Any:
+        if isinstance(said[column], tuple):
+            left = tuple(item for item in said[column] if item not in gone)
+            return left or (said[column] if column == "terms" else ())
+        if said[column] not in gone:
+            return said[column]
+        exported = [org for org, *_, origin in said.get("roles", ()) if origin == "export"]
+        return exported[0] if column == "primaryOrg" and self.version == "1.1" and exported else ""
 
     def _place_enrollments(self, new: dict[str, dict[str, dict[str, Any]]]) -> None:
         """Each is at the school of its class."""
