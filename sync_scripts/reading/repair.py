@@ -12,7 +12,6 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from sync_scripts.formats.model import FAULT
 from sync_scripts.formats.tolerated import BLANK_LINE, EXTRA_CELLS, QUOTED_NEWLINE, WINDOWS_1252, Deviation
@@ -101,13 +100,13 @@ NEEDS_QUOTES = (b'"', b",")
 
 class RepairedLines:
     """The rows of a CSV file, as `CleanLines` has them, but for one more cell in each row: its fault (empty: none).
-    `usual`: as `find_usual_rows`. `read` raises SuspectBytesError for rows that cannot be repaired."""
+    `shapes`: of `find_shapes`. `read` raises SuspectBytesError for rows that cannot be repaired."""
 
     added = (FAULT,)
 
-    def __init__(self, stream: ByteStream, width: int, usual: UsualRows) -> None:
+    def __init__(self, stream: ByteStream, width: int, shapes: ColumnShapes) -> None:
         self._width = width
-        self._usual = usual
+        self._shapes = shapes
         self._rows = self._read_rows(stream)
         self._waiting: tuple[int, bytes] | None = None
         self.numbers: Sequence[int] | None = None
@@ -155,8 +154,7 @@ class RepairedLines:
         if len(cells) == self._width:
             return line + b",\n"
         fault, more = "", len(cells) - self._width
-        is_empty_beyond = more > 0 and not any(cells[self._width :])
-        if is_empty_beyond and (more == self._usual.surplus or self._usual.shapes.is_whole(cells)):
+        if more > 0 and not any(cells[self._width :]) and self._shapes.is_whole(cells):
             self.repairs[EXTRA_CELLS] += 1
         else:
             self.faults += 1
@@ -178,33 +176,20 @@ class RepairedLines:
         return plain
 
 
-@dataclass(frozen=True)
-class UsualRows:
-    """What the rows of a file usually have. `surplus`: the number of empty cells beyond the last column that every row
-    has, but those with too few; `shapes`: of the cells."""
-
-    surplus: int
-    shapes: ColumnShapes
-
-
-def find_usual_rows(stream: ByteStream, width: int) -> UsualRows:
-    """Reads a file up to the first row that cannot be read."""
-    shapes, least = ColumnShapes(width), 0
-    is_plain = False
+def find_shapes(stream: ByteStream, width: int) -> ColumnShapes:
+    """What the rows of a file have in each column, up to the first row that cannot be read."""
+    shapes = ColumnShapes(width)
     with contextlib.suppress(SuspectBytesError):
         for number, line in _read_logical_lines(stream):
             row = line.rstrip(b"\r\n")
             if number == 1 or not row:
                 continue
-            if is_plain and shapes.has_enough:
+            if shapes.has_enough:
                 break
             cells = row.split(b",") if b'"' not in row else split_line(row) or ()
-            is_plain = is_plain or len(cells) == width
-            if len(cells) > width:
-                least = min(least or len(cells), len(cells) - width)
-            if len(cells) == width + (0 if is_plain else least) and not shapes.has_enough:
+            if len(cells) >= width:
                 shapes.add(cells)
-    return UsualRows(0 if is_plain else least, shapes)
+    return shapes
 
 
 def _read_logical_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:

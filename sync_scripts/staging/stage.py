@@ -20,7 +20,7 @@ from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, Rows, SuspectBy
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import UNREADABLE, ExportPackage
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
-from sync_scripts.reading.repair import RepairedLines, find_faults, find_usual_rows
+from sync_scripts.reading.repair import RepairedLines, find_faults, find_shapes
 from sync_scripts.staging.line_hashes import DigestingReader, LastLines, LineHasher, NewLines
 from sync_scripts.staging.temporary import Follow, analyze_temporary, create_temporary
 
@@ -159,8 +159,8 @@ def _stage_file(connection: sa.Connection, source: _Source, last: LastLines) -> 
     # Most faults can be repaired, so copy the file again, line by line.
     width = len(source.header.written)
     with source.open() as stream:
-        usual = find_usual_rows(stream, width)
-    return _copy(connection, source, partial(RepairedLines, width=width, usual=usual), last)
+        shapes = find_shapes(stream, width)
+    return _copy(connection, source, partial(RepairedLines, width=width, shapes=shapes), last)
 
 
 def _quote(connection: sa.Connection, name: str) -> str:

@@ -20,7 +20,7 @@ from sync_scripts.formats.tolerated import (
 )
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError, list_deviations, open_plain
 from sync_scripts.reading.package import UNREADABLE
-from sync_scripts.reading.repair import RepairedLines, find_faults, find_usual_rows
+from sync_scripts.reading.repair import RepairedLines, find_faults, find_shapes
 from tests.offenders import in_one_test
 
 COLUMNS = ["a", "b"]
@@ -90,15 +90,34 @@ REPAIRED: dict[str, tuple[bytes, list[tuple[int, str]], dict[Deviation, int]]] =
     "too few": (b"1\n3,4\n", [(2, f'1,,"{FAULT_1}"'), (3, "3,4,")], {}),
     "too many": (b"1,2,3\n", [(2, f'1,2,"{FAULT_3}"')], {}),
     "empty lines": (b"\n1,2\n\n\r\n3,4\n\n\n", [(3, "1,2,"), (6, "3,4,")], {BLANK_LINE: 3}),
-    "empty cells too many": (b'1,"2,2",\n\n5,6,""\n', [(2, '1,"2,2",'), (4, "5,6,")], {EXTRA_CELLS: 2, BLANK_LINE: 1}),
-    "more of them in one row": (b"1,2,\n3,4,,\n", [(2, "1,2,"), (3, "3,4,")], {EXTRA_CELLS: 2}),
+    "empty cells too many": (
+        b'1,"2,2",\n\n5,6,""\n7,8,\n9,9,\n',
+        [(2, '1,"2,2",'), (4, "5,6,"), (5, "7,8,"), (6, "9,9,")],
+        {EXTRA_CELLS: 4, BLANK_LINE: 1},
+    ),
+    "more of them in one row": (b"1,2,\n3,4,,\n5,6,\n", [(2, "1,2,"), (3, "3,4,"), (4, "5,6,")], {EXTRA_CELLS: 3}),
+    "too few rows to speak for each other": (b"1,2,\n3,4,\n", [(2, f'1,2,"{FAULT_3}"'), (3, f'3,4,"{FAULT_3}"')], {}),
+    "the rest of a sentence in every row": (
+        b"a, b,\nc, d,\ne, f,\n",
+        [(line, f'{cells},"{FAULT_3}"') for line, cells in enumerate(("a, b", "c, d", "e, f"), 2)],
+        {},
+    ),
+    "a comma too many in another place than in the others": (
+        b"1,x,\n2,y,\n3,z,\n4,5,x\n1,,x\n",
+        [(2, "1,x,"), (3, "2,y,"), (4, "3,z,"), (5, f'4,5,"{FAULT_3}"'), (6, f'1,,"{FAULT_3}"')],
+        {EXTRA_CELLS: 3},
+    ),
     "many of them in one row": (b"1,2\n3,4,,,,\n", [(2, "1,2,"), (3, f'3,4,"{FAULT_6}"')], {}),
     "only in some rows": (b"1,2\n3,4,\n", [(2, "1,2,"), (3, "3,4,")], {EXTRA_CELLS: 1}),
     "only in a row of another kind": (b"1,2\nx,y,\n", [(2, "1,2,"), (3, f'x,y,"{FAULT_3}"')], {}),
     "a comma before an empty last cell": (b"1,\nx,2,\n", [(2, "1,,"), (3, f'x,2,"{FAULT_3}"')], {}),
     "a comma before the last cells": (b"1,\n1,2,,\n", [(2, "1,,"), (3, f'1,2,"{FAULT_4}"')], {}),
     "a comma too many between two cells": (b",2\n,,2\n", [(2, ",2,"), (3, f',,"{FAULT_3}"')], {}),
-    "and too few in another row": (b"1,2,\n3\n", [(2, "1,2,"), (3, f'3,,"{FAULT_1}"')], {EXTRA_CELLS: 1}),
+    "and too few in another row": (
+        b"1,2,\n3\n4,5,\n6,7,\n",
+        [(2, "1,2,"), (3, f'3,,"{FAULT_1}"'), (4, "4,5,"), (5, "6,7,")],
+        {EXTRA_CELLS: 3},
+    ),
     "a line break in a cell": (b'1,"2\r\n2"\n3,4\n', [(2, "1,2 2,"), (4, "3,4,")], {QUOTED_NEWLINE: 1}),
     "end-of-data mark": (b"\\.\n3,4\n", [(2, f'"\\.",,"{FAULT_1}"'), (3, "3,4,")], {}),
 }
@@ -113,7 +132,7 @@ NOT_REPAIRED = {
 
 def repair(data: bytes, size: int) -> tuple[list[tuple[int, str]], RepairedLines]:
     data = HEADER + data
-    lines = RepairedLines(io.BytesIO(data), 2, find_usual_rows(io.BytesIO(data), 2))
+    lines = RepairedLines(io.BytesIO(data), 2, find_shapes(io.BytesIO(data), 2))
     rows: list[tuple[int, str]] = []
     while block := lines.read(size):
         assert lines.numbers is not None
