@@ -209,10 +209,12 @@ def _add_amended(connection: sa.Connection, table: sa.Table, made: sa.Table, ame
     """Amends the stored records among the changed ones, and adds the others. Returns the number of these."""
     name, amendments = amended.column.name, amended.rows
     same = made.c.sourced_id == amendments.c.sourced_id
-    connection.execute(sa.update(made).where(same).values({name: amendments.c[name]}))
+    # The next run looks at their lines again.
+    connection.execute(sa.update(made).where(same).values({name: amendments.c[name], FINGERPRINT: None}))
     seen = made.alias()
     stored = {header: table.c[header] for header in made.c.keys() if header != CHANGE}  # noqa: SIM118  (no mapping)
-    columns = {**stored, name: amendments.c[name], CHANGE: sa.literal(CHANGED, CText)}
+    unread = sa.cast(sa.null(), table.c[FINGERPRINT].type)
+    columns = {**stored, name: amendments.c[name], FINGERPRINT: unread, CHANGE: sa.literal(CHANGED, CText)}
     rows = sa.select(*columns.values()).where(
         table.c.sourced_id == amendments.c.sourced_id,
         ~sa.exists().where(seen.c.sourced_id == table.c.sourced_id),

@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
 import sqlalchemy as sa
 
 from roster_service.db.tables import classes, enrollments
+from roster_service.feeds.run_history import TYPES
 from sync_scripts.applying.lost_references import Amended, amend
 from sync_scripts.formats.model import HASH, Format
 from sync_scripts.formats.tolerated import OTHER_SCHOOL, Notice, Tolerated
 from sync_scripts.staging.retained import Retention, is_named
 
 
-def place_enrollments(connection: sa.Connection, form: Format, retention: Retention) -> tuple[Notice, ...]:
-    """Gives each staged enrollment that names another school that of its class, and returns the notice about them.
-    `form`: of the files of OneRoster. The next run looks at these rows again."""
+@dataclass(frozen=True)
+class PlacedEnrollments:
+    """The notice about the rows that name another school than their class, and the schools of the stored enrollments
+    without a staged row whose class has moved; None for none."""
+
+    notices: tuple[Notice, ...]
+    moved: Amended | None
+
+
+def place_enrollments(connection: sa.Connection, form: Format, retention: Retention) -> PlacedEnrollments:
+    """Gives each staged enrollment that names another school that of its class. `form`: of the files of OneRoster. The
+    next run looks at these rows again."""
+    count, moved = _place_staged(connection, form, retention), _find_moved(connection, retention)
+    if moved is not None and enrollments in retention.absent:
+        # Their lines did not change, and name the former school.
+        count += connection.execute(sa.select(sa.func.count()).select_from(moved.rows)).scalar_one()
+    name = form.find_file(TYPES[enrollments.name]).file_name
+    said = (Tolerated(name, OTHER_SCHOOL, "schoolSourcedId", count),) if count else ()
+    return PlacedEnrollments(said, moved)
+
+
+def _place_staged(connection: sa.Connection, form: Format, retention: Retention) -> int:
     file = next(iter(retention.list_files(enrollments)), None)
     target = retention.list_targets(form).get("classes")
     if file is None or file.is_known or target is None:
-        return ()
+        return 0
     place = target.retained if target.staged is None else target.join_rows()
     if place is None:
-        return ()
+        return 0
     school, table = place["schoolSourcedId"], cast(sa.Table, file.table)
     is_elsewhere = (place["sourcedId"] == file["classSourcedId"], school != file["schoolSourcedId"])
-    moved = sa.update(table).where(file.live, *is_elsewhere)
-    count = connection.execute(
-        moved.values({"schoolSourcedId": school, **({HASH: None} if HASH in table.c else {})})
-    ).rowcount
-    return (Tolerated(file.file.file_name, OTHER_SCHOOL, "schoolSourcedId", count),) if count else ()
+    placed = sa.update(table).where(file.live, *is_elsewhere)
+    unread = {HASH: None} if HASH in table.c else {}
+    return connection.execute(placed.values({"schoolSourcedId": school, **unread})).rowcount
 
 
-def find_moved(connection: sa.Connection, retention: Retention) -> Amended | None:
-    """The schools of the stored enrollments that stay without a staged row, in a class that is at another school after
-    the run; None for none."""
+def _find_moved(connection: sa.Connection, retention: Retention) -> Amended | None:
     condition = retention.is_active_after(enrollments, enrollments)
     file = next(iter(retention.list_files(classes)), None)
     if condition is None or file is None or file.is_known:

@@ -17,7 +17,6 @@ import sqlalchemy as sa
 from roster_service.db import tables
 from roster_service.roster.references import OWNERS
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
-from sync_scripts.applying.class_schools import find_moved
 from sync_scripts.applying.lost_references import Amended, LostRecords, amend_references
 from sync_scripts.applying.org_tree import FeedDistrict, store_districts, store_parents
 from sync_scripts.applying.parts import (
@@ -68,10 +67,10 @@ class DesiredState:
 
 
 def make_desired_state(
-    connection: sa.Connection, form: Format, retention: Retention, district: FeedDistrict
+    connection: sa.Connection, form: Format, retention: Retention, district: FeedDistrict, moved: Amended | None
 ) -> DesiredState:
     """Makes the desired state from the staged files of `retention`, which have passed their checks. `district`: of the
-    feed in this run."""
+    feed in this run; `moved`: of `place_enrollments`."""
     staged = retention.staged
     placed = district.set_parents(retention.include_retained(staged["orgs"]))
     above = {"parent_id": store_parents(connection, placed), "district_id": store_districts(connection, placed)}
@@ -96,7 +95,7 @@ def make_desired_state(
     for desired_part in parts.values():
         analyze_temporary(connection, desired_part.rows)
     amended = dict(amend_references(connection, form.roster, retention, lost))
-    if (moved := find_moved(connection, retention)) is not None:
+    if moved is not None:
         amended[tables.enrollments] = moved
     for table in amended:
         records.setdefault(table, _select_none(table))

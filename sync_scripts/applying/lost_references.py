@@ -92,7 +92,13 @@ def _list_optional(form: Format) -> Iterator[tuple[sa.Column[Any], sa.Table, Cel
     for file in form.files:
         for cell in file.cells:
             refers, column = cell.refers, cell.column
-            if refers is not None and column is not None and file.table not in (None, orgs) and cell.may_lose:
+            if (
+                refers is not None
+                and column is not None
+                and file.table not in (None, orgs)
+                and cell.may_lose
+                and not cell.stands
+            ):
                 yield column, cast(sa.Table, form.find_file(refers.file).table), cell
 
 

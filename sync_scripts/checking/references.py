@@ -149,7 +149,9 @@ class DroppedReferences:
         for file in staged.values():
             for cell in file.file.cells:
                 refers = cell.refers
-                if refers is not None and cell.may_lose and (failed is None or refers.file in failed):
+                # The school of an enrollment gives way to that of its class, which is told there.
+                is_asked = refers is not None and cell.may_lose and not (cell.stands and cell.required)
+                if is_asked and refers is not None and (failed is None or refers.file in failed):
                     place, count = (file.file.file_name, cell.header), _drop(connection, file, cell, list_targets)
                     # What stands is counted again in each round.
                     self._counts[place] = count if cell.stands else self._counts[place] + count

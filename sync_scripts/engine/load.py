@@ -214,10 +214,10 @@ def _compare(run: Run, staged: StagedExport) -> _Comparison:
     with run.watch.step("prepare"):
         district = add_district(run.connection, run.request.feed_name, result.retention)
         placed = place_enrollments(run.connection, run.form.roster, result.retention)
-        placed = tuple(name_source_notices(placed, run.form)) if run.form.converted else placed
-        run.refuse_deviations((*district.notices, *placed))
-        result = dataclasses.replace(result, notices=(*result.notices, *placed))
-        desired = make_desired_state(run.connection, run.form, result.retention, district)
+        said = tuple(name_source_notices(placed.notices, run.form)) if run.form.converted else placed.notices
+        run.refuse_deviations((*district.notices, *said))
+        result = dataclasses.replace(result, notices=(*result.notices, *said))
+        desired = make_desired_state(run.connection, run.form, result.retention, district, placed.moved)
     with run.watch.step("compare") as follow:
         differences = compare(run.connection, desired, result.retention, follow)
     return _Comparison(staged, result, district, desired, differences)

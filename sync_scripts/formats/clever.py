@@ -214,7 +214,8 @@ FILES = (
     _declare(
         "enrollments",
         tables.enrollments,
-        SCHOOL,
+        # The school of the section counts.
+        replace(SCHOOL, stands=True),
         Cell("Section_id", ID, required=True, refers=CellReference("sections")),
         Cell("Student_id", ID, required=True, refers=CellReference("students")),
         key="Section_id",

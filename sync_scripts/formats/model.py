@@ -59,8 +59,8 @@ class CellReference:
 class Cell:
     """A column of a CSV file: its header, its kind, and the roster column that it fills (None: none directly). `many`:
     whether the cell is a list of ids, whose items the checks look at one by one; `items`: the column of a parts table
-    that stores the items of a list; `stands`: a reference that leads nowhere is not emptied, because the conversion has
-    something else in its place."""
+    that stores the items of a list; `stands`: a reference that leads nowhere is neither emptied nor a fault, because
+    something else takes its place later."""
 
     header: str
     kind: CellKind
@@ -78,8 +78,8 @@ class Cell:
 
     @property
     def is_dropped(self) -> bool:
-        """Whether a reference that leads nowhere is left out, instead of the row."""
-        return self.refers is not None and not self.required
+        """Whether a reference that leads nowhere is left out or replaced, instead of the row."""
+        return self.refers is not None and (not self.required or self.stands)
 
     @property
     def may_lose(self) -> bool:
@@ -89,7 +89,7 @@ class Cell:
     @property
     def is_needed(self) -> bool:
         """Whether the record of the row ends with the record that the cell names."""
-        return self.refers is not None and self.required and not self.many and self.column is not None
+        return self.refers is not None and not self.is_dropped and not self.many and self.column is not None
 
 
 # (name of the feed, key of a row) -> the id of the record that the row describes

@@ -135,7 +135,8 @@ def _list_shared_files(
             "enrollments",
             tables.enrollments,
             _refer("classSourcedId", tables.enrollments.c.class_id),
-            _refer("schoolSourcedId", tables.enrollments.c.school_id, "school"),
+            # The school of its class counts.
+            replace(_refer("schoolSourcedId", tables.enrollments.c.school_id, "school"), stands=True),
             _refer("userSourcedId", tables.enrollments.c.user_id),
             Cell("role", enrollment_role, tables.enrollments.c.role, required=True),
             Cell("primary", FLAG, tables.enrollments.c.primary),

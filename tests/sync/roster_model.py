@@ -69,7 +69,8 @@ LISTS = {"classes": ("termSourcedIds",), "users": ("orgSourcedIds",)}
 NEEDS = {
     "courses": ("orgSourcedId",),
     "classes": ("courseSourcedId", "schoolSourcedId"),
-    "enrollments": ("classSourcedId", "schoolSourcedId", "userSourcedId"),
+    # The school is that of the class.
+    "enrollments": ("classSourcedId", "userSourcedId"),
     "demographics": ("sourcedId",),
 }
 # Files whose rows stand below others of the same file.
@@ -435,6 +436,8 @@ class _Load:
 
     def _dangles(self, name: str, row: Row) -> bool:
         for column, (target, types) in REFERENCES[name].items():
+            if (name, column) == ("enrollments", "schoolSourcedId"):
+                continue
             for item in filter(None, row[column].split(",")):
                 found = self._look_up(target, item)
                 if found is None or (types and found["type"] not in types):

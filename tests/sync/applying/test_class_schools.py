@@ -14,7 +14,7 @@ from sync_scripts.formats.tolerated import OTHER_SCHOOL
 from sync_scripts.reading.registry import CLEVER
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.sync.conftest import EXPORTS, snapshot
-from tests.sync.export_changes import Bend, cell, cell_of, rows_of
+from tests.sync.export_changes import Bend, both, cell, cell_of, rows_of, without_rows
 
 from .test_deltas import alone, only
 
@@ -89,3 +89,49 @@ def test_enrollments_move_with_their_class(engine: sa.Engine, springfield: Path,
     again = snapshot(engine, tables.enrollments)
     load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
     assert snapshot(engine, tables.enrollments) == again
+
+
+def list_of_class(engine: sa.Engine, name: str) -> dict[str, tuple[str, str]]:
+    """(status, school) of the enrollments of a class."""
+    rows = snapshot(engine, tables.enrollments)
+    return {key: (row["status"], row["school_id"]) for key, row in rows.items() if row["class_id"] == name}
+
+
+CLOSED, OPEN, MOVED = "spr-elementary", "spr-high", ("spr-class-math3-a", "spr-class-homeroom-3")
+
+
+@pytest.mark.parametrize("way", ["in a delta", "in bulk", "in bulk, on a night that compares hashes"])
+def test_enrollments_stay_when_their_class_moves_from_a_school_that_closes(
+    engine: sa.Engine, springfield: Path, way: str
+) -> None:
+    """In the same export, whose enrollments still name the closed school, if it has any."""
+    load(engine, "feed", springfield)
+    if way.endswith("hashes"):
+        cell("users", 2, "givenName", "Another")(springfield)
+        load(engine, "feed", springfield)
+    seats = {name: set(list_of_class(engine, name)) for name in MOVED}
+    moves = [cell_of("classes", name, "schoolSourcedId", OPEN) for name in MOVED]
+    if way == "in a delta":
+        ends = cell_of("orgs", CLOSED, "status", "tobedeleted")
+        alone(only("orgs", CLOSED), only("classes", *MOVED), ends, *moves)(springfield)
+    else:
+        both(without_rows("orgs", CLOSED), *moves)(springfield)
+    load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
+    for name in MOVED:
+        assert list_of_class(engine, name) == dict.fromkeys(seats[name], ("active", OPEN))
+
+
+def test_a_moved_class_is_told_beside_enrollments_that_did_not_change(engine: sa.Engine, springfield: Path) -> None:
+    """Their lines name the former school. A strict run refuses them on each night."""
+    load(engine, "feed", springfield)
+    cell("users", 2, "givenName", "Another")(springfield)
+    load(engine, "feed", springfield)
+    count = len(list_of_class(engine, MOVED[0]))
+    cell_of("classes", MOVED[0], "schoolSourcedId", OPEN)(springfield)
+    words = f"enrollments.csv, column schoolSourcedId: in {count} rows, {OTHER_SCHOOL.taken}"
+    for name in ("One", "Two"):
+        with pytest.raises(RefusedExportError, match="at another school than its class"):
+            load(engine, "feed", springfield, options=Options(strict=True))
+        report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
+        assert [it for it in report.notices if it.startswith(words)]
+        cell("users", 2, "givenName", name)(springfield)

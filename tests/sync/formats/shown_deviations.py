@@ -51,7 +51,7 @@ def _list_of_cell(file: CsvFile, cell: Cell) -> Iterator[Deviation]:
         tolerated.HEADER_SPELLING: cell.header in tolerated.HEADER_SPELLINGS.values(),
         tolerated.STATUS_IN_BULK: cell.header == "status",
         tolerated.GONE_STATUS: cell.header == "status",
-        tolerated.NO_TARGET: cell.is_dropped,
+        tolerated.NO_TARGET: cell.is_dropped and not cell.required,
         tolerated.OTHER_SCHOOL: file.table is enrollments and cell.header in ("schoolSourcedId", "School_id"),
         tolerated.NO_PARENT: file.table is orgs and cell.header == "parentSourcedId",
         tolerated.NO_PLACE: file.is_source and cell.kind is UNREAD,
