@@ -250,14 +250,6 @@ def _write_days(first: sa.ColumnElement[Any], last: sa.ColumnElement[Any]) -> sa
     return sa.func.concat_ws(" – ", _write_day(first), _write_day(last), type_=CText)
 
 
-def _find_other_school(roster: CheckedRoster) -> sa.Select[Any]:
-    """Enrollments at another school than that of their class."""
-    enrolled, classes = roster.own(tables.enrollments), roster.live(tables.classes)
-    found = _select(tables.enrollments, enrolled, enrolled.c.school_id, classes.c.school_id)
-    found = found.join(classes, classes.c.sourced_id == enrolled.c.class_id)
-    return found.where(enrolled.c.school_id != classes.c.school_id)
-
-
 def _find_below_no_district(roster: CheckedRoster) -> sa.Select[Any]:
     """Schools whose parents lead to no district, their classes, and the people who have roles there alone. What is of a
     state, above the districts, is where it should be."""
@@ -426,13 +418,6 @@ CHECKS: Sequence[QualityCheck] = (
         "days as they are, and show such classes to nobody or for ever: correct them in the SIS.",
         _find_contradicting_days,
         ("academicSessions", "enrollments"),
-    ),
-    QualityCheck(
-        "enrollments-at-another-school",
-        "Enrollments at another school than their class",
-        "Vendors of one of the two schools get half of it: correct the school in the SIS.",
-        _find_other_school,
-        ("enrollments",),
     ),
     QualityCheck(
         "orphans",

@@ -72,7 +72,7 @@ def make_desired_state(
     """Makes the desired state from the staged files of `retention`, which have passed their checks. `district`: of the
     feed in this run; `moved`: of `place_enrollments`."""
     staged = retention.staged
-    placed = district.set_parents(retention.include_retained(staged["orgs"]))
+    placed = district.set_parents(retention.include_retained(staged["orgs"]), staged["orgs"])
     above = {"parent_id": store_parents(connection, placed), "district_id": store_districts(connection, placed)}
     lost_orgs = _find_lost_orgs(connection, retention, above["parent_id"])
     lost = LostRecords(connection, form.roster, retention, lost_orgs)

@@ -4,8 +4,9 @@ An operator grants a vendor a district, or schools of one. Without a district no
 feed, so the feed gets one where its export has none. This district is a record of the feed like any other: it has the
 same id in every run, and the sync marks it as deleted when an export has a district.
 
-A school whose parent is not there, or that names none, lies below the only district. Where there are several, it stays
-where it was.
+A school that names no parent lies below the only district. Where there are several, it stays where it was. One whose
+parent is not there lies below none: whoever is granted another district does not get it, because a row is missing. A
+stored org keeps the name of a parent that a delta ends, and lies below it again when it returns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from roster_service.db.tables import CText, feeds, orgs
 from sync_scripts.formats.conversion import DISTRICT, make_district
 from sync_scripts.formats.model import HASH, StagedFile
 from sync_scripts.formats.tolerated import NO_DISTRICT, NO_PARENT, Notice, Tolerated
-from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention, is_live
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
 
 _SCHOOL = "school"
@@ -45,15 +46,21 @@ class FeedDistrict:
     placement: Placement | None = None
     notices: tuple[Notice, ...] = ()
 
-    def set_parents(self, file: StagedFile) -> StagedFile:
-        """The orgs of `file` with the parents that they have after the run; a parent that is there stays."""
+    def set_parents(self, file: StagedFile, staged: StagedFile) -> StagedFile:
+        """The orgs of `file` with the parents that they have after the run; a parent that is there stays. `staged`:
+        those that have a row."""
         own, parent = make_district(self.feed_name)["sourcedId"], _find_parent(file)
         if self.placement is Placement.ABOVE:
             parent = sa.case((file["sourcedId"] != own, sa.func.coalesce(parent, own, type_=CText)))
         elif self.placement is not None:
-            parent = sa.func.nullif(parent, own, type_=CText)
-            above = _select_district(file, own, self.placement)
-            parent = sa.case((file["type"] == _SCHOOL, sa.func.coalesce(parent, above, type_=CText)), else_=parent)
+            named = file["parentSourcedId"]
+            is_freed = sa.and_(file["type"] == _SCHOOL, named == own)
+            parent = sa.case(
+                (sa.or_(_is_free(file, staged), is_freed), _select_district(file, own, self.placement)),
+                (named == own, sa.null()),
+                (~is_live(file["sourcedId"], staged), named),
+                else_=parent,
+            )
         columns = (file["sourcedId"], file["type"], parent.label("parentSourcedId"))
         return StagedFile(file.file, sa.select(*columns).where(file.live).subquery(), ())
 
@@ -64,6 +71,12 @@ def _find_parent(file: StagedFile) -> sa.ColumnElement[str]:
     return (
         sa.select(above["sourcedId"]).where(above["sourcedId"] == file["parentSourcedId"], above.live).scalar_subquery()
     )
+
+
+def _is_free(file: StagedFile, staged: StagedFile) -> sa.ColumnElement[bool]:
+    """The condition that a row of `file` is one of the export, and of a school that names no parent."""
+    is_alone = sa.and_(file["type"] == _SCHOOL, file["parentSourcedId"].is_(None), file.live)
+    return sa.and_(is_alone, is_live(file["sourcedId"], staged))
 
 
 def _select_district(file: StagedFile, own: sa.ColumnElement[str], placement: Placement) -> sa.ColumnElement[str]:
@@ -129,9 +142,8 @@ def _place_schools(
 ) -> list[Tolerated]:
     """The notice about the schools without a parent that lie below a district. The next run looks at their rows again,
     and says so again."""
-    parent, above = _find_parent(current), _select_district(current, own, placement)
-    is_placed = sa.and_(sa.or_(parent.is_(None), parent == own), current["type"] == _SCHOOL, current.live)
-    placed = sa.select(current["sourcedId"], above.label("district")).where(is_placed).subquery()
+    above = _select_district(current, own, placement)
+    placed = sa.select(current["sourcedId"], above.label("district")).where(_is_free(current, file)).subquery()
     rows = connection.execute(sa.select(*placed.c).where(placed.c.district.is_not(None))).all()
     if not rows:
         return []

@@ -135,62 +135,84 @@ ListTargets = Callable[[StagedFile, sa.ColumnElement[str], Cell], list[sa.Column
 
 
 class DroppedReferences:
-    """The optional references that a run drops, counted by file and column."""
+    """The optional references without a target, counted by file and column: those that a run drops, and those that
+    stand."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._dropped: Counter[tuple[str, str]] = Counter()
+        self._standing: dict[tuple[str, str], int] = {}
 
     def drop(
         self, connection: sa.Connection, staged: Staged, list_targets: ListTargets, failed: Collection[str] | None
     ) -> None:
-        """Empties the optional references of the staged rows that have no target; of a list, the items without one, but
-        not all of one that may not be empty. `failed`: the names of the files whose rows may have gone; None: of any
-        file, and of absent ones."""
-        for file in staged.values():
-            for cell in file.file.cells:
-                refers = cell.refers
-                # The school of an enrollment gives way to that of its class, which is told there.
-                is_asked = refers is not None and cell.may_lose and not (cell.stands and cell.required)
-                if is_asked and refers is not None and (failed is None or refers.file in failed):
-                    place, count = (file.file.file_name, cell.header), _drop(connection, file, cell, list_targets)
-                    # What stands is counted again in each round.
-                    self._counts[place] = count if cell.stands else self._counts[place] + count
+        """Empties the optional references of the staged rows that have no target, unless they stand; of a list, the
+        items without one, but not all of one that may not be empty. `failed`: the names of the files whose rows may
+        have gone; None: of any file, and of absent ones."""
+        for file, cell, refers in _list_losable(staged, failed):
+            place, name = (file.file.file_name, cell.header), _name(file, cell)
+            # Each condition stands alone, so that the planner makes an anti-join of it.
+            lost = [~target for target in list_targets(file, name, cell)]
+            if cell.stands:
+                # Each round counts them anew. A converted row was counted where it was exported.
+                is_exported = HASH in file.table.c
+                self._standing[place] = _count(connection, _select(file, cell, *lost)) if is_exported else 0
+                lost = [sa.false()]
+            if refers.tree:
+                # A tree is small, so that one condition does for both.
+                lost = [sa.or_(name == file["sourcedId"], sa.and_(*lost))]
+            if refers.tree or not cell.stands:
+                self._dropped[place] += _drop(connection, file, cell, _select(file, cell, *lost))
 
     def list_notices(self) -> Iterator[Tolerated]:
-        """One notice for each column with dropped references."""
-        for (file_name, header), count in self._counts.items():
-            if count:
-                yield Tolerated(file_name, NO_TARGET, header, count)
+        """One notice for each column with such references."""
+        for place in {**self._dropped, **self._standing}:
+            if count := self._dropped[place] + self._standing.get(place, 0):
+                yield Tolerated(place[0], NO_TARGET, place[1], count)
 
 
-def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, list_targets: ListTargets) -> int:
-    """Drops the references of one column, unless they stand. Returns the number of rows that had one."""
-    column = file[cell.header]
-    items = sa.func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
-    name: sa.ColumnElement[str] = items.c.item if cell.many else column
-    rows: sa.FromClause = file.table.join(items, sa.true()) if cell.many else file.table
-    # Each condition stands alone, so that the planner makes an anti-join of it. The check of the cell rejects an empty
-    # item.
-    without_target = [~target for target in list_targets(file, name, cell)]
-    if cell.refers is not None and cell.refers.tree:
-        # A tree is small, so that one condition does for both.
-        without_target = [sa.or_(name == file["sourcedId"], sa.and_(*without_target))]
-    lost = (
-        sa.select(file.line, name.label("name"))
-        .select_from(rows)
-        .where(file.live, column.is_not(None), name != "", *without_target)
-    )
-    if cell.stands:
-        return connection.execute(sa.select(sa.func.count()).select_from(lost.subquery())).scalar_one()
+def _list_losable(staged: Staged, failed: Collection[str] | None) -> Iterator[tuple[StagedFile, Cell, CellReference]]:
+    for file in staged.values():
+        for cell in file.file.cells:
+            refers = cell.refers
+            # The school of an enrollment gives way to that of its class, which is told there.
+            is_told = cell.stands and cell.required
+            if refers and cell.may_lose and not is_told and (failed is None or refers.file in failed):
+                yield file, cell, refers
+
+
+def _list_items(file: StagedFile, cell: Cell) -> sa.TableValuedAlias:
+    return sa.func.unnest(to_list(file[cell.header])).table_valued("item", with_ordinality="number").render_derived()
+
+
+def _name(file: StagedFile, cell: Cell) -> sa.ColumnElement[str]:
+    """The id in a cell, or of an item of its list."""
+    return sa.column("item", CText) if cell.many else file[cell.header]
+
+
+def _select(file: StagedFile, cell: Cell, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """(line, name) of the references of a column for which the conditions hold. The check of the cell rejects an empty
+    item."""
+    name = _name(file, cell)
+    rows = file.table.join(_list_items(file, cell), sa.true()) if cell.many else file.table
+    found = sa.select(file.line, name.label("name")).select_from(rows)
+    return found.where(file.live, file[cell.header].is_not(None), name != "", *conditions)
+
+
+def _count(connection: sa.Connection, rows: sa.Select[Any]) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(rows.subquery())).scalar_one()
+
+
+def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, lost: sa.Select[Any]) -> int:
+    """Drops the references of one column that `lost` selects. Returns the number of rows that had one."""
     if not connection.scalar(sa.select(sa.exists(lost))):
         return 0
-    table = cast(sa.Table, file.table)
-    columns = (sa.column(LINE, sa.BigInteger), sa.column("name", CText))
+    table, columns = cast(sa.Table, file.table), (sa.column(LINE, sa.BigInteger), sa.column("name", CText))
     found = create_temporary(connection, f"dropped_{table.name}_{cell.header}", columns)
     connection.execute(found.insert().from_select([LINE, "name"], lost))
     analyze_temporary(connection, found)
     kept: sa.ColumnElement[Any] = sa.null()
     if cell.many:
+        items = _list_items(file, cell)
         joined = sa.func.string_agg(
             items.c.item, aggregate_order_by(sa.literal(",", CText), items.c.number), type_=CText
         )

@@ -279,14 +279,15 @@ def _count_quality(engine: sa.Engine, report: Report) -> Sequence[Doubt]:
 
 
 def _print(report: Report, hint: str | None, doubts: Sequence[Doubt], *, as_json: bool) -> None:
+    if report.dry_run and report.preview is not None:
+        doubts = [Doubt.preview(report.feed, report.preview["quality"])]
     if as_json:
-        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
+        found = {check: number for doubt in doubts for check, number in doubt.found.items()}
+        click.echo(json.dumps({**report.to_json(), "doubts": found}, ensure_ascii=False))
         return
     Console(width=None if sys.stdout.isatty() else WIDTH).print(report.to_grid())
     for notice in (*report.notices, *([] if hint is None else [hint])):
         click.echo(notice)
-    if report.dry_run and report.preview is not None:
-        doubts = [Doubt.preview(report.feed, report.preview["quality"])]
     for doubt in doubts:
         if doubt.found:
             click.echo(f"look at these values{'' if report.dry_run else ', which are loaded'}: {doubt.describe()}")

@@ -93,7 +93,8 @@ def _list_shared_files(
             Cell("name", TEXT, tables.orgs.c.name, required=True),
             Cell("type", org_type, tables.orgs.c.type, required=True),
             Cell("identifier", NAME, tables.orgs.c.identifier),
-            _refer("parentSourcedId", tables.orgs.c.parent_id),
+            # A school whose parent is nowhere is not one without a parent.
+            replace(_refer("parentSourcedId", tables.orgs.c.parent_id), stands=True),
         ),
         _make_file(
             "academicSessions",

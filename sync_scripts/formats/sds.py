@@ -67,7 +67,8 @@ FILES = (
         SOURCED_ID,
         Cell("name", TEXT, required=True),
         Cell("type", ORG_TYPE, required=True),
-        Cell("parentSourcedId", ID, refers=CellReference("orgs", tree=True)),
+        # As in OneRoster.
+        Cell("parentSourcedId", ID, refers=CellReference("orgs", tree=True), stands=True),
     ),
     declare_source(
         "users",

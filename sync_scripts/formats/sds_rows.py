@@ -104,16 +104,32 @@ def _name_course(classes: StagedFile, staged: Staged, feed: str) -> sa.ColumnEle
 
 
 def _is_course(name: sa.ColumnElement[str], staged: Staged, feed: str) -> sa.ColumnElement[bool]:
-    """Whether a course of the export has this id; or a stored one, of which the export says nothing."""
+    """Whether a course has this id after the run: one of the export, or a stored one that stays with its org."""
     stored = tables.courses.alias()
-    is_stored = sa.exists().where(stored.c.sourced_id == name, is_of_feed(stored, feed), stored.c.status == "active")
-    if "courses" not in staged:
-        return is_stored
-    exported, rejected = staged["courses"].alias(), staged.get(f"{REJECTED}courses")
-    found = sa.exists().where(exported["sourcedId"] == name)
+    return _is_there("courses", name, stored, staged, feed, _is_there(
+        "orgs", stored.c.org_id, tables.orgs.alias(), staged, feed
+    ))  # fmt: skip
+
+
+def _is_there(
+    file: str,
+    name: sa.ColumnElement[str],
+    stored: sa.FromClause,
+    staged: Staged,
+    feed: str,
+    stays: sa.ColumnElement[bool] | None = None,
+) -> sa.ColumnElement[bool]:
+    """Whether a row of a file has this id, or a record of its table, of which the export says nothing and that `stays`
+    (None: each does)."""
+    rejected = staged.get(REJECTED + file)
+    conditions = [stored.c.sourced_id == name, is_of_feed(stored, feed), stored.c.status == "active"]
+    conditions += [] if stays is None else [stays]
+    if file not in staged:
+        return sa.exists().where(*conditions)
+    found = sa.exists().where(staged[file].alias()["sourcedId"] == name)
     if rejected is None:
         return found
-    return sa.or_(found, sa.and_(is_stored, sa.exists().where(rejected.alias()["sourcedId"] == name)))
+    return sa.or_(found, sa.exists().where(*conditions, rejected.alias()["sourcedId"] == name))
 
 
 def select_courses(staged: Staged, feed: str) -> sa.Select[Any]:

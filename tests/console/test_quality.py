@@ -170,16 +170,11 @@ class Model:
 
     def find_enrolled(self, check: str) -> Iterator[Key]:
         """As `find`, of the checks of days and enrollments."""
-        classes = self.rows["classes"]
         match check:
             case "enrollments-outside-session":
                 yield from self.find_outside()
             case "contradicting-days":
                 yield from self.find_contradicting()
-            case "enrollments-at-another-school":
-                for key, row in self.rows["enrollments"].items():
-                    if row.class_id in classes and row.school_id != classes[row.class_id].school_id:
-                        yield "enrollments", key
             case _:
                 yield from self.find_doubtful(check)
 

@@ -63,6 +63,8 @@ OPTIONAL_REFERENCES = {
     "roles": ("userProfileSourcedId",),
     "classes": (),
 }
+# What may lead nowhere: the school of an enrollment is that of its class.
+STANDING = (("orgs", "parentSourcedId"), ("enrollments", "schoolSourcedId"))
 # The lists that may not be empty: an item that leads nowhere is dropped while another one does not.
 LISTS = {"classes": ("termSourcedIds",), "users": ("orgSourcedIds",)}
 # type -> the columns that name records without which a record does not stay; `sourcedId` is its own id.
@@ -401,7 +403,9 @@ class _Load:
                 for column in filter(row.get, (*columns, *lists)):
                     items = [item for item in row[column].split(",") if self._may_name(name, row, column, item)]
                     if row[column] != ",".join(items) and (items or column not in lists):
-                        row[column] = ",".join(items)
+                        # A school whose parent is nowhere is not one without a parent.
+                        is_kept = (name, column) in STANDING and row[column] != row["sourcedId"]
+                        row[column] = row[column] if is_kept else ",".join(items)
                         self.dropped.append(row)
 
     def _may_name(self, name: str, row: Row, column: str, item: str) -> bool:
@@ -436,7 +440,7 @@ class _Load:
 
     def _dangles(self, name: str, row: Row) -> bool:
         for column, (target, types) in REFERENCES[name].items():
-            if (name, column) == ("enrollments", "schoolSourcedId"):
+            if (name, column) in STANDING:
                 continue
             for item in filter(None, row[column].split(",")):
                 found = self._look_up(target, item)
@@ -610,15 +614,20 @@ class _Load:
 
     def _place_district(self, orgs: dict[str, dict[str, Any]]) -> None:
         """A feed whose orgs have no district is one itself, above those without a parent. Below the only other one lie
-        schools without; of several, below the one that a school had."""
+        schools whose rows name none; of several, below the one that a school had. A stored org keeps the name of a
+        parent that is gone."""
         own, stored = f"{self.feed}:district", self._list_own("orgs")
         known = orgs.pop(own, None)
         roots = {key: said for key, said in orgs.items() if said["parentSourcedId"] not in orgs}
         districts = [key for key, said in orgs.items() if said["type"] == "district"]
+        live = {row["sourcedId"] for row in self.rows.get("orgs", ()) if _is_live(row)}
         for key, said in roots.items():
+            named, is_school = said["parentSourcedId"], said["type"] == "school"
             former = stored[key].content["parentSourcedId"] if key in stored else ""
             above = districts[0] if len(districts) == 1 else former if former in districts else ""
-            said["parentSourcedId"] = own if not districts else above if said["type"] == "school" else ""
+            is_free = is_school and (named == own or (not named and key in live))
+            kept = named if key not in live and named != own else ""
+            said["parentSourcedId"] = own if not districts else above if is_free else kept
         if roots and not districts:
             orgs[own] = known or {"name": self.feed, "type": "district", "parentSourcedId": ""}
 

@@ -13,12 +13,12 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import orgs, sync_runs
 from sync_scripts.engine.load import Options, load
-from sync_scripts.formats.tolerated import NO_DISTRICT, NO_PARENT
+from sync_scripts.formats.tolerated import NO_DISTRICT, NO_PARENT, NO_TARGET
 from sync_scripts.reading.registry import ONEROSTER, SDS, Family
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
-from tests.sync.export_changes import Bend, both, cell, cell_of, column, raw, with_row
+from tests.sync.export_changes import Bend, both, cell, cell_of, column, raw, with_row, without_rows
 
 from .test_deltas import alone, only
 
@@ -245,7 +245,7 @@ def parent_of(school: str, parent: str) -> Bend:
     return cell_of("orgs", school, "parentSourcedId", parent)
 
 
-PLACED = f"orgs.csv, column parentSourcedId: in 2 rows, {NO_PARENT.taken} (below spr-district); {NO_PARENT.remedy}"
+PLACED = f"orgs.csv, column parentSourcedId: in 1 row, {NO_PARENT.taken} (below spr-district); {NO_PARENT.remedy}"
 
 
 def test_schools_without_a_parent_lie_below_the_only_district(engine: sa.Engine, springfield: Path) -> None:
@@ -254,10 +254,9 @@ def test_schools_without_a_parent_lie_below_the_only_district(engine: sa.Engine,
     parent_of("spr-high", "")(springfield)
     with pytest.raises(RefusedExportError, match="a school without a parent"):
         load(engine, FEED, springfield, options=Options(strict=True))
-    parent_of("spr-elementary", "nowhere")(springfield)
     report = load(engine, FEED, springfield)
     good = read_parents(engine)
-    assert (good["spr-high"], good["spr-elementary"]) == ("spr-district", "spr-district")
+    assert good["spr-high"] == "spr-district"
     assert {row["district_id"] for row in snapshot(engine, orgs).values()} == {"spr-district"}
     assert PLACED in report.notices
     cell("users", 2, "givenName", "Another")(springfield)
@@ -268,6 +267,46 @@ def test_schools_without_a_parent_lie_below_the_only_district(engine: sa.Engine,
     later = load(engine, FEED, springfield)
     assert read_parents(engine) == {**good, "d": None, "new": None}
     assert PLACED in later.notices
+
+
+OTHER = with_row("orgs", sourcedId="d", status="active", name="Lincoln", type="district", parentSourcedId="")
+ENDED = alone(only("orgs", "d"), cell_of("orgs", "d", "status", "tobedeleted"))
+
+
+@pytest.mark.parametrize(
+    ("gone", "back"),
+    [(without_rows("orgs", "d"), lambda _: None), (ENDED, alone(only("orgs", "d")))],
+    ids=["bulk", "delta"],
+)
+def test_a_school_whose_district_is_gone_goes_to_no_other(
+    engine: sa.Engine, springfield: Path, gone: Bend, back: Bend
+) -> None:
+    """Whoever is granted the other district would get its pupils because a row is missing. It returns with its own."""
+    both(OTHER, parent_of("spr-high", "d"))(springfield)
+    whole = {path.name: path.read_bytes() for path in springfield.iterdir()}
+
+    def read_districts() -> set[str | None]:
+        return {row["district_id"] for key, row in snapshot(engine, orgs).items() if key.startswith("spr-high")}
+
+    load(engine, FEED, springfield)
+    assert read_districts() == {"d"}
+    # Another delta has nothing to do with it.
+    other = alone(only("users"))
+    for bend, wanted in ((gone, None), (other, None), (back, "d"), (other, "d")):
+        for name, data in whole.items():
+            (springfield / name).write_bytes(data)
+        bend(springfield)
+        report = load(engine, FEED, springfield, options=Options(allow_mass_delete=True))
+        assert read_districts() == {wanted}
+        assert not [it for it in report.notices if NO_PARENT.taken in it]
+
+
+def test_a_school_whose_parent_is_nowhere_lies_below_no_district(engine: sa.Engine, springfield: Path) -> None:
+    parent_of("spr-elementary", "nowhere")(springfield)
+    report = load(engine, FEED, springfield)
+    found = snapshot(engine, orgs)["spr-elementary"]
+    assert (found["parent_id"], found["district_id"]) == (None, None)
+    assert [it for it in report.notices if NO_TARGET.taken in it]
 
 
 def test_the_feed_is_the_district_where_a_delta_ends_the_only_one(engine: sa.Engine, springfield: Path) -> None:

@@ -60,10 +60,14 @@ def test_a_feed_without_a_path_is_said_with_the_command_that_gives_it_one(engine
 @pytest.mark.usefixtures("settings")
 def test_values_that_can_hardly_be_right_are_said_before_and_after_the_load(springfield: Path) -> None:
     cell("users", 2, "givenName", "zoe@example.org")(springfield)
+    words, found = "Names with an @: 1", {"name-with-at": 1}
     tried = run("--feed", "springfield", "--dry-run", springfield)
-    assert tried.stdout.endswith("\nlook at these values: Names with an @: 1\n")
+    assert tried.stdout.endswith(f"\nlook at these values: {words}\n")
+    assert json.loads(run("--feed", "springfield", "--dry-run", "--json", springfield).stdout)["doubts"] == found
     loaded = run("--feed", "springfield", springfield)
-    assert loaded.stdout.endswith("\nlook at these values, which are loaded: Names with an @: 1\n")
+    assert loaded.stdout.endswith(f"\nlook at these values, which are loaded: {words}\n")
+    cell("users", 3, "givenName", "Another")(springfield)
+    assert json.loads(run("--feed", "springfield", "--json", springfield).stdout)["doubts"] == found
     assert "look at" not in run("--feed", "springfield", springfield).stdout
 
 
@@ -72,7 +76,7 @@ def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
         "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "rejected", "notices",
-        "files", "preview", "written_at", "revision", "causes", "rejections", "dry_run",
+        "files", "preview", "written_at", "revision", "causes", "rejections", "dry_run", "doubts",
     ]  # fmt: skip
     assert (first["outcome"], first["revision"]) == ("done", 1)
     assert first["stamp"].endswith("Z")

@@ -204,6 +204,20 @@ def test_a_class_whose_course_is_nowhere_stays(
     assert load(engine, FEED, sds, family=SDS).counts["classes"] == Counts(unchanged=2)
 
 
+@pytest.mark.parametrize("courses", [lambda _: None, without_file("courses.csv")], ids=["with their file", "without"])
+def test_a_class_whose_course_ends_with_its_org_gets_its_own(engine: sa.Engine, sds: Path, courses: Bend) -> None:
+    """At once: it does not vanish for a night."""
+    both(with_row("orgs", sourcedId="dep", name="Arts", type="department", parentSourcedId="nh"),
+         cell("courses", 2, "orgSourcedId", "dep"))(sds)  # fmt: skip
+    load(engine, FEED, sds, family=SDS)
+    before = snapshot(engine, tables.enrollments)
+    both(without_rows("orgs", "dep"), courses)(sds)
+    load(engine, FEED, sds, family=SDS, options=ANYTHING)
+    found = snapshot(engine, tables.classes)["c1"]
+    assert (found["status"], found["course_id"]) == ("active", f"{FEED}:class-course:c1")
+    assert snapshot(engine, tables.enrollments) == before
+
+
 def test_a_new_class_whose_course_is_nowhere_gets_its_own(engine: sa.Engine, sds: Path) -> None:
     with_row("classes", sourcedId="c3", orgSourcedId="nh-1", title="Art", courseSourcedId="art")(sds)
     report = load(engine, FEED, sds, family=SDS)
