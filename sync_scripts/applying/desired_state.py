@@ -27,7 +27,7 @@ from sync_scripts.applying.parts import (
     select_identified_parts,
 )
 from sync_scripts.formats.model import METADATA, Format, Part, StagedFile
-from sync_scripts.staging.retained import Retention, is_active
+from sync_scripts.staging.retained import ACTIVE, Retention, is_live
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, store_ids
 
 # The columns that the write step sets by itself.
@@ -103,11 +103,16 @@ def make_desired_state(
 
 
 def _find_lost_orgs(connection: sa.Connection, retention: Retention, current: sa.Table) -> sa.Table | None:
-    """A temporary table of the ids of the orgs that are active before the run and not after it; None for none.
-    `current`: those after it."""
-    orgs = tables.orgs
-    is_lost = ~sa.exists().where(current.c.sourced_id == orgs.c.sourced_id)
-    found = sa.select(orgs.c.sourced_id).where(is_active(orgs, retention.feed_id), is_lost)
+    """A temporary table of the ids of the orgs that are not active after the run, and were before it, or are the place
+    of a role of somebody who returns; None for none. `current`: those after it."""
+    orgs, roles = tables.orgs, tables.user_roles
+    returning = [is_live(roles.c.user_id, file) for file in retention.list_files(tables.users)]
+    is_place = [sa.exists().where(roles.c.org_id == orgs.c.sourced_id, each) for each in returning]
+    found = sa.select(orgs.c.sourced_id).where(
+        orgs.c.feed_id == retention.feed_id,
+        ~sa.exists().where(current.c.sourced_id == orgs.c.sourced_id),
+        sa.or_(orgs.c.status == ACTIVE, *is_place),
+    )
     return store_ids(connection, "ended_orgs", found) if connection.scalar(sa.select(sa.exists(found))) else None
 
 

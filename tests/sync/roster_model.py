@@ -570,10 +570,9 @@ class _Load:
                     new[name][row["sourcedId"]] = self._read(name, row)
         self._place_enrollments(new)
         self._place_district(new["orgs"])
-        lost = {key for key, it in self._list_own("orgs").items() if key not in new["orgs"]}
         for key, said in new["orgs"].items():
             said["district"] = _find_district(new["orgs"], key)
-        self._describe_parts(new["users"], lost)
+        self._describe_parts(new["users"], new["orgs"])
         self._lose_references(new)
         for key, said in new["users"].items():
             said["roles"] = (*said["roles"], *_find_missing_roles(key, said["roles"], new))
@@ -646,9 +645,9 @@ class _Load:
             )
         return said
 
-    def _describe_parts(self, users: dict[str, dict[str, Any]], lost: set[str]) -> None:
-        """What roles.csv and userProfiles.csv are after the run, and what the users have of them. `lost`: the orgs that
-        are gone, with the roles of active users there."""
+    def _describe_parts(self, users: dict[str, dict[str, Any]], orgs: Collection[str]) -> None:
+        """What roles.csv and userProfiles.csv are after the run, and what the users have of them. `orgs`: those after
+        it; the roles of active users elsewhere end."""
         if self.version == "1.1":
             said = [row for row in self.rows["users"] if _is_live(row)] if "users" in self.rows else []
             named = {row["sourcedId"] for row in said}
@@ -661,9 +660,7 @@ class _Load:
             for name in PARTS:
                 if name in self.rows:
                     self._apply_parts(name, users)
-        self.parts["roles"] = [
-            part for part in self.parts["roles"] if part.said[0] not in lost or part.user not in users
-        ]
+        self.parts["roles"] = [part for part in self.parts["roles"] if part.said[0] in orgs or part.user not in users]
         for key, user in users.items():
             profiles = {part.key: part.said for part in self.parts["userProfiles"] if part.user == key}
             user["profiles"] = tuple((key, *said) for key, said in sorted(profiles.items(), key=str))

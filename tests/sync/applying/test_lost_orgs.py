@@ -70,6 +70,28 @@ def test_roles_end_with_their_school_and_return_with_their_rows(
     assert list_roles(engine) == before
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_user_returns_without_the_roles_at_a_school_that_ended_meanwhile(
+    engine: sa.Engine, shelbyville: Path, at_once: bool
+) -> None:
+    school, teacher = "shv-south", "shv-teacher-1"
+    whole = {path.name: path.read_bytes() for path in shelbyville.iterdir()}
+    load(engine, "feed", shelbyville)
+    before = {role for role in list_roles(engine) if role[0] == teacher}
+    of_school = (only("orgs", school), cell_of("orgs", school, "status", "tobedeleted"))
+    of_teacher = (only("users", teacher), cell_of("users", teacher, "status", "tobedeleted"))
+    comes_back = (only("users", teacher), cell_of("users", teacher, "status", "active"))
+    nights = ((*of_teacher, *of_school), comes_back) if at_once else (of_teacher, of_school, comes_back)
+    for bends in nights:
+        for name, data in whole.items():
+            (shelbyville / name).write_bytes(data)
+        alone(*bends)(shelbyville)
+        load(engine, "feed", shelbyville, options=ALLOW)
+    left = {role for role in list_roles(engine) if role[0] == teacher}
+    assert left == {role for role in before if role[1] != school}
+    assert left != before
+
+
 def test_a_school_without_roles_is_purged(engine: sa.Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     with engine.begin() as connection:
