@@ -102,12 +102,14 @@ def list_found(
     name: sa.ColumnElement[str], refers: CellReference, *targets: StagedFile | None, naming: StagedFile | None = None
 ) -> Iterator[sa.ColumnElement[bool]]:
     """The conditions of which one holds if a name has a live target. `targets`: the rows that it may name; `naming`:
-    those that name them, where they have a cell in common."""
+    those that name them, of which none may name itself, and which may have a cell in common with their target."""
     for target in targets:
         if target is not None:
             rows = target.alias()
             of_type = [rows["type"].in_(refers.types)] if refers.types else []
             shared = [] if refers.same is None or naming is None else [rows[refers.same] == naming[refers.same]]
+            if naming is not None and refers.file == naming.file.name:
+                shared.append(rows["sourcedId"] != naming["sourcedId"])
             yield sa.exists().where(rows["sourcedId"] == name, rows.live, *of_type, *shared)
 
 
@@ -152,16 +154,16 @@ class DroppedReferences:
             place, name = (file.file.file_name, cell.header), _name(file, cell)
             # Each condition stands alone, so that the planner makes an anti-join of it.
             lost = [~target for target in list_targets(file, name, cell)]
-            if cell.stands:
-                # Each round counts them anew. A converted row was counted where it was exported.
-                is_exported = HASH in file.table.c
-                self._standing[place] = _count(connection, _select(file, cell, *lost)) if is_exported else 0
-                lost = [sa.false()]
-            if refers.tree:
-                # A tree is small, so that one condition does for both.
-                lost = [sa.or_(name == file["sourcedId"], sa.and_(*lost))]
-            if refers.tree or not cell.stands:
+            if not cell.stands:
                 self._dropped[place] += _drop(connection, file, cell, _select(file, cell, *lost))
+                continue
+            if refers.tree:
+                # No row is above itself.
+                own = _select(file, cell, name == file["sourcedId"])
+                self._dropped[place] += _drop(connection, file, cell, own)
+            # Each round counts them anew. A converted row was counted where it was exported.
+            is_exported = HASH in file.table.c
+            self._standing[place] = _count(connection, _select(file, cell, *lost)) if is_exported else 0
 
     def list_notices(self) -> Iterator[Tolerated]:
         """One notice for each column with such references."""

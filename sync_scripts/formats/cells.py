@@ -115,6 +115,17 @@ def _are_ids(cell: SQLText) -> sa.ColumnElement[bool]:
     return sa.and_(_has_all_items(cell), short)
 
 
+def _has_empty_pair(cell: SQLText) -> sa.ColumnElement[bool]:
+    # Nearly every list has one pair. An identifier may have commas, so those between braces alone count.
+    several = sa.or_(cell.contains(","), cell.like(" %"))
+    return sa.and_(several, cell.regexp_match("^ *,|, *$|} *,[ ,]*, *{|^ +$"))
+
+
+def _drop_empty_pairs(cell: SQLText) -> SQLText:
+    inner = sa.func.regexp_replace(sa.func.btrim(cell, " ,"), "} *,[ ,]*{", "},{", "g", type_=CText)
+    return sa.func.nullif(inner, "", type_=CText)
+
+
 def _to_pairs(cell: SQLText) -> sa.ColumnElement[Any]:
     escaped = sa.func.replace(sa.func.replace(cell, "\\", "\\\\"), '"', '\\"', type_=CText)
     objects = sa.func.regexp_replace(escaped, PAIR_PATTERN, r'{"type": "\1", "identifier": "\2"}', "g", type_=CText)
@@ -314,12 +325,7 @@ PAIRS = CellKind(
     lambda cell: cell.regexp_match(PAIRS_PATTERN),
     _to_pairs,
     tolerates=(
-        Tolerance(
-            tolerated.EMPTY_ITEM,
-            lambda cell: sa.or_(cell.like(",%"), cell.like("%,")),
-            lambda cell: sa.func.btrim(cell, " ,", type_=CText),
-            early=True,
-        ),
+        Tolerance(tolerated.EMPTY_ITEM, _has_empty_pair, _drop_empty_pairs, early=True),
         Tolerance(tolerated.LIST_SPACES, lambda cell: cell.contains("}, {")),
     ),
 )

@@ -156,7 +156,11 @@ def _rank_primary(roles: StagedFile) -> Any:
         stored.c.taken_back.is_not(True),
     )
     is_new = ~is_stored.correlate(roles.table).exists()
-    return sa.tuple_(is_new, roles["role"], sa.func.coalesce(roles["sourcedId"], "", type_=CText), roles.line)
+    # Of two rows that say the same, the one with the stored id is the stored one.
+    is_renamed = ~is_stored.where(stored.c.row_id == roles["sourcedId"]).correlate(roles.table).exists()
+    return sa.tuple_(
+        is_new, is_renamed, roles["role"], sa.func.coalesce(roles["sourcedId"], "", type_=CText), roles.line
+    )
 
 
 def _is_same_primary(one: StagedFile, other: StagedFile) -> Any:

@@ -409,7 +409,7 @@ class _Load:
                         self.dropped.append(row)
 
     def _may_name(self, name: str, row: Row, column: str, item: str) -> bool:
-        is_own = column == "parentSourcedId" and item == row["sourcedId"]
+        is_own = REFERENCES[name][column][0] == name and item == row["sourcedId"]
         of_another = column == "userProfileSourcedId" and self._is_profile_of_another(row)
         return not (is_own or of_another) and self._has_target(name, column, item)
 
@@ -472,11 +472,11 @@ class _Load:
         retained = (part for part in self._retained_parts("roles") if part.key not in (None, row["sourcedId"]))
         return any((part.user, part.said[0], part.said[2]) == (*mine, "primary") for part in retained)
 
-    def _rank_role(self, row: Row, number: int) -> tuple[bool, str, str, int]:
+    def _rank_role(self, row: Row, number: int) -> tuple[bool, bool, str, str, int]:
         """The stored one is the first, else the least."""
         said = (row["userSourcedId"], row["orgSourcedId"], row["role"], "primary")
-        is_stored = any((part.user, *part.said[:3]) == said for part in self.old_parts["roles"])
-        return (not is_stored, row["role"], row["sourcedId"], number)
+        stored = [part.key for part in self.old_parts["roles"] if (part.user, *part.said[:3]) == said]
+        return (not stored, row["sourcedId"] not in stored, row["role"], row["sourcedId"], number)
 
     def _is_profile_of_another(self, row: Row) -> bool:
         profile = row["userProfileSourcedId"]

@@ -16,7 +16,7 @@ from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import every_other
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import describe, read_state, snapshot, state
-from tests.sync.export_changes import Bend, both, cell_of, declared, with_row, without_file, without_rows
+from tests.sync.export_changes import Bend, both, cell_of, declared, rows_of, with_row, without_file, without_rows
 
 from .test_deltas import alone, only
 from .test_life_cycle import stamped, written
@@ -362,6 +362,20 @@ def test_a_profile_is_taken_back_like_a_role(engine: sa.Engine, shelbyville: Pat
     load(engine, "feed", last)
     assert parts_of(engine, TEACHER)[1] == []
     assert parts_of(engine, STUDENT)[1] == STUDENT_PROFILES
+
+
+@pytest.mark.parametrize("copy", ["shv-role-00", "shv-role-99"])
+def test_of_two_rows_of_a_primary_role_the_stored_one_stays(engine: sa.Engine, shelbyville: Path, copy: str) -> None:
+    load_first(engine, "feed", shelbyville)
+    name = "shv-role-02"
+    cell_of("roles", name, "endDate", "2027-01-01")(shelbyville)
+    rows_of("roles", lambda rows: rows.append([copy, *next(row for row in rows if row[0] == name)[1:]]))(shelbyville)
+    report = load(engine, "feed", shelbyville)
+    assert [it.sourced_id for it in report.findings.first] == [copy]
+    roles = tables.user_roles.c
+    with engine.connect() as connection:
+        found = connection.execute(sa.select(roles.row_id, roles.end_date).where(roles.row_id.in_([name, copy]))).all()
+    assert [(row_id, str(day)) for row_id, day in found] == [(name, "2027-01-01")]
 
 
 # A role that names a profile of somebody else, or one that stays so because its row is rejected.

@@ -185,7 +185,7 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
             both(
                 cell_of("users", "spr-student-3", "orgSourcedIds", " ,spr-high,"),
                 cell_of("courses", "spr-course-stats", "subjectCodes", "02201,,02999,"),
-                cell_of("users", "spr-student-3", "userIds", "{LDAP:wang.xiaoming},"),
+                cell_of("users", "spr-student-3", "userIds", " ,{LDAP:wang.xiaoming}, ,"),
             ),
             (
                 "users.csv, column orgSourcedIds: in 1 row, an empty item in a list",
@@ -233,7 +233,9 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
         ),
         NO_TARGET: (
             both(
-                cell_of("users", "spr-student-1", "agentSourcedIds", "spr-guardian-1,nobody,spr-parent-1"),
+                cell_of(
+                    "users", "spr-student-1", "agentSourcedIds", "spr-student-1,spr-guardian-1,nobody,spr-parent-1"
+                ),
                 cell_of("orgs", "spr-district", "parentSourcedId", "spr-district"),
                 cell_of("users", "spr-student-2", "orgSourcedIds", "nowhere,spr-elementary"),
             ),
@@ -607,6 +609,28 @@ def test_examples_are_true(shared_engine: sa.Engine, deviation: Deviation, kind:
         assert connection.execute(sa.select(tolerance.holds(found), tolerance.holds(wanted))).one() == (True, False)
         read = found if tolerance.read is None else tolerance.read(found)
         assert connection.scalar(sa.select(kind.convert(read) == kind.convert(wanted)))
+
+
+EMPTY_PAIRS = {
+    " ": None,
+    ",": None,
+    "{a:b}, ": "{a:b}",
+    " ,{a:b}": "{a:b}",
+    "{a:b},,{c:d,,e}": "{a:b},{c:d,,e}",
+    "{a:b} , , {c:d}": "{a:b},{c:d}",
+    "{a:b}, {c:d}": "{a:b}, {c:d}",
+}
+
+
+def test_a_list_of_pairs_is_read_without_empty_ones(shared_engine: sa.Engine) -> None:
+    """An identifier may have commas."""
+    tolerance = next(it for it in cells.PAIRS.tolerates if it.deviation is EMPTY_ITEM)
+    assert tolerance.read is not None
+    with shared_engine.connect() as connection:
+        for text, read in EMPTY_PAIRS.items():
+            cell_ = sa.literal(text, CText)
+            found = sa.select(sa.case((tolerance.holds(cell_), tolerance.read(cell_)), else_=cell_))
+            assert connection.scalar(found) == read
 
 
 def test_misspelt_headers_mean_headers_that_exist() -> None:
