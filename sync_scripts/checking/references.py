@@ -142,7 +142,7 @@ class DroppedReferences:
 
     def __init__(self) -> None:
         self._dropped: Counter[tuple[str, str]] = Counter()
-        self._standing: dict[tuple[str, str], int] = {}
+        self._kept: dict[tuple[str, str], int] = {}
 
     def drop(
         self, connection: sa.Connection, staged: Staged, list_targets: ListTargets, failed: Collection[str] | None
@@ -163,12 +163,12 @@ class DroppedReferences:
                 self._dropped[place] += _drop(connection, file, cell, own)
             # Each round counts them anew. A converted row was counted where it was exported.
             is_exported = HASH in file.table.c
-            self._standing[place] = _count(connection, _select(file, cell, *lost)) if is_exported else 0
+            self._kept[place] = _count(connection, _select(file, cell, *lost)) if is_exported else 0
 
     def list_notices(self) -> Iterator[Tolerated]:
         """One notice for each column with such references."""
-        for place in {**self._dropped, **self._standing}:
-            if count := self._dropped[place] + self._standing.get(place, 0):
+        for place in {**self._dropped, **self._kept}:
+            if count := self._dropped[place] + self._kept.get(place, 0):
                 yield Tolerated(place[0], NO_TARGET, place[1], count)
 
 
@@ -177,8 +177,8 @@ def _list_losable(staged: Staged, failed: Collection[str] | None) -> Iterator[tu
         for cell in file.file.cells:
             refers = cell.refers
             # The school of an enrollment gives way to that of its class, which is told there.
-            is_told = cell.stands and cell.required
-            if refers and cell.may_lose and not is_told and (failed is None or refers.file in failed):
+            has_notice = cell.stands and cell.required
+            if refers and cell.may_lose and not has_notice and (failed is None or refers.file in failed):
                 yield file, cell, refers
 
 

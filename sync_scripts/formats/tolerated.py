@@ -173,7 +173,9 @@ BACKSLASHES = Deviation(
     "write paths with slashes, as the zip format says",
 )
 NO_MANIFEST = Deviation(
-    "no manifest", ("", "every file in bulk; version 1.2 if there is roles.csv, else 1.1"), "add manifest.csv"
+    "no manifest",
+    ("", "every file in bulk; version 1.2 if users have no orgs, else 1.1"),
+    "add manifest.csv",
 )
 MANIFEST_VERSION = Deviation("the manifest version 1 for 1.0", ("1", "1.0"), "write 1.0")
 MODE_CASE = Deviation("a mode in another letter case", ("Bulk", "bulk"), "write bulk, delta or absent")
@@ -185,7 +187,7 @@ PROPERTY_CASE = Deviation(
 OTHER_PROPERTY = Deviation("a manifest property that is none", ("source.vendor", "nothing"), "leave it out")
 MISSING_PROPERTY = Deviation(
     "a required manifest property is missing",
-    ("", "manifest version 1.0; version 1.2 if there is roles.csv, else 1.1"),
+    ("", "manifest version 1.0; version 1.2 if users have no orgs, else 1.1"),
     "add the property",
 )
 BLANK_MODE = Deviation("a blank mode in the manifest", ("", "absent"), "write absent")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,19 +106,28 @@ def _has_files_of_oneroster(package: ExportPackage) -> bool:
 
 def _has_users_of_oneroster(package: ExportPackage) -> bool:
     """Whether the users of an export have a column that only OneRoster has."""
+    return b"enableduser" in _read_users_header(package)
+
+
+def _read_users_header(package: ExportPackage) -> bytes:
+    """The first line of users.csv in lower case; empty where there is none."""
     names = {name.lower(): name for name in package.names}
+    # The staging of a file that cannot be read says so.
     with contextlib.suppress(*UNREADABLE):
         if "users.csv" in names:
             with package.open(names["users.csv"]) as users:
-                return b"enableduser" in users.readline(LONGEST_LINE).lower()
-    return False
+                return users.readline(LONGEST_LINE).lower()
+    return b""
 
 
 def _read_oneroster(package: ExportPackage) -> tuple[Format, Contents]:
     package, name_notices = recognize_names(package, [MANIFEST])
     package = replace(package, notices=(*package.notices, *name_notices))
-    # Only 1.2 has roles.csv.
-    likely = "1.2" if any(name.lower() == "roles.csv" for name in package.names) else "1.1"
+    # Only 1.2 has roles.csv, which may have a wrong name. Its users have no list of orgs.
+    has_roles = any(name.lower() == "roles.csv" for name in package.names)
+    users = _read_users_header(package)
+    has_orgs = re.search(rb"(^|[^a-z])orgsourcedid", users) is not None
+    likely = "1.2" if has_roles or (b"enableduser" in users and not has_orgs) else "1.1"
     if MANIFEST not in package.names:
         form = VERSIONS[likely]
         contents = list_without_manifest(package, form, MANIFEST)
@@ -135,14 +145,10 @@ def _read_sds(package: ExportPackage) -> tuple[Format, Contents]:
 
 def _find_sds_version(package: ExportPackage) -> Format:
     """The version of an export of School Data Sync: only v1 has no orgs, and only in v2 users have their orgs."""
-    names = {name.lower(): name for name in package.names}
-    if "orgs.csv" not in names and _list_required(SDS_V1).keys() & names.keys():
+    names = {name.lower() for name in package.names}
+    if "orgs.csv" not in names and _list_required(SDS_V1).keys() & names:
         return SDS_V1
-    if "users.csv" in names and "roles.csv" not in names:
-        # The staging of a file that cannot be read says so.
-        with contextlib.suppress(*UNREADABLE), package.open(names["users.csv"]) as users:
-            return SDS_V2 if b"orgsourcedids" in users.readline(LONGEST_LINE).lower() else SDS_CSV
-    return SDS_CSV
+    return SDS_V2 if "roles.csv" not in names and b"orgsourcedids" in _read_users_header(package) else SDS_CSV
 
 
 ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", tuple(VERSIONS.values()), _read_oneroster)

@@ -64,7 +64,7 @@ OPTIONAL_REFERENCES = {
     "classes": (),
 }
 # What may lead nowhere: the school of an enrollment is that of its class.
-STANDING = (("orgs", "parentSourcedId"), ("enrollments", "schoolSourcedId"))
+UNCHECKED = (("orgs", "parentSourcedId"), ("enrollments", "schoolSourcedId"))
 # The lists that may not be empty: an item that leads nowhere is dropped while another one does not.
 LISTS = {"classes": ("termSourcedIds",), "users": ("orgSourcedIds",)}
 # type -> the columns that name records without which a record does not stay; `sourcedId` is its own id.
@@ -404,7 +404,7 @@ class _Load:
                     items = [item for item in row[column].split(",") if self._may_name(name, row, column, item)]
                     if row[column] != ",".join(items) and (items or column not in lists):
                         # A school whose parent is nowhere is not one without a parent.
-                        is_kept = (name, column) in STANDING and row[column] != row["sourcedId"]
+                        is_kept = (name, column) in UNCHECKED and row[column] != row["sourcedId"]
                         row[column] = row[column] if is_kept else ",".join(items)
                         self.dropped.append(row)
 
@@ -440,7 +440,7 @@ class _Load:
 
     def _dangles(self, name: str, row: Row) -> bool:
         for column, (target, types) in REFERENCES[name].items():
-            if (name, column) in STANDING:
+            if (name, column) in UNCHECKED:
                 continue
             for item in filter(None, row[column].split(",")):
                 found = self._look_up(target, item)

@@ -121,7 +121,7 @@ def test_enrollments_stay_when_their_class_moves_from_a_school_that_closes(
         assert list_of_class(engine, name) == dict.fromkeys(seats[name], ("active", OPEN))
 
 
-def test_a_moved_class_is_told_beside_enrollments_that_did_not_change(engine: sa.Engine, springfield: Path) -> None:
+def test_a_moved_class_is_reported_beside_enrollments_that_did_not_change(engine: sa.Engine, springfield: Path) -> None:
     """Their lines name the former school. A strict run refuses them on each night."""
     load(engine, "feed", springfield)
     cell("users", 2, "givenName", "Another")(springfield)

@@ -81,8 +81,8 @@ def test_a_user_returns_without_the_roles_at_a_school_that_ended_meanwhile(
     of_school = (only("orgs", school), cell_of("orgs", school, "status", "tobedeleted"))
     of_teacher = (only("users", teacher), cell_of("users", teacher, "status", "tobedeleted"))
     comes_back = (only("users", teacher), cell_of("users", teacher, "status", "active"))
-    nights = ((*of_teacher, *of_school), comes_back) if at_once else (of_teacher, of_school, comes_back)
-    for bends in nights:
+    runs = ((*of_teacher, *of_school), comes_back) if at_once else (of_teacher, of_school, comes_back)
+    for bends in runs:
         for name, data in whole.items():
             (shelbyville / name).write_bytes(data)
         alone(*bends)(shelbyville)

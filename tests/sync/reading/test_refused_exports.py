@@ -236,6 +236,11 @@ SETS_1_2: dict[str, tuple[Bend, str]] = {
 }
 
 FILES_1_2: dict[str, tuple[Bend, str]] = {
+    "no manifest, and another name of the roles": (
+        both(without_file("manifest.csv"), renamed("roles.csv", "roles (1).csv")),
+        "roles.csv is missing; every export of oneroster 1.2 has it; beside it lies roles (1).csv, with the mark of a "
+        "copy (name the one to load roles.csv)",
+    ),
     "roles are absent": (
         both(declared("roles", "absent"), without_file("roles.csv")),
         "roles.csv is required, but the manifest declares it absent",
