@@ -213,7 +213,7 @@ def _run_first(
             file,
             (
                 *_list_reference_checks(file, targets, targets, failures),
-                *_list_rule_checks(file, form, targets, targets),
+                *_list_rule_checks(file, form, targets),
                 *_list_owner_checks(file, owner),
             ),
         )
@@ -247,7 +247,7 @@ def _run_again(
             file,
             (
                 *_list_reference_checks(file, targets, lost, failures),
-                *_list_rule_checks(file, form, targets, failed),
+                *(_list_rule_checks(file, form, targets) if file.file.name in failed else ()),
             ),
         )
     ]
@@ -362,17 +362,12 @@ def _check_tree(file: StagedFile, header: str, every: StagedFile) -> Check:
     return Check(header, select_rows(file, header, "leads back to the row itself", file.live, in_circle))
 
 
-def _list_rule_checks(file: StagedFile, form: Format, targets: Targets, looked_at: Collection[str]) -> Iterator[Check]:
-    """The checks of the file's rules that read one of the files `looked_at`. After a rejection the stored record is
-    retained, and another row may break a rule together with it, so the rules run again."""
+def _list_rule_checks(file: StagedFile, form: Format, targets: Targets) -> Iterator[Check]:
+    """The checks of the file's rules. After a rejection the stored record is retained, and another row may break a rule
+    together with it, so the rules run again."""
     for rule in form.rules:
-        names = (rule.file, *rule.needs)
-        if rule.file != file.file.name or not all(name in targets for name in names):
-            continue
-        if any(name in looked_at for name in names):
-            staged = _list_staged(targets)
-            retained = {name: rows for name in names if (rows := targets[name].retained) is not None}
-            breaks = rule.breaks(staged, retained)
+        if rule.file == file.file.name:
+            breaks = rule.breaks(file, targets[file.file.name].retained)
             yield Check(rule.header, select_rows(file, rule.header, rule.reason, file.live, breaks))
 
 

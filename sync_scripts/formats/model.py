@@ -267,15 +267,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition that rejects a row of `file`, beyond the checks of its cells and references. `needs`: the other files
-    that the condition reads. `breaks` makes the condition from the staged files and the retained rows, both by name
-    of the file."""
+    """A condition that rejects a row of `file`, beyond the checks of its cells and references. `breaks` makes it from
+    the staged rows and the retained ones (None: there are none)."""
 
     file: str
     header: str
     reason: str
-    breaks: Callable[[Staged, Staged], sa.ColumnElement[bool]]
-    needs: tuple[str, ...] = ()
+    breaks: Callable[[StagedFile, StagedFile | None], sa.ColumnElement[bool]]
 
 
 @dataclass(frozen=True)

@@ -128,10 +128,9 @@ def select_no_profiles(staged: Staged) -> sa.Select[Any]:
     return sa.select(*nothing).where(sa.false())
 
 
-def breaks_single_primary(staged: Staged, retained: Staged) -> Any:
+def breaks_single_primary(roles: StagedFile, retained: StagedFile | None) -> Any:
     """The condition that a row is a second primary role of one user at one org; the standard allows one. The first is
     the stored one, else the least, whatever the order of the rows."""
-    roles = staged["roles"]
     other = roles.alias()
     found: sa.ColumnElement[bool] = sa.exists().where(
         _is_same_primary(other, roles),
@@ -139,8 +138,8 @@ def breaks_single_primary(staged: Staged, retained: Staged) -> Any:
         _rank_primary(other) < _rank_primary(roles),
         other.live,
     )
-    if "roles" in retained:
-        kept = retained["roles"].alias()
+    if retained is not None:
+        kept = retained.alias()
         # A stored role without an id, or with the id of the row, belongs to a user whose stored roles are retained.
         found = sa.or_(found, sa.exists().where(_is_same_primary(kept, roles), kept["sourcedId"] != roles["sourcedId"]))
     return sa.and_(roles["roleType"] == "primary", found)

@@ -20,7 +20,7 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import SECRET, UNREAD
 from sync_scripts.formats.conversion import label_cells, make_id
-from sync_scripts.formats.model import Remark, Rule, Staged, StagedFile
+from sync_scripts.formats.model import Remark, Rule, StagedFile
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.tolerated import DIFFERENT_ROWS
 
@@ -120,8 +120,7 @@ class PeopleFile:
         if self.birthday is not None:
             headers = (self.stored["given_name"], self.stored["family_name"], self.birthday)
 
-            def breaks(staged: Staged, _retained: Staged) -> sa.ColumnElement[bool]:
-                file = staged[self.name]
+            def breaks(file: StagedFile, _retained: StagedFile | None) -> sa.ColumnElement[bool]:
                 other = file.alias()
                 return sa.exists().where(
                     other["sourcedId"] == file["sourcedId"], *(other[header] != file[header] for header in headers)
