@@ -54,9 +54,9 @@ class FeedDistrict:
             parent = sa.case((file["sourcedId"] != own, sa.func.coalesce(parent, own, type_=CText)))
         elif self.placement is not None:
             named = file["parentSourcedId"]
-            is_freed = sa.and_(file["type"] == _SCHOOL, named == own)
+            # A stored org below the district of the feed may have named one that is gone.
             parent = sa.case(
-                (sa.or_(_is_free(file, staged), is_freed), _select_district(file, own, self.placement)),
+                (_is_free(file, staged), _select_district(file, own, self.placement)),
                 (named == own, sa.null()),
                 (~is_live(file["sourcedId"], staged), named),
                 else_=parent,

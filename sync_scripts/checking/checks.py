@@ -32,7 +32,7 @@ from sync_scripts.checking.cell_checks import (
 )
 from sync_scripts.checking.failures import Failures
 from sync_scripts.checking.references import DroppedReferences, follow_needs, list_found
-from sync_scripts.formats.cells import to_list
+from sync_scripts.formats.cells import UNREAD, to_list
 from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, CellReference, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
@@ -102,7 +102,10 @@ def _delete_copies(connection: sa.Connection, doubled: Iterable[StagedFile]) -> 
     for file in doubled:
         if HASH in file.table.c:
             first = file.alias()
-            is_copy = (first["sourcedId"] == file["sourcedId"], first.line_hash == file.line_hash)
+            unread = {LINE, HASH, *(cell.header for cell in file.file.cells if cell.kind is UNREAD)}
+            read = (column.name for column in file.columns if column.name not in unread)
+            is_copy = [first["sourcedId"] == file["sourcedId"]]
+            is_copy += [first.table.c[name].is_not_distinct_from(file.table.c[name]) for name in read]
             repeated = sa.delete(typing.cast(sa.Table, file.table)).where(
                 sa.exists().where(*is_copy, first.line < file.line)
             )

@@ -172,7 +172,7 @@ SDS_V1 = Format(
     FILES,
     SDS.parts,
     converted=(
-        _convert_to("orgs", rows.select_orgs, _retain_described(rows.retain_ids("orgs")), SCHOOL),
+        _convert_to("orgs", rows.select_orgs, retain_made("school", SCHOOL), SCHOOL),
         _convert_to("academicSessions", rows.select_sessions, retain_sessions(SECTION), SECTION),
         _convert_to("courses", rows.select_courses, _retain_described(rows.retain_courses), SECTION),
         _convert_to("classes", rows.select_classes, _retain_described(rows.retain_ids("classes")), SECTION),

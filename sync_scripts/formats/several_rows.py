@@ -57,7 +57,10 @@ def read_demographics(cells: Mapping[str, sa.ColumnElement[Any]]) -> Iterator[Sa
     """What the cells of demographics say, which are given by their headers in OneRoster."""
     for cell in ONEROSTER_1_2.find_file("demographics").cells:
         if cell.column is not None and cell.column is not tables.demographics.c.sourced_id and cell.header in cells:
-            yield cell.column, cell.kind.convert(cells[cell.header])
+            text = cells[cell.header]
+            # A rejected row may have a bad day, which cannot be converted.
+            is_good = sa.true() if cell.kind.check is None else cell.kind.check(text)
+            yield cell.column, sa.case((is_good, cell.kind.convert(text)))
 
 
 @dataclass(frozen=True)

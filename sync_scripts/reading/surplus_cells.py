@@ -25,20 +25,23 @@ class ColumnShapes:
         self._width = width
         self._seen: list[Counter[bytes]] = [Counter() for _ in range(width)]
         self._rows = 0
-        self._is_plain = False
+        self._all = 0
+        # The fewest cells beyond the last column.
+        self._least: int | None = None
         self._known: dict[tuple[bytes, ...], bool] = {}
 
     @property
     def has_enough(self) -> bool:
         """Whether it needs no more rows."""
-        return self._rows >= _ROWS and self._is_plain
+        return self._rows >= _ROWS and self._least == 0
 
     def add(self, cells: Sequence[bytes]) -> None:
-        """Adds a row with as many cells as columns, or more. Rows with more count only while there is no other one."""
-        is_plain = len(cells) == self._width
-        if is_plain and not self._is_plain:
-            self._seen, self._rows, self._is_plain = [Counter() for _ in range(self._width)], 0, True
-        if is_plain is self._is_plain and self._rows < _ROWS:
+        """Adds a row with as many cells as columns, or more. Those with the fewest count."""
+        more = len(cells) - self._width
+        self._all += 1
+        if self._least is None or more < self._least:
+            self._seen, self._rows, self._least = [Counter() for _ in range(self._width)], 0, more
+        if more == self._least and self._rows < _ROWS:
             for seen, cell in zip(self._seen, cells, strict=False):
                 seen[_find_shape(cell)] += 1
             self._rows += 1
@@ -46,10 +49,11 @@ class ColumnShapes:
     def is_whole(self, cells: Sequence[bytes]) -> bool:
         """Returns whether the cells of a row are each of its own column: no comma before them explains the row as well.
         `cells`: more than there are columns, empty beyond the last one."""
-        if len(cells) - self._width > _MOST:
+        more = len(cells) - self._width
+        if more > _MOST:
             return False
-        if not self._is_plain and (self._rows < _FEWEST or any(cell.startswith(b" ") for cell in cells)):
-            return False
+        if more == self._least:
+            return self._all >= _FEWEST and not any(cell.startswith(b" ") for cell in cells)
         # Most rows of a file have the same shapes as others.
         shapes = tuple(map(_find_shape, cells))
         if shapes not in self._known:

@@ -624,7 +624,7 @@ class _Load:
             named, is_school = said["parentSourcedId"], said["type"] == "school"
             former = stored[key].content["parentSourcedId"] if key in stored else ""
             above = districts[0] if len(districts) == 1 else former if former in districts else ""
-            is_free = is_school and (named == own or (not named and key in live))
+            is_free = is_school and not named and key in live
             kept = named if key not in live and named != own else ""
             said["parentSourcedId"] = own if not districts else above if is_free else kept
         if roots and not districts:

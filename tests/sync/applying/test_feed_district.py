@@ -195,13 +195,14 @@ DELTAS: dict[str, tuple[Bend, dict[str, str | None]]] = {
         alone(only("orgs"), with_row("orgs", sourcedId="new", status="active", name="New", type="school")),
         {**BELOW, "new": DISTRICT},
     ),
+    # A school without a row may be one of another district.
     "a district": (
         alone(only("orgs"), NEW_DISTRICT),
-        {"spr-elementary": "d", "spr-high": "d", "spr-high-science": "spr-high", "d": None},
+        {"spr-elementary": None, "spr-high": None, "spr-high-science": "spr-high", "d": None},
     ),
     "a district, and a school of it": (
         alone(only("orgs", "spr-high"), cell_of("orgs", "spr-high", "parentSourcedId", "d"), NEW_DISTRICT),
-        {"spr-elementary": "d", "spr-high": "d", "spr-high-science": "spr-high", "d": None},
+        {"spr-elementary": None, "spr-high": "d", "spr-high-science": "spr-high", "d": None},
     ),
 }
 
@@ -299,6 +300,28 @@ def test_a_school_whose_district_is_gone_goes_to_no_other(
         report = load(engine, FEED, springfield, options=Options(allow_mass_delete=True))
         assert read_districts() == {wanted}
         assert not [it for it in report.notices if NO_PARENT.taken in it]
+
+
+@pytest.mark.parametrize("in_bulk", [False, True])
+def test_a_school_goes_to_no_other_district_after_a_run_without_any(
+    engine: sa.Engine, springfield: Path, in_bulk: bool
+) -> None:
+    """The feed is its district for that night."""
+    both(OTHER, parent_of("spr-high", "d"))(springfield)
+    whole = {path.name: path.read_bytes() for path in springfield.iterdir()}
+    load(engine, FEED, springfield)
+    both_end = (cell_of("orgs", it, "status", "tobedeleted") for it in ("d", "spr-district"))
+    none = (
+        both(without_rows("orgs", "d", "spr-district"))
+        if in_bulk
+        else alone(only("orgs", "d", "spr-district"), *both_end)
+    )
+    for bend, wanted in ((none, DISTRICT), (alone(only("orgs", "spr-district")), None)):
+        for name, data in whole.items():
+            (springfield / name).write_bytes(data)
+        bend(springfield)
+        load(engine, FEED, springfield, options=Options(allow_mass_delete=True))
+        assert snapshot(engine, orgs)["spr-high"]["district_id"] == wanted
 
 
 def test_a_school_whose_parent_is_nowhere_lies_below_no_district(engine: sa.Engine, springfield: Path) -> None:

@@ -77,8 +77,8 @@ def test_refs_do_not_reach_into_another_feed(engine: sa.Engine, springfield: Pat
     assert "names no row of orgs.csv (found 'spr-district')" in describe(
         load(engine, "shelbyville", shelbyville).findings
     )
-    # An optional one is dropped, and the school lies below the only district of its own feed.
-    assert snapshot(engine, tables.orgs)["shv-north"]["parent_id"] == "shv-district"
+    # Nor does the school lie below the only district of its own feed, which it does not name.
+    assert snapshot(engine, tables.orgs)["shv-north"]["parent_id"] is None
 
 
 def test_from_1_1_to_1_2(engine: sa.Engine, springfield: Path, shelbyville: Path) -> None:

@@ -151,6 +151,13 @@ def without_districts(folder: Path) -> None:
                                   for row in rows])(folder)  # fmt: skip
 
 
+def add_empty_cells(folder: Path, file: CsvFile, _name: str) -> Bend | None:
+    """One beyond the last cell of each row, of rows enough to speak for each other."""
+    if len(read_csv(folder / file.file_name)) <= 3:
+        return None
+    return rows_of(file.name, lambda rows: [row.append("") for row in rows[1:]])
+
+
 SPELLINGS = {meant: spelt for spelt, meant in tolerated.HEADER_SPELLINGS.items()}
 BENDS: Mapping[Deviation, MakeBend] = {
     tolerated.FLAG_SPELLING: change_value({"true": "Y", "false": "N"}.get),  # type: ignore[arg-type]
@@ -181,7 +188,7 @@ BENDS: Mapping[Deviation, MakeBend] = {
     ),
     tolerated.BLANK_LINE: change_bytes(lambda data: data.replace(b"\n", b"\n\n", 1)),
     tolerated.QUOTED_NEWLINE: put_text("red\nand blue"),
-    tolerated.EXTRA_CELLS: in_file(lambda name: rows_of(name, lambda rows: [row.append("") for row in rows[1:]])),
+    tolerated.EXTRA_CELLS: add_empty_cells,
     tolerated.DUPLICATE_ROW: in_file(lambda name: rows_of(name, lambda rows: rows.append(rows[1]))),
     tolerated.FILE_NAME_CASE: in_file(lambda name: renamed(f"{name}.csv", f"{name}.CSV")),
     tolerated.LIKE_FILE: in_file(lambda name: with_file(f"{name} (1).csv", b"x")),

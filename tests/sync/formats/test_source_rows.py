@@ -705,3 +705,42 @@ def test_a_row_is_rejected_at_its_line_and_nobody_is_gone(
         assert len([line for line in said if line.startswith(words)]) == 1, words
     assert {refusal.file for refusal in report.findings.first} <= {path.name for path in folder.iterdir()}
     assert {table: rows for table, rows in state(engine).items() if table is not tables.enrollments} == before
+
+
+# A row of a stored record that is rejected -> the column of the refusal.
+REJECTED_LATER = {
+    "a day": (cell("Student", 4, "Birthdate", "2012-13-45"), ("Student.csv", 4, "Birthdate")),
+    "no day": (cell("Student", 4, "Birthdate", "nowhere"), ("Student.csv", 4, "Birthdate")),
+    "a school": (cell("School", 3, "Name", ""), ("School.csv", 3, "Name")),
+}
+
+
+@pytest.mark.parametrize(("bend", "place"), REJECTED_LATER.values(), ids=REJECTED_LATER)
+def test_a_stored_record_of_v1_stays_beside_its_rejected_row(
+    engine: sa.Engine, copy_export: Callable[[str], Path], bend: Bend, place: tuple[str, int, str]
+) -> None:
+    folder = copy_export("northhaven-sds-v1")
+    load_first(engine, "northhaven", folder, family=SDS)
+    before = state(engine)
+    bend(folder)
+    report = load(engine, "northhaven", folder, family=SDS, options=Options(allow_mass_delete=True))
+    assert (report.outcome, state(engine) == before) == ("unchanged", True)
+    assert place in {(it.file, it.line, it.column) for it in report.findings.first}
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_rows_that_differ_in_what_is_not_read_are_one(
+    engine: sa.Engine, copy_export: Callable[[str], Path], turn: int
+) -> None:
+    """In any order."""
+    folder = copy_export("shelbyville-clever")
+
+    def repeat(rows: list[list[str]]) -> None:
+        rows[0].append("Course_description")
+        for row in rows[1:]:
+            row.append("")
+        rows[1:2] = [rows[1], [*rows[1][:-1], "Other"]][::turn]
+
+    rows_of("sections", repeat)(folder)
+    report = load(engine, "shelby", folder, family=CLEVER)
+    assert (report.rejected, report.counts["enrollments"].added) == (0, 10)

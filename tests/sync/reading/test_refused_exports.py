@@ -158,7 +158,10 @@ CELLS: dict[str, tuple[Bend, str]] = {
         cell("users", 2, "userIds", "LDAP:1"),
         "users.csv, line 2, column userIds: must be a comma list of {type",
     ),
-    "list": (cell("classes", 2, "termSourcedIds", "spr-2027,,"), "classes.csv, line 2, column termSourcedIds: must be"),
+    "list": (
+        cell("classes", 2, "termSourcedIds", "x" * 256),
+        "classes.csv, line 2, column termSourcedIds: must be",
+    ),
     "a guardian in a class": (
         cell("enrollments", 2, "role", "parent"),
         "enrollments.csv, line 2, column role: must be one of administrator, aide, proctor, student, teacher",
