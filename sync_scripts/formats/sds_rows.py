@@ -357,22 +357,26 @@ def leave_courses(staged: Staged, feed: str) -> Iterator[sa.Select[Any]]:
 
 def retain_users(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """The users of rejected users rows; the users of rejected roles rows, which hold their grades; both users of
-    rejected relationships rows."""
+    rejected relationships rows, and the stored contacts of the first, of whom the row may have named one."""
     yield from _list_cells(rejected, "users", "sourcedId")
     yield from _list_cells(rejected, "roles", "userSourcedId")
     yield from _list_cells(rejected, "relationships", "userSourcedId", "relationshipUserSourcedId")
+    agents = tables.user_agents
+    for children in _list_cells(rejected, "relationships", "userSourcedId"):
+        yield sa.select(agents.c.agent_id.label("sourcedId")).where(agents.c.user_id.in_(children))
 
 
 def retain_roles(rejected: Staged, feed: str) -> Iterator[sa.Select[Any]]:
     """All roles of the users in rejected roles rows and of the contacts in rejected relationships rows, and of the
-    agents of both, who have their roles at the same orgs."""
+    agents of both and of the children in these, who have their roles at the same orgs."""
     stored, agents = tables.user_roles, tables.user_agents
     named = [
         *_list_cells(rejected, "roles", "userSourcedId"),
         *_list_cells(rejected, "relationships", "relationshipUserSourcedId"),
     ]
     if named:
-        contacts = sa.select(agents.c.agent_id).where(agents.c.user_id.in_(sa.union_all(*named)))
+        children = _list_cells(rejected, "relationships", "userSourcedId")
+        contacts = sa.select(agents.c.agent_id).where(agents.c.user_id.in_(sa.union_all(*named, *children)))
         yield sa.select(stored.c.row_id.label("sourcedId"), stored.c.user_id.label("userSourcedId")).where(
             stored.c.user_id.in_(sa.union_all(*named, contacts))
         )

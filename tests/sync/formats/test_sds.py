@@ -218,6 +218,16 @@ def test_a_class_whose_course_ends_with_its_org_gets_its_own(engine: sa.Engine, 
     assert snapshot(engine, tables.enrollments) == before
 
 
+def test_both_sides_of_a_relation_stay_beside_its_rejected_row(engine: sa.Engine, sds: Path) -> None:
+    """Also if the row names somebody who is nowhere now."""
+    load(engine, FEED, sds, family=SDS)
+    before = state(engine)
+    cell("relationships", 2, "relationshipUserSourcedId", "nobody")(sds)
+    report = load(engine, FEED, sds, family=SDS, options=ANYTHING)
+    assert (report.rejected, report.outcome) == (1, "unchanged")
+    assert state(engine) == before
+
+
 def test_a_new_class_whose_course_is_nowhere_gets_its_own(engine: sa.Engine, sds: Path) -> None:
     with_row("classes", sourcedId="c3", orgSourcedId="nh-1", title="Art", courseSourcedId="art")(sds)
     report = load(engine, FEED, sds, family=SDS)
