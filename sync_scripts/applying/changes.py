@@ -194,8 +194,8 @@ def _select_changed(table: sa.Table, new: sa.FromClause, touched: sa.Table | Non
 
 
 def _add_touched(connection: sa.Connection, table: sa.Table, made: sa.Table, touched: sa.Table, gone: sa.Table) -> int:
-    """Adds the stored records whose parts differ although their own lines did not change and were not staged. Returns
-    their number."""
+    """Adds the stored records that differ although their own lines did not change and were not staged, as they are.
+    Returns their number."""
     seen = made.alias()
     return _add_stored(
         connection, table, made, CHANGED, touched,
@@ -206,21 +206,13 @@ def _add_touched(connection: sa.Connection, table: sa.Table, made: sa.Table, tou
 
 
 def _add_amended(connection: sa.Connection, table: sa.Table, made: sa.Table, amended: Amended, gone: sa.Table) -> int:
-    """Amends the stored records among the changed ones, and adds the others. Returns the number of these."""
-    name, amendments = amended.column.name, amended.rows
-    same = made.c.sourced_id == amendments.c.sourced_id
+    """Adds the stored records that are not among the changed ones, and amends all of them. Returns the number of those
+    that it adds."""
+    count, name = _add_touched(connection, table, made, amended.rows, gone), amended.column.name
+    same = made.c.sourced_id == amended.rows.c.sourced_id
     # The next run looks at their lines again.
-    connection.execute(sa.update(made).where(same).values({name: amendments.c[name], FINGERPRINT: None}))
-    seen = made.alias()
-    stored = {header: table.c[header] for header in made.c.keys() if header != CHANGE}  # noqa: SIM118  (no mapping)
-    unread = sa.cast(sa.null(), table.c[FINGERPRINT].type)
-    columns = {**stored, name: amendments.c[name], FINGERPRINT: unread, CHANGE: sa.literal(CHANGED, CText)}
-    rows = sa.select(*columns.values()).where(
-        table.c.sourced_id == amendments.c.sourced_id,
-        ~sa.exists().where(seen.c.sourced_id == table.c.sourced_id),
-        ~sa.exists().where(gone.c.sourced_id == table.c.sourced_id),
-    )
-    return connection.execute(made.insert().from_select(list(columns), rows)).rowcount
+    connection.execute(sa.update(made).where(same).values({name: amended.rows.c[name], FINGERPRINT: None}))
+    return count
 
 
 def _add_returning(connection: sa.Connection, table: sa.Table, made: sa.Table, retention: Retention) -> int:

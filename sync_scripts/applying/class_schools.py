@@ -38,10 +38,10 @@ def place_enrollments(connection: sa.Connection, form: Format, retention: Retent
 
 def _place_staged(connection: sa.Connection, form: Format, retention: Retention) -> int:
     file = next(iter(retention.list_files(enrollments)), None)
-    target = retention.list_targets(form).get("classes")
-    if file is None or file.is_known or target is None:
+    if file is None or file.is_known:
         return 0
-    place = target.retained if target.staged is None else target.join_rows()
+    staged, of_classes = next(iter(retention.list_files(classes)), None), form.find_file(TYPES[classes.name])
+    place = retention.find_retained(of_classes) if staged is None else retention.include_retained(staged)
     if place is None:
         return 0
     school, table = place["schoolSourcedId"], cast(sa.Table, file.table)

@@ -9,7 +9,7 @@ except the roles that follow from enrollments, which depend on rows of other fil
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -63,7 +63,7 @@ class DesiredState:
 
     records: Mapping[sa.Table, SelectedRows]
     parts: Mapping[sa.Table, DesiredPart]
-    amended: Mapping[sa.Table, Amended] = field(default_factory=dict)
+    amended: Mapping[sa.Table, Amended]
 
 
 def make_desired_state(

@@ -33,7 +33,7 @@ from sync_scripts.engine import run_record
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.rejections import NO_FINDINGS
 
-NOTHING = DesiredState({}, {})
+NOTHING = DesiredState({}, {}, {})
 
 
 def remove_feed(

@@ -90,14 +90,17 @@ def to_list(cell: SQLText) -> sa.ColumnElement[Any]:
 
 def is_blank(cell: SQLText) -> sa.ColumnElement[bool]:
     """The condition that a cell is empty or holds only spaces."""
+    return sa.or_(cell.is_(None), _has_only_spaces(cell))
+
+
+def _has_only_spaces(cell: SQLText) -> sa.ColumnElement[bool]:
     # Hardly any cell begins with a space, and trimming costs three times as much as LIKE.
-    return sa.or_(cell.is_(None), sa.and_(cell.like(" %"), sa.func.btrim(cell) == ""))
+    return sa.and_(cell.like(" %"), sa.func.btrim(cell) == "")
 
 
 def _has_empty_item(cell: SQLText) -> sa.ColumnElement[bool]:
     # Most lists have one item, and need no pattern.
-    blank = sa.and_(cell.like(" %"), sa.func.btrim(cell) == "")
-    return sa.or_(blank, sa.and_(cell.contains(","), cell.regexp_match("^ *,|, *(,|$)")))
+    return sa.or_(_has_only_spaces(cell), sa.and_(cell.contains(","), cell.regexp_match("^ *,|, *(,|$)")))
 
 
 def _drop_empty_items(cell: SQLText) -> SQLText:

@@ -123,19 +123,24 @@ def _read_users_header(package: ExportPackage) -> bytes:
 def _read_oneroster(package: ExportPackage) -> tuple[Format, Contents]:
     package, name_notices = recognize_names(package, [MANIFEST])
     package = replace(package, notices=(*package.notices, *name_notices))
-    # Only 1.2 has roles.csv, which may have a wrong name. Its users have no list of orgs.
-    has_roles = any(name.lower() == "roles.csv" for name in package.names)
-    users = _read_users_header(package)
-    has_orgs = re.search(rb"(^|[^a-z])orgsourcedid", users) is not None
-    likely = "1.2" if has_roles or (b"enableduser" in users and not has_orgs) else "1.1"
     if MANIFEST not in package.names:
-        form = VERSIONS[likely]
+        form = VERSIONS[_guess_version(package)]
         contents = list_without_manifest(package, form, MANIFEST)
         return form, replace(contents, notices=(Tolerated(MANIFEST, NO_MANIFEST, found=form.name), *contents.notices))
     known = {name for form in VERSIONS.values() for name in (*(file.name for file in form.files), *form.skipped)}
     manifest = read_manifest(package, known)
-    form = VERSIONS[manifest.version or likely]
+    form = VERSIONS[manifest.version or _guess_version(package)]
     return form, list_contents(package, manifest, form)
+
+
+def _guess_version(package: ExportPackage) -> str:
+    """The version of an export that states none. Only 1.2 has roles.csv, which may have a wrong name; its users have no
+    list of orgs."""
+    if any(name.lower() == "roles.csv" for name in package.names):
+        return "1.2"
+    users = _read_users_header(package)
+    has_orgs = re.search(rb"(^|[^a-z])orgsourcedid", users) is not None
+    return "1.2" if b"enableduser" in users and not has_orgs else "1.1"
 
 
 def _read_sds(package: ExportPackage) -> tuple[Format, Contents]:
