@@ -229,21 +229,37 @@ def _find_outside_session(roster: CheckedRoster) -> sa.Select[Any]:
 
 
 def _find_contradicting_days(roster: CheckedRoster) -> sa.Select[Any]:
-    """Sessions and enrollments that end before they begin, and sessions that are not within their parent."""
+    """Sessions and enrollments that end before they begin, and sessions that are not within the term above."""
     sessions, enrolled = roster.own(tables.academic_sessions), roster.own(tables.enrollments)
-    above = roster.live(tables.academic_sessions)
-    first, last = sessions.c.start_date, sessions.c.end_date
-    is_outside = has_row(
-        above,
-        above.c.sourced_id == sessions.c.parent_id,
-        sa.or_(first < above.c.start_date, last > above.c.end_date),
-    )
-    of_sessions = _select(tables.academic_sessions, sessions, sa.null(), _write_days(first, last))
-    of_sessions = of_sessions.where(sa.or_(last < first, is_outside))
+    is_wrong = sa.or_(sessions.c.end_date < sessions.c.start_date, _is_outside(roster, sessions, of_year=False))
     begin, end = enrolled.c.begin_date, enrolled.c.end_date
     of_enrollments = _select(tables.enrollments, enrolled, enrolled.c.school_id, _write_days(begin, end))
-    found = sa.union_all(of_sessions, of_enrollments.where(end < begin)).subquery("contradicting")
-    return sa.select(found)
+    found = (_select_sessions(sessions).where(is_wrong), of_enrollments.where(end < begin))
+    return sa.select(sa.union_all(*found).subquery("contradicting"))
+
+
+def _find_outside_year(roster: CheckedRoster) -> sa.Select[Any]:
+    """Sessions that are not within the school year above, as many a summer term."""
+    sessions = roster.own(tables.academic_sessions)
+    return _select_sessions(sessions).where(_is_outside(roster, sessions, of_year=True))
+
+
+def _select_sessions(sessions: sa.FromClause) -> sa.Select[Any]:
+    return _select(
+        tables.academic_sessions, sessions, sa.null(), _write_days(sessions.c.start_date, sessions.c.end_date)
+    )
+
+
+def _is_outside(roster: CheckedRoster, sessions: sa.FromClause, *, of_year: bool) -> sa.ColumnElement[bool]:
+    """Whether a session has a day that is not of the session above. `of_year`: one that is a school year."""
+    above = roster.live(tables.academic_sessions)
+    is_year = above.c.type == "schoolYear"
+    return has_row(
+        above,
+        above.c.sourced_id == sessions.c.parent_id,
+        is_year if of_year else ~is_year,
+        sa.or_(sessions.c.start_date < above.c.start_date, sessions.c.end_date > above.c.end_date),
+    )
 
 
 def _write_days(first: sa.ColumnElement[Any], last: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
@@ -351,6 +367,15 @@ CHECKS: Sequence[QualityCheck] = (
         is_doubtful=True,
     ),
     QualityCheck(
+        "contradicting-days",
+        "Days that contradict each other",
+        "A session or enrollment ends before it begins, or a session is not within the term above it. Vendors get the "
+        "days as they are, and show such classes to nobody or for ever: correct them in the SIS.",
+        _find_contradicting_days,
+        ("academicSessions", "enrollments"),
+        is_doubtful=True,
+    ),
+    QualityCheck(
         "teacher-rejected",
         "Classes without a teacher, of which rows were rejected",
         "Perhaps the row of the teacher is among the rejected ones: correct these rows in the SIS.",
@@ -412,12 +437,12 @@ CHECKS: Sequence[QualityCheck] = (
         ("enrollments",),
     ),
     QualityCheck(
-        "contradicting-days",
-        "Days that contradict each other",
-        "A session or enrollment ends before it begins, or a session is not within the one above it. Vendors get the "
-        "days as they are, and show such classes to nobody or for ever: correct them in the SIS.",
-        _find_contradicting_days,
-        ("academicSessions", "enrollments"),
+        "sessions-outside-year",
+        "Sessions outside their school year",
+        "A session is not within the school year above it, as a summer term may be. Vendors get the days as they are: "
+        "look whether the SIS has them right.",
+        _find_outside_year,
+        ("academicSessions",),
     ),
     QualityCheck(
         "orphans",

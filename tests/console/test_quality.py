@@ -42,6 +42,8 @@ BREAKAGES = (
     # A term that begins before its year, and one that ends before it begins.
     "UPDATE academic_sessions SET start_date = '1999-01-01' WHERE sourced_id = (SELECT min(sourced_id) "
     "FROM academic_sessions WHERE parent_id IS NOT NULL AND sourced_id LIKE 'spr-%')",
+    "UPDATE academic_sessions SET start_date = '1999-01-01' WHERE sourced_id = (SELECT max(sourced_id) "
+    "FROM academic_sessions WHERE type = 'gradingPeriod' AND sourced_id LIKE 'spr-%')",
     "UPDATE academic_sessions SET end_date = start_date - 1 WHERE sourced_id = (SELECT max(sourced_id) "
     "FROM academic_sessions WHERE parent_id IS NOT NULL AND sourced_id LIKE 'shv-%')",
     # The dates of a whole year are no finding.
@@ -173,8 +175,8 @@ class Model:
         match check:
             case "enrollments-outside-session":
                 yield from self.find_outside()
-            case "contradicting-days":
-                yield from self.find_contradicting()
+            case "sessions-outside-year":
+                yield from (("academicSessions", key) for key in self.find_outside_above(of_year=True))
             case _:
                 yield from self.find_doubtful(check)
 
@@ -194,6 +196,8 @@ class Model:
                         yield "demographics", key
             case "one-value":
                 yield from self.find_one_value()
+            case "contradicting-days":
+                yield from self.find_contradicting()
             case "teacher-rejected":
                 named = {
                     it["sourcedId"]
@@ -287,14 +291,20 @@ class Model:
             if any(map(is_lost, held[it])) and not any(map(is_below, held[it]))
         )
 
-    def find_contradicting(self) -> Iterator[Key]:
-        """What ends before it begins, and sessions with a day that is not of the session above."""
+    def find_outside_above(self, *, of_year: bool) -> Iterator[str]:
+        """Sessions with a day that is not of the session above, which is a school year or none."""
         sessions = self.rows["academic_sessions"]
         for key, row in sessions.items():
-            above = sessions.get(row.parent_id, row)
-            in_order = above.start_date <= row.start_date <= row.end_date <= above.end_date
-            if not in_order:
-                yield "academicSessions", key
+            above = sessions.get(row.parent_id)
+            if above and (above.type == "schoolYear") == of_year:
+                if row.start_date < above.start_date or row.end_date > above.end_date:
+                    yield key
+
+    def find_contradicting(self) -> Iterator[Key]:
+        """What ends before it begins, and sessions with a day that is not of the term above."""
+        backwards = {key for key, row in self.rows["academic_sessions"].items() if row.end_date < row.start_date}
+        for key in backwards | set(self.find_outside_above(of_year=False)):
+            yield "academicSessions", key
         for key, row in self.rows["enrollments"].items():
             if row.begin_date and row.end_date and row.end_date < row.begin_date:
                 yield "enrollments", key
