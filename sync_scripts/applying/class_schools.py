@@ -13,6 +13,7 @@ from sync_scripts.applying.lost_references import Amended, amend
 from sync_scripts.formats.model import HASH, Format
 from sync_scripts.formats.tolerated import OTHER_SCHOOL, Notice, Tolerated
 from sync_scripts.staging.retained import Retention, is_named
+from sync_scripts.staging.temporary import count_lines
 
 
 @dataclass(frozen=True)
@@ -27,28 +28,30 @@ class PlacedEnrollments:
 def place_enrollments(connection: sa.Connection, form: Format, retention: Retention) -> PlacedEnrollments:
     """Gives each staged enrollment that names another school that of its class. `form`: of the files of OneRoster. The
     next run looks at these rows again."""
-    count, moved = _place_staged(connection, form, retention), _find_moved(connection, retention)
+    (count, line), moved = _place_staged(connection, form, retention), _find_moved(connection, retention)
     if moved is not None and enrollments in retention.absent:
         # Their lines did not change, and name the former school.
         count += connection.execute(sa.select(sa.func.count()).select_from(moved.rows)).scalar_one()
     name = form.find_file(TYPES[enrollments.name]).file_name
-    said = (Tolerated(name, OTHER_SCHOOL, "schoolSourcedId", count),) if count else ()
+    said = (Tolerated(name, OTHER_SCHOOL, "schoolSourcedId", count, line=line),) if count else ()
     return PlacedEnrollments(said, moved)
 
 
-def _place_staged(connection: sa.Connection, form: Format, retention: Retention) -> int:
+def _place_staged(connection: sa.Connection, form: Format, retention: Retention) -> tuple[int, int | None]:
+    """(the number of rows that name another school, the first of their lines)."""
     file = next(iter(retention.list_files(enrollments)), None)
     if file is None or file.is_known:
-        return 0
+        return 0, None
     staged, of_classes = next(iter(retention.list_files(classes)), None), form.find_file(TYPES[classes.name])
     place = retention.find_retained(of_classes) if staged is None else retention.include_retained(staged)
     if place is None:
-        return 0
+        return 0, None
     school, table = place["schoolSourcedId"], cast(sa.Table, file.table)
     is_elsewhere = (place["sourcedId"] == file["classSourcedId"], school != file["schoolSourcedId"])
     placed = sa.update(table).where(file.live, *is_elsewhere)
     unread = {HASH: None} if HASH in table.c else {}
-    return connection.execute(placed.values({"schoolSourcedId": school, **unread})).rowcount
+    changed = placed.values({"schoolSourcedId": school, **unread}).returning(file.line)
+    return count_lines(connection, changed.cte("placed"))
 
 
 def _find_moved(connection: sa.Connection, retention: Retention) -> Amended | None:

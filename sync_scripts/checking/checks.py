@@ -37,7 +37,7 @@ from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, CellReference, C
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.retained import Retention, Target, Targets
-from sync_scripts.staging.temporary import Follow, delete_quarantined, quarantine_rows
+from sync_scripts.staging.temporary import Follow, count_lines, delete_quarantined, quarantine_rows
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,9 @@ def _delete_copies(connection: sa.Connection, doubled: Iterable[StagedFile]) -> 
             repeated = sa.delete(typing.cast(sa.Table, file.table)).where(
                 sa.exists().where(*is_copy, first.line < file.line)
             )
-            if count := connection.execute(repeated).rowcount:
-                yield Tolerated(file.file.file_name, DUPLICATE_ROW, count=count)
+            count, line = count_lines(connection, repeated.returning(file.line).cte("repeated"))
+            if count:
+                yield Tolerated(file.file.file_name, DUPLICATE_ROW, count=count, line=line)
 
 
 def _refuse_doubled(

@@ -30,7 +30,7 @@ from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import HASH, LINE, Cell, CellReference, CsvFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import NO_TARGET, Tolerated
 from sync_scripts.staging.retained import ACTIVE, Retention, is_live
-from sync_scripts.staging.temporary import analyze_temporary, create_ids, create_temporary
+from sync_scripts.staging.temporary import analyze_temporary, count_lines, create_ids, create_temporary
 
 
 def follow_needs(connection: sa.Connection, form: Format, retention: Retention) -> Retention:
@@ -143,6 +143,8 @@ class DroppedReferences:
     def __init__(self) -> None:
         self._dropped: Counter[tuple[str, str]] = Counter()
         self._kept: dict[tuple[str, str], int] = {}
+        # The least of the lines of exported rows.
+        self._lines: dict[tuple[str, str], int] = {}
 
     def drop(
         self, connection: sa.Connection, staged: Staged, list_targets: ListTargets, failed: Collection[str] | None
@@ -155,21 +157,31 @@ class DroppedReferences:
             # Each condition stands alone, so that the planner makes an anti-join of it.
             lost = [~target for target in list_targets(file, name, cell)]
             if not cell.stands:
-                self._dropped[place] += _drop(connection, file, cell, _select(file, cell, *lost))
+                self._note(place, file, _drop(connection, file, cell, _select(file, cell, *lost)))
                 continue
             if refers.tree:
                 # No row is above itself.
                 own = _select(file, cell, name == file["sourcedId"])
-                self._dropped[place] += _drop(connection, file, cell, own)
+                self._note(place, file, _drop(connection, file, cell, own))
             # Each round counts them anew. A converted row was counted where it was exported.
-            is_exported = HASH in file.table.c
-            self._kept[place] = _count(connection, _select(file, cell, *lost)) if is_exported else 0
+            if HASH in file.table.c:
+                kept, line = count_lines(connection, _select(file, cell, *lost).subquery())
+                self._note(place, file, (0, line))
+                self._kept[place] = kept
+
+    def _note(self, place: tuple[str, str], file: StagedFile, rows: tuple[int, int | None]) -> None:
+        """Counts dropped references. `rows`: their number, and the first of their lines."""
+        count, line = rows
+        self._dropped[place] += count
+        # The lines of converted rows are of no file.
+        if line is not None and HASH in file.table.c:
+            self._lines[place] = min(line, self._lines.get(place, line))
 
     def list_notices(self) -> Iterator[Tolerated]:
         """One notice for each column with such references."""
         for place in {**self._dropped, **self._kept}:
             if count := self._dropped[place] + self._kept.get(place, 0):
-                yield Tolerated(place[0], NO_TARGET, place[1], count)
+                yield Tolerated(place[0], NO_TARGET, place[1], count, line=self._lines.get(place))
 
 
 def _list_losable(staged: Staged, failed: Collection[str] | None) -> Iterator[tuple[StagedFile, Cell, CellReference]]:
@@ -200,14 +212,11 @@ def _select(file: StagedFile, cell: Cell, *conditions: sa.ColumnElement[bool]) -
     return found.where(file.live, file[cell.header].is_not(None), name != "", *conditions)
 
 
-def _count(connection: sa.Connection, rows: sa.Select[Any]) -> int:
-    return connection.execute(sa.select(sa.func.count()).select_from(rows.subquery())).scalar_one()
-
-
-def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, lost: sa.Select[Any]) -> int:
-    """Drops the references of one column that `lost` selects. Returns the number of rows that had one."""
+def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, lost: sa.Select[Any]) -> tuple[int, int | None]:
+    """Drops the references of one column that `lost` selects. Returns the number of rows that had one, and the first of
+    their lines."""
     if not connection.scalar(sa.select(sa.exists(lost))):
-        return 0
+        return 0, None
     table, columns = cast(sa.Table, file.table), (sa.column(LINE, sa.BigInteger), sa.column("name", CText))
     found = create_temporary(connection, f"dropped_{table.name}_{cell.header}", columns)
     connection.execute(found.insert().from_select([LINE, "name"], lost))
@@ -226,7 +235,7 @@ def _drop(connection: sa.Connection, file: StagedFile, cell: Cell, lost: sa.Sele
     dropped = sa.update(table).where(file.line.in_(sa.select(found.c[LINE])))
     if not cell.is_dropped:
         dropped = dropped.where(kept.is_not(None))
-    count = connection.execute(dropped.values(values)).rowcount
+    counted = count_lines(connection, dropped.values(values).returning(file.line).cte("emptied"))
     # The next round may drop more references of the column.
     connection.execute(DropTable(found))
-    return count
+    return counted

@@ -31,13 +31,14 @@ class Deviation:
 @dataclass(frozen=True)
 class Tolerated:
     """An occurrence of a deviation in an export. `column`: the header, where it concerns one; `count`: the number of
-    rows; `found`: the text of the export, where the report may quote it."""
+    rows; `found`: the text of the export, where the report may quote it; `line`: the first of the rows' lines."""
 
     file: str
     deviation: Deviation
     column: str | None = None
     count: int | None = None
     found: str = ""
+    line: int | None = None
 
     def __str__(self) -> str:
         place = self.file if self.column is None else f"{self.file}, column {self.column}"
@@ -45,9 +46,15 @@ class Tolerated:
 
     def describe(self) -> str:
         """The deviation and its remedy, in words, without the place."""
-        rows = "" if self.count is None else f"in {self.count:,} {'row' if self.count == 1 else 'rows'}, "
         found = f" ({self.found})" if self.found else ""
-        return f"{rows}{self.deviation.taken}{found}; {self.deviation.remedy}"
+        return f"{self._count_rows()}{self.deviation.taken}{found}; {self.deviation.remedy}"
+
+    def _count_rows(self) -> str:
+        if self.count is None:
+            return ""
+        rows, first = ("row", "") if self.count == 1 else ("rows", "first: ")
+        line = "" if self.line is None else f" ({first}line {self.line:,})"
+        return f"in {self.count:,} {rows}{line}, "
 
 
 # A notice of a report: a tolerated deviation, or a sentence.

@@ -49,7 +49,13 @@ from sync_scripts.formats.tolerated import (
 )
 from sync_scripts.reading.rejections import Cause, Findings, Rejection
 from sync_scripts.staging.retained import Retention, is_active
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows, make_quarantine
+from sync_scripts.staging.temporary import (
+    analyze_temporary,
+    count_lines,
+    create_temporary,
+    insert_rows,
+    make_quarantine,
+)
 
 # The records that sections name in formats without a file of them.
 MADE_OF_SECTIONS = frozenset({courses, academic_sessions})
@@ -139,8 +145,9 @@ def list_remarks(
     for remark in form.remarks:
         if remark.file in source.staged:
             file = source.staged[remark.file]
-            if count := _count(connection, remark.rows(file).subquery()):
-                yield Tolerated(file.file.file_name, remark.deviation, remark.header, count)
+            count, line = count_lines(connection, remark.rows(file).subquery())
+            if count:
+                yield Tolerated(file.file.file_name, remark.deviation, remark.header, count, line=line)
     yield from _list_unread(connection, form, source, conversion)
     for file in source.staged.values():
         headers = [cell.header for cell in file.file.cells if cell.kind is UNREAD]
@@ -186,10 +193,10 @@ def _list_sources(form: Format) -> dict[str, str]:
 
 
 def name_source_notices(notices: Iterable[Notice], form: Format) -> Iterator[Notice]:
-    """The notices about converted rows, with the names of the export's files instead."""
+    """The notices about converted rows, with the names of the export's files instead and without lines."""
     sources = _list_sources(form)
     for notice in notices:
-        yield notice if isinstance(notice, str) else replace(notice, file=sources[notice.file], column=None)
+        yield notice if isinstance(notice, str) else replace(notice, file=sources[notice.file], column=None, line=None)
 
 
 def name_sources(findings: Findings, form: Format) -> Findings:

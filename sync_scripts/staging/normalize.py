@@ -184,10 +184,7 @@ def _normalize_file(
         file = _rewrite(connection, file, found, "normalized")
     name = file.file.file_name
     said = (cell_tolerance for cell_tolerance in (*early, *found) if not cell_tolerance.tolerance.usual)
-    notices = [
-        Tolerated(name, cell_tolerance.tolerance.deviation, cell_tolerance.cell.header, cell_tolerance.count)
-        for cell_tolerance in said
-    ]
+    notices = [Tolerated(name, each.tolerance.deviation, each.cell.header, each.count, line=each.line) for each in said]
     orders = {
         name_column(file.file, cell_tolerance.cell): ORDERS[cell_tolerance.tolerance.deviation]
         for cell_tolerance in found
@@ -202,11 +199,13 @@ def _normalize_file(
 
 @dataclass(frozen=True)
 class _Found:
-    """A deviation of the cells of a column, and the number of rows that have it."""
+    """A deviation of the cells of a column, the number of rows that have it, and the first of their lines, where a
+    notice says it."""
 
     cell: Cell
     tolerance: Tolerance
     count: int
+    line: int | None = None
 
 
 def _find_tolerated(
@@ -226,7 +225,16 @@ def _find_tolerated(
         is_excluded = tolerance.excluded_by is not None and others.pop(0) > 0
         if count and is_needed:
             (clashes if is_excluded else found).append(_Found(cell, tolerance, count))
-    return found, [clash for clash in clashes if clash.tolerance.clash]
+    return _find_lines(connection, file, found), [clash for clash in clashes if clash.tolerance.clash]
+
+
+def _find_lines(connection: sa.Connection, file: StagedFile, found: list[_Found]) -> list[_Found]:
+    reported = [each for each in found if not each.tolerance.usual]
+    if not reported:
+        return found
+    first = (sa.func.min(file.line).filter(each.tolerance.holds(file[each.cell.header])) for each in reported)
+    lines = iter(connection.execute(sa.select(*first).select_from(file.table)).one())
+    return [each if each.tolerance.usual else replace(each, line=next(lines)) for each in found]
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from roster_service.db.tables import CText
-from sync_scripts.formats.model import StagedFile
+from sync_scripts.formats.model import LINE, StagedFile
 
 # One Table object per name and columns, so that SQLAlchemy's statement cache also works across runs, and the statement
 # that creates it.
@@ -58,6 +58,13 @@ def store_ids(connection: sa.Connection, name: str, ids: sa.Select[Any] | sa.Com
         f"CREATE UNIQUE INDEX ON pg_temp.{quote(name)} (sourced_id); ANALYZE pg_temp.{quote(name)}"
     )
     return table
+
+
+def count_lines(connection: sa.Connection, rows: sa.FromClause) -> tuple[int, int | None]:
+    """The number of rows, and the first of their lines; None for no rows. `rows`: with the column `LINE`."""
+    counted = sa.select(sa.func.count(), sa.func.min(rows.c[LINE])).select_from(rows)
+    count, first = connection.execute(counted).one()
+    return count, first
 
 
 def create_ids(connection: sa.Connection, name: str) -> sa.Table:

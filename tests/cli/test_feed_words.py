@@ -36,7 +36,7 @@ def test_a_mapping_is_checked_on_the_export_of_the_feed(answer: Answer, tmp_path
     assert answer("feed", "set", "springfield", "--words", str(words))["words"] is True
     checked = answer("feed", "check", "springfield")
     assert checked["causes"] == []
-    assert any("users.csv, column role: in 1 row, a word of the mapping" in it for it in checked["notices"])
+    assert any("users.csv, column role: in 1 row (line 2), a word of the mapping" in it for it in checked["notices"])
     assert answer("feed", "set", "springfield", "--words", "none")["words"] is False
 
 

@@ -296,9 +296,10 @@ class Model:
         sessions = self.rows["academic_sessions"]
         for key, row in sessions.items():
             above = sessions.get(row.parent_id)
-            if above and (above.type == "schoolYear") == of_year:
-                if row.start_date < above.start_date or row.end_date > above.end_date:
-                    yield key
+            if above is None or (above.type == "schoolYear") != of_year:
+                continue
+            if row.start_date < above.start_date or row.end_date > above.end_date:
+                yield key
 
     def find_contradicting(self) -> Iterator[Key]:
         """What ends before it begins, and sessions with a day that is not of the term above."""

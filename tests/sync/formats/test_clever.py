@@ -137,7 +137,7 @@ def test_every_section_has_the_course_that_it_names(engine: sa.Engine, clever: P
         assert course["org_id"] == f"{FEED}:school:{school}"
     assert len(courses) == 6
     assert [it for it in report.notices if COURSE_NAMES.taken in it] == [
-        f"sections.csv, column Course_number: in 5 rows, {COURSE_NAMES.taken}; {COURSE_NAMES.remedy}"
+        f"sections.csv, column Course_number: in 5 rows (first: line 2), {COURSE_NAMES.taken}; {COURSE_NAMES.remedy}"
     ]
 
 

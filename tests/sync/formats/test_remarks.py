@@ -35,42 +35,45 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
         CLEVER_EXPORT,
         cell("students", 2, "Contact_name", ""),
         NO_CONTACT,
-        ["students.csv, column Contact_sis_id: in 1 row", "students.csv, column Contact_name: in 1 row"],
+        [
+            "students.csv, column Contact_sis_id: in 1 row (line 5)",
+            "students.csv, column Contact_name: in 1 row (line 2)",
+        ],
     ),
     "clever: a contact of one word": (
         CLEVER,
         CLEVER_EXPORT,
         column("students", "Contact_relationship", "Mother"),
         MADE_NAME,
-        ["students.csv, column Contact_name: in 1 row"],
+        ["students.csv, column Contact_name: in 1 row (line 3)"],
     ),
     "clever: a term": (
         CLEVER,
         CLEVER_EXPORT,
         both(cell("sections", 2, "Term_start", ""), cell("sections", 3, "Term_name", "")),
         NO_TERM,
-        ["sections.csv, column Term_name: in 2 rows"],
+        ["sections.csv, column Term_name: in 2 rows (first: line 2)"],
     ),
     "clever: no term": (
         CLEVER,
         CLEVER_EXPORT,
         both(*(cell("sections", 2, it, "") for it in ("Term_name", "Term_start", "Term_end"))),
         NO_CLASS_TERM,
-        ["sections.csv, column Term_name: in 2 rows"],
+        ["sections.csv, column Term_name: in 2 rows (first: line 2)"],
     ),
     "clever: no course": (
         CLEVER,
         CLEVER_EXPORT,
         both(cell("sections", 2, "Course_name", ""), cell("sections", 2, "Course_number", " ")),
         OWN_COURSE,
-        ["sections.csv, column Course_number: in 2 rows"],
+        ["sections.csv, column Course_number: in 2 rows (first: line 2)"],
     ),
     "clever: a race": (
         CLEVER,
         CLEVER_EXPORT,
         both(cell("students", 2, "Race", "Martian"), cell("students", 3, "Race", "")),
         UNKNOWN_RACE,
-        ["students.csv, column Race: in 1 row"],
+        ["students.csv, column Race: in 1 row (line 2)"],
     ),
     "clever: columns": (
         CLEVER,
@@ -88,9 +91,9 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
         cell("Teacher", 2, "Last Name", ""),
         MADE_NAME,
         [
-            "Student.csv, column First Name: in 1 row",
-            "Student.csv, column Last Name: in 1 row",
-            "Teacher.csv, column Last Name: in 1 row",
+            "Student.csv, column First Name: in 1 row (line 4)",
+            "Student.csv, column Last Name: in 1 row (line 4)",
+            "Teacher.csv, column Last Name: in 1 row (line 2)",
         ],
     ),
     "sds v1: a term": (
@@ -98,21 +101,21 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
         V1,
         cell("Section", 2, "Term EndDate", ""),
         NO_TERM,
-        ["Section.csv, column Term Name: in 1 row"],
+        ["Section.csv, column Term Name: in 1 row (line 2)"],
     ),
     "sds v1: no term": (
         SDS,
         V1,
         both(*(cell("Section", 2, it, "") for it in ("Term Name", "Term StartDate", "Term EndDate"))),
         NO_CLASS_TERM,
-        ["Section.csv, column Term Name: in 2 rows"],
+        ["Section.csv, column Term Name: in 2 rows (first: line 2)"],
     ),
     "sds v1: no course": (
         SDS,
         V1,
         both(*(cell("Section", 2, it, "") for it in ("Course SIS ID", "Course Number", "Course Name"))),
         OWN_COURSE,
-        ["Section.csv, column Course SIS ID: in 2 rows"],
+        ["Section.csv, column Course SIS ID: in 2 rows (first: line 2)"],
     ),
     **{
         f"{name}: {deviation.taken}": (
@@ -122,7 +125,7 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
             deviation,
             [f"classes.csv, column {header}: in {rows}"],
         )
-        for name, rows in ((V2, "1 row"), (V2_1, "2 rows"))
+        for name, rows in ((V2, "1 row (line 2)"), (V2_1, "2 rows (first: line 2)"))
         for deviation, header in ((NO_CLASS_TERM, "sessionSourcedIds"), (OWN_COURSE, "courseSourcedId"))
     },
     **{
@@ -163,7 +166,10 @@ CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
             name,
             cell("users", 2, "familyName", ""),
             MADE_NAME,
-            ["users.csv, column givenName: in 1 row", "users.csv, column familyName: in 2 rows"],
+            [
+                "users.csv, column givenName: in 1 row (line 3)",
+                "users.csv, column familyName: in 2 rows (first: line 2)",
+            ],
         )
         for name in (V2, V2_1)
     },

@@ -197,7 +197,7 @@ def test_a_class_whose_course_is_nowhere_stays(
     report = load(engine, FEED, sds, family=SDS, options=ANYTHING)
     assert report.rejected == 0
     assert [it for it in report.notices if NO_TARGET.taken in it] == [
-        str(Tolerated("classes.csv", NO_TARGET, "courseSourcedId", 1))
+        str(Tolerated("classes.csv", NO_TARGET, "courseSourcedId", 1, line=2))
     ]
     classes = snapshot(engine, tables.classes)
     assert (classes["c1"]["status"], classes["c1"]["course_id"]) == ("active", after)

@@ -146,7 +146,7 @@ def test_what_contradicts_is_counted_by_column(form: Form, bring: Callable[..., 
     assert [notice.partition(":")[0] for notice in said] == [
         f"{form.students}.csv, column {form.words[word]}" for word in ("given", "mail")
     ]
-    assert all(": in 2 rows, " in notice for notice in said)
+    assert all(": in 2 rows (first: line " in notice for notice in said)
     assert not [notice for notice in bring(*rows[:1]).notices if DIFFERENT_ROWS.taken in notice]
 
 

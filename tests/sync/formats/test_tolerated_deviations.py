@@ -160,26 +160,26 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
             rows_of(
                 "users", lambda rows: [row.__setitem__(3, {"true": "TRUE", "false": "0"}[row[3]]) for row in rows[1:]]
             ),
-            ("users.csv, column enabledUser: in 15 rows, a flag that is spelt otherwise than true or false",),
+            ("users.csv, column enabledUser: in 15 rows (first: line 2), a flag that is spelt otherwise",),
         ),
         WORD_CASE: (
             both(_lower("orgs", "type", "school"), _lower("users", "role", "student")),
             (
-                "orgs.csv, column type: in 2 rows, a word in another",
-                "users.csv, column role: in 6 rows, a word in another",
+                "orgs.csv, column type: in 2 rows (first: line 3), a word in another",
+                "users.csv, column role: in 6 rows (first: line 2), a word in another",
             ),
         ),
         US_DAY: (
             _with_slashes("beginDate", "{month}/{day:02}/{year}"),
-            ("enrollments.csv, column beginDate: in 5 rows, a day written M/D/YYYY, the month first",),
+            ("enrollments.csv, column beginDate: in 5 rows (first: line 2), a day written M/D/YYYY, the month first",),
         ),
         DAY_FIRST: (
             _with_slashes("endDate", "{day}/{month:02}/{year}"),
-            ("enrollments.csv, column endDate: in 5 rows, a day written D/M/YYYY, the day first",),
+            ("enrollments.csv, column endDate: in 5 rows (first: line 2), a day written D/M/YYYY, the day first",),
         ),
         MIDNIGHT: (
             cell("academicSessions", 2, "startDate", "2026-08-17T00:00:00.000Z"),
-            ("academicSessions.csv, column startDate: in 1 row, a day written as its midnight",),
+            ("academicSessions.csv, column startDate: in 1 row (line 2), a day written as its midnight",),
         ),
         EMPTY_ITEM: (
             both(
@@ -188,30 +188,30 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
                 cell_of("users", "spr-student-3", "userIds", " ,{LDAP:wang.xiaoming}, ,"),
             ),
             (
-                "users.csv, column orgSourcedIds: in 1 row, an empty item in a list",
-                "courses.csv, column subjectCodes: in 1 row, an empty item in a list",
-                "users.csv, column userIds: in 1 row, an empty item in a list",
+                "users.csv, column orgSourcedIds: in 1 row (line 4), an empty item in a list",
+                "courses.csv, column subjectCodes: in 1 row (line 3), an empty item in a list",
+                "users.csv, column userIds: in 1 row (line 4), an empty item in a list",
             ),
         ),
         LIST_SPACES: (
             rows_of("classes", lambda rows: [row.__setitem__(10, row[10].replace(",", " , ")) for row in rows[1:]]),
-            ("classes.csv, column termSourcedIds: in 1 row, spaces around the commas of a list",),
+            ("classes.csv, column termSourcedIds: in 1 row (line 2), spaces around the commas of a list",),
         ),
         STATUS_IN_BULK: (
             both(column("users", "status", "active"), column("users", "dateLastModified", "2026-11-01")),
-            ("users.csv, column status: in 15 rows, a status in a bulk file, which needs none",),
+            ("users.csv, column status: in 15 rows (first: line 2), a status in a bulk file, which needs none",),
         ),
         WORD_SPELLING: (
             both(replaced("demographics.csv", ",female,", ",F,"), replaced("demographics.csv", ",male,", ",m,")),
-            ("demographics.csv, column sex: in 2 rows, a word in another spelling",),
+            ("demographics.csv, column sex: in 2 rows (first: line 2), a word in another spelling",),
         ),
         GRADE_SPELLING: (
             both(
                 cell_of("users", "spr-student-1", "grades", "3"), cell_of("courses", "spr-course-math3", "grades", " 3")
             ),
             (
-                "users.csv, column grades: in 1 row, a grade in another",
-                "courses.csv, column grades: in 1 row, a grade in",
+                "users.csv, column grades: in 1 row (line 2), a grade in another",
+                "courses.csv, column grades: in 1 row (line 2), a grade in",
             ),
         ),
         PLAIN_DAY: (
@@ -220,8 +220,8 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
                 cell("academicSessions", 3, "endDate", "2027/01/16"),
             ),
             (
-                "academicSessions.csv, column startDate: in 1 row, a day written YYYYMMDD",
-                "academicSessions.csv, column endDate: in 1 row, a day written YYYYMMDD",
+                "academicSessions.csv, column startDate: in 1 row (line 3), a day written YYYYMMDD",
+                "academicSessions.csv, column endDate: in 1 row (line 3), a day written YYYYMMDD",
             ),
         ),
         SCHOOL_YEAR: (
@@ -229,7 +229,7 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
                 cell("academicSessions", 2, "schoolYear", "2026-2027"),
                 cell("academicSessions", 3, "schoolYear", "2026/27"),
             ),
-            ("academicSessions.csv, column schoolYear: in 2 rows, a school year written as two years",),
+            ("academicSessions.csv, column schoolYear: in 2 rows (first: line 2), a school year written as two years",),
         ),
         NO_TARGET: (
             both(
@@ -240,9 +240,9 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
                 cell_of("users", "spr-student-2", "orgSourcedIds", "nowhere,spr-elementary"),
             ),
             (
-                "users.csv, column orgSourcedIds: in 1 row, a dispensable reference that leads nowhere",
-                "users.csv, column agentSourcedIds: in 1 row, a dispensable reference that leads nowhere",
-                "orgs.csv, column parentSourcedId: in 1 row, a dispensable reference that leads nowhere",
+                "users.csv, column orgSourcedIds: in 1 row (line 3), a dispensable reference that leads nowhere",
+                "users.csv, column agentSourcedIds: in 1 row (line 2), a dispensable reference that leads nowhere",
+                "orgs.csv, column parentSourcedId: in 1 row (line 2), a dispensable reference that leads nowhere",
             ),
         ),
     },
@@ -254,14 +254,14 @@ QUIRKY: dict[str, dict[Deviation, Case]] = {
                 cell("users", 2, "enabledUser", "true "),
             ),
             (
-                "orgs.csv, column type: in 1 row, spaces around",
-                "demographics.csv, column sourcedId: in 1 row, spaces around",
-                "users.csv, column enabledUser: in 1 row, spaces around",
+                "orgs.csv, column type: in 1 row (line 3), spaces around",
+                "demographics.csv, column sourcedId: in 1 row (line 2), spaces around",
+                "users.csv, column enabledUser: in 1 row (line 2), spaces around",
             ),
         ),
         DUPLICATE_ROW: (
             rows_of("users", lambda rows: rows.extend([rows[3], rows[5], rows[3]])),
-            ("users.csv: in 3 rows, a row that repeats another one exactly",),
+            ("users.csv: in 3 rows (first: line 17), a row that repeats another one exactly",),
         ),
         HEADER_CASE: (
             header("demographics", "birthDate", "birthdate"),
@@ -654,17 +654,17 @@ COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str | None, ...], str]] = {
     "any order": (
         ("03/04/2010", "5/06/2011", "2012-01-02", "5/05/2011"),
         ("2010-03-04", "2011-05-06", "2012-01-02", "2011-05-05"),
-        "in 3 rows, a day written M/D/YYYY, the month first",
+        "in 3 rows (first: line 2), a day written M/D/YYYY, the month first",
     ),
     "one day that has the month first": (
         ("03/04/2010", "5/16/2011", "2012-01-02", "5/05/2011"),
         ("2010-03-04", "2011-05-16", "2012-01-02", "2011-05-05"),
-        "in 3 rows, a day written M/D/YYYY, the month first",
+        "in 3 rows (first: line 2), a day written M/D/YYYY, the month first",
     ),
     "one day that has the day first": (
         ("03/04/2010", "16/5/2011", "2012-01-02", "5/05/2011"),
         ("2010-04-03", "2011-05-16", "2012-01-02", "2011-05-05"),
-        "in 3 rows, a day written D/M/YYYY, the day first",
+        "in 3 rows (first: line 2), a day written D/M/YYYY, the day first",
     ),
     "both": (
         ("03/04/2010", "16/5/2011", "2012-01-02", "5/16/2011"),
@@ -721,7 +721,9 @@ def test_a_status_that_deletes_is_said_apart(
     for deviation in (STATUS_IN_BULK, GONE_STATUS):
         said = [it for it in report.notices if deviation.taken in it]
         rows = counts.get(deviation)
-        assert said == [str(Tolerated("enrollments.csv", deviation, "status", rows))] * (rows is not None)
+        usual = deviation is STATUS_IN_BULK
+        first = next((it for it, word in enumerate(statuses, 2) if (word == "active") == usual), None)
+        assert said == [str(Tolerated("enrollments.csv", deviation, "status", rows, line=first))] * (rows is not None)
     gone = sum(it.strip().lower() != "active" for it in statuses)
     assert report.counts["enrollments"].tombstoned == gone
     if counts:
@@ -765,7 +767,7 @@ def test_grades_are_codes_of_ceds_in_every_format(
     said = {it.split(", column")[1] for it in report.notices if "grade" in it and ", column" in it}
     counts = {deviation: count for deviation, count in ((GRADE_SPELLING, spelt), (UNKNOWN_GRADE, 3)) if count}
     for deviation, count in counts.items():
-        assert any(f"in {count} rows, {deviation.taken}" in it for it in said)
+        assert any(f"in {count} rows (first: line " in it and deviation.taken in it for it in said)
     assert len(said) == len(counts)
 
 

@@ -105,7 +105,7 @@ def test_a_repeated_row_is_found_among_rows_that_are_known(engine: sa.Engine, sp
     rows_of("enrollments", lambda rows: rows.append(rows[1]))(springfield)
     report = load(engine, "feed", springfield)
     assert report.outcome == "unchanged"
-    assert any(f"in 1 row, {DUPLICATE_ROW.taken}" in notice for notice in report.notices)
+    assert any(f"in 1 row (line 19), {DUPLICATE_ROW.taken}" in notice for notice in report.notices)
 
 
 def test_an_id_of_a_known_row_is_found_in_another(engine: sa.Engine, springfield: Path) -> None:
