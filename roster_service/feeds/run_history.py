@@ -37,6 +37,8 @@ TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, t
 REFERRING = ("agents", "userSourcedId")
 # The key in the counts of a type for the records that the purge after the run removed.
 PURGED = "purged"
+# The mode of a file that an export did not have.
+ABSENT = "absent"
 # A file of fewer rows before is too small to tell whether it was cut off.
 LEAST_ROWS = 10
 # A file has shrunk that has so many percent of its rows before, or fewer; and one that has so few looks cut off.
@@ -77,7 +79,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """A file of a format in an export. `mode`: `bulk`, `delta`, or `absent` if the export did not have it; `rows`: that
+    """A file of a format in an export. `mode`: `bulk`, `delta`, or `ABSENT` if the export did not have it; `rows`: that
     it had, `rejected`: those of them that were rejected; None if the run did not read it: it was as in the last run."""
 
     file: str
@@ -202,7 +204,7 @@ def explain_shrunk(files: Sequence[ReadFile], good: Sequence[FinishedRun]) -> It
         if run is None or run.rows[file.file] < LEAST_ROWS:
             continue
         earlier = f"had {run.rows[file.file]:,}"
-        if file.mode == "absent":
+        if file.mode == ABSENT:
             yield f"{file.file} is not in the export, and {earlier} rows in run {run.run}"
         elif left.get(file.file, 100) <= SHRUNK_PERCENT:
             is_cut = left[file.file] <= CUT_PERCENT and is_other_whole

@@ -20,7 +20,7 @@ from roster_service.change_log.changes import Verb
 from roster_service.db.tables import disclosures, feeds, sync_runs, vendors, visible_feeds
 from roster_service.errors import CommandError
 from roster_service.feeds.held_runs import APPROVED
-from roster_service.feeds.run_history import find_run_under_way, list_runs_under_way
+from roster_service.feeds.run_history import ABSENT, find_run_under_way, list_runs_under_way
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
 
@@ -189,4 +189,14 @@ def _find(connection: sa.Connection, run: int) -> _Found:
         why_not = "it is the first load of the feed"
     elif before.kept_export is None or before.kept_digest is None or not Path(before.kept_export).exists():
         why_not = f"the export of run {before.id}, before it, is not kept (any more)"
+    elif lacking := _list_lacking(before, own):
+        files = ", ".join(lacking)
+        why_not = f"the export of run {before.id}, before it, lacks {files}, so what it changed there would stay"
     return _Found(feed, own, before, why_not)
+
+
+def _list_lacking(before: sa.Row[Any], own: sa.Row[Any]) -> list[str]:
+    """The files of the export of a run that the one before it lacks. An absent file leaves the records as they are, so
+    a load of that export takes back none of their changes."""
+    had = {file["file"] for file in before.files or () if file["mode"] != ABSENT}
+    return [file["file"] for file in own.files or () if file["mode"] != ABSENT and file["file"] not in had]

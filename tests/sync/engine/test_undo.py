@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from roster_service.cli import main as roster
-from roster_service.db.tables import changes, sync_runs, users
+from roster_service.db.tables import changes, demographics, sync_runs, users
 from roster_service.feeds.undo import FOLDER, read_undo
 from roster_service.people import ExclusionKind, exclude_person, finish
 from roster_service.settings import Settings
@@ -20,7 +20,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.retention import delete_expired
 from tests.actors import TESTER
 from tests.sync.conftest import snapshot
-from tests.sync.export_changes import cell_of, without_rows
+from tests.sync.export_changes import both, cell_of, declared, without_file, without_rows
 
 Call = Callable[..., Result]
 GONE = "spr-student-4"
@@ -166,6 +166,37 @@ def test_no_undo(
     done = call("sync", "undo", run)
     assert (done.exit_code, reason in done.output) == (1, True), done.output
     assert snapshot(engine, users) == before
+
+
+lacking = both(declared("demographics", "absent"), without_file("demographics.csv"))
+
+
+def test_no_undo_by_an_export_that_lacks_a_file_of_the_run(
+    engine: sa.Engine, springfield: Path, call: Call, settings: Settings, tmp_path: Path
+) -> None:
+    """A load without demographics would leave those of the run, and count as its undo."""
+    complete = Path(shutil.copytree(springfield, tmp_path / "complete"))
+    springfield = Path(shutil.copytree(springfield, tmp_path / "smaller"))
+    lacking(springfield)
+    load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True))
+    load(engine, "springfield", complete, options=Options(settings, keeps_copy=True))
+    run = find_last(engine)
+    done = call("sync", "undo", run)
+    assert done.exit_code == 1
+    assert f"the export of run {run - 1}, before it, lacks demographics.csv" in " ".join(done.output.split())
+
+
+def test_a_run_without_a_file_is_taken_back(
+    engine: sa.Engine, springfield: Path, call: Call, settings: Settings
+) -> None:
+    load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True))
+    before = snapshot(engine, demographics)
+    lacking(springfield)
+    cell_of("users", GONE, "givenName", "Other")(springfield)
+    load(engine, "springfield", springfield, options=Options(settings, keeps_copy=True))
+    assert call("sync", "undo", find_last(engine)).exit_code == 0
+    assert snapshot(engine, users)[GONE]["given_name"] != "Other"
+    assert snapshot(engine, demographics) == before
 
 
 def test_an_excluded_person_stays_out(engine: sa.Engine, second: Path, call: Call, settings: Settings) -> None:
