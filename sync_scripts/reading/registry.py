@@ -66,7 +66,8 @@ def _find_other_family(package: ExportPackage, own: Family) -> Family | None:
         return ONEROSTER
     if (own is ONEROSTER and is_oneroster) or (own is not ONEROSTER and _has_files(package, own)):
         return None
-    likely = (CLEVER, ONEROSTER, SDS) if is_oneroster else (CLEVER, SDS, ONEROSTER)
+    unlikely = SDS if is_oneroster else ONEROSTER
+    likely = (*(family for family in FAMILIES.values() if family is not unlikely), unlikely)
     return next((family for family in likely if family is not own and _has_files(package, family)), None)
 
 
