@@ -85,10 +85,12 @@ def _join_places(found: list[Tolerated]) -> str:
         files.setdefault(notice.file, []).append(notice)
     lines = []
     for file, notices in files.items():
-        rows, first = sum(notice.count or 0 for notice in notices), notices[0].found
+        count, first = sum(notice.count or 0 for notice in notices), notices[0].found
+        # A row with the deviation in two columns counts twice.
+        unit = "row" if len(notices) == 1 else "cell"
         more = f" and {len(notices) - 1:,} more" if first and len(notices) > 1 else ""
         details = ", ".join(
-            [*([f"{rows:,} {'row' if rows == 1 else 'rows'}"] if rows else []), *([first + more] if first else [])]
+            [*([f"{count:,} {unit}{'' if count == 1 else 's'}"] if count else []), *([first + more] if first else [])]
         )
         lines.append(f"{file} ({details})" if details else file)
     return f"{', '.join(lines)}: {found[0].deviation.taken}; {found[0].deviation.remedy}"

@@ -90,7 +90,9 @@ class Cause:
         place = (
             "" if self.line is None else f", in line {self.line}" if self.rows == 1 else f", first in line {self.line}"
         )
-        follow = f"; rejected with them: {self.consequences:,} rows that refer to them" if self.consequences else ""
+        rows = "1 row that refers" if self.consequences == 1 else f"{self.consequences:,} rows that refer"
+        those = "it" if self.rows == 1 else "them"
+        follow = f"; rejected with {those}: {rows} to {those}" if self.consequences else ""
         column = "" if self.column is None else f", column {self.column}"
         return f"{self.file}{column}: {count}{place}: {self.reason}{follow}"
 

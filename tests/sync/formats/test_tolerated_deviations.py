@@ -75,6 +75,7 @@ from sync_scripts.formats.tolerated import (
     WORD_SPELLING,
     Deviation,
     Tolerated,
+    list_lines,
 )
 from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS, Family
 from sync_scripts.reading.rejections import RefusedExportError, Rejection
@@ -419,6 +420,12 @@ def test_a_mistake_in_every_file_is_one_line(engine: sa.Engine, springfield: Pat
         "demographics.csv (6 rows), users.csv (15 rows): a status in a bulk file, which needs none; leave the status "
         "empty in bulk files"
     )
+
+
+def test_what_one_file_has_in_many_columns_is_counted_by_cells() -> None:
+    """One row may have it in all of them."""
+    notices = [Tolerated("users.csv", US_DAY, f"column {it}", 2, line=3) for it in range(4)]
+    assert list(list_lines(notices)) == [f"users.csv (8 cells): {US_DAY.taken}; {US_DAY.remedy}"]
 
 
 TOLERATED: dict[str, tuple[dict[str, Bend], tuple[str, ...]]] = {

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.oneroster import ONEROSTER_1_1
+from sync_scripts.reading.rejections import Cause
 from tests.extent import every_other
 from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, read_refusal, read_rejects
 from tests.sync.export_changes import (
@@ -278,6 +279,19 @@ def test_each_bad_row_is_rejected(
     folder = copy_export(export)
     bend(folder)
     assert words in read_rejects(shared_engine, folder)
+
+
+CAUSES = {
+    "one row, which one names": (1, 1, "1 row, in line 6: bad; rejected with it: 1 row that refers to it"),
+    "one row, which some name": (1, 2, "1 row, in line 6: bad; rejected with it: 2 rows that refer to it"),
+    "rows, which one names": (3, 1, "3 rows, first in line 6: bad; rejected with them: 1 row that refers to them"),
+    "rows that nobody names": (1_200, 0, "1,200 rows, first in line 6: bad"),
+}
+
+
+@pytest.mark.parametrize(("rows", "consequences", "said"), CAUSES.values(), ids=CAUSES)
+def test_a_cause_counts_its_rows(rows: int, consequences: int, said: str) -> None:
+    assert str(Cause("users.csv", "role", "bad", rows, 6, consequences)) == f"users.csv, column role: {said}"
 
 
 def test_many_are_shown_by_their_causes_and_all_are_counted(engine: sa.Engine, springfield: Path) -> None:
