@@ -23,6 +23,7 @@ from sync_scripts.applying.parts import (
     SelectedRows,
     add_enrollment_roles,
     find_own_file,
+    find_profile,
     select_current,
     select_identified_parts,
 )
@@ -84,13 +85,11 @@ def make_desired_state(
             records[table] = _unite_records(table, computed, retention)
     parts: dict[sa.Table, DesiredPart] = {}
     for part in form.parts:
+        profiles = parts[tables.user_profiles].rows if tables.user_profiles in parts else None
         if all(name in staged for name in part.files):
-            profiles = parts.get(tables.user_profiles)
-            parts[part.table] = _make_desired_part(
-                connection, part, retention, None if profiles is None else profiles.rows, lost
-            )
-        elif part.table is tables.user_roles and lost_orgs is not None:
-            parts[part.table] = _end_roles(connection, part, retention, lost_orgs)
+            parts[part.table] = _make_desired_part(connection, part, retention, profiles, lost)
+        elif part.table is tables.user_roles and (owners := _find_losing(connection, retention, profiles, lost_orgs)):
+            parts[part.table] = _amend_roles(connection, part, retention, profiles, lost_orgs, owners=owners)
             records.setdefault(part.owner, _select_none(part.owner))
     for desired_part in parts.values():
         analyze_temporary(connection, desired_part.rows)
@@ -122,13 +121,46 @@ def _select_at(lost: sa.Table) -> sa.Select[Any]:
     return sa.select(roles.c.user_id.label("sourced_id")).where(roles.c.org_id.in_(sa.select(lost.c.sourced_id)))
 
 
-def _end_roles(connection: sa.Connection, part: Part, retention: Retention, lost: sa.Table) -> DesiredPart:
-    """The roles of the users at lost orgs, where the export has no roles: all but those there."""
+def _find_losing(
+    connection: sa.Connection, retention: Retention, profiles: sa.Table | None, lost_orgs: sa.Table | None
+) -> sa.Table | None:
+    """A temporary table of the ids of the users with a stored role at a lost org, or whose profile is gone; None for
+    none. `profiles`: those after the run; None: as they are."""
+    roles, users = tables.user_roles, tables.users
+    found = [] if lost_orgs is None else [_select_at(lost_orgs)]
+    if profiles is not None:
+        is_gone = (roles.c.profile_id.is_not(None), find_profile(roles, profiles).is_(None))
+        # Who is gone has no profile after the run, and comes back with both.
+        staged = (is_live(users.c.sourced_id, file) for file in retention.list_files(users))
+        stays = [each for each in (retention.is_active_after(users, users), *staged) if each is not None]
+        is_own = (users.c.sourced_id == roles.c.user_id, users.c.feed_id == retention.feed_id, sa.or_(*stays))
+        found.append(sa.select(roles.c.user_id.label("sourced_id")).where(*is_gone, sa.exists().where(*is_own)))
+    losing = sa.union(*found).subquery() if found else None
+    if losing is None or not connection.scalar(sa.select(sa.exists(sa.select(losing.c.sourced_id)))):
+        return None
+    return store_ids(connection, f"owners_{roles.name}", sa.select(losing.c.sourced_id))
+
+
+def _amend_roles(
+    connection: sa.Connection,
+    part: Part,
+    retention: Retention,
+    profiles: sa.Table | None,
+    lost_orgs: sa.Table | None,
+    *,
+    owners: sa.Table,
+) -> DesiredPart:
+    """The roles of `owners`, where the export has no roles: all but those at lost orgs, without profiles that are
+    gone."""
     rows, roles = create_temporary(connection, f"desired_{part.table.name}", part.table.columns), tables.user_roles
-    owners = store_ids(connection, f"owners_{part.table.name}", _select_at(lost).distinct())
+    columns: dict[str, sa.ColumnElement[Any]] = {column.name: column for column in roles.c}
+    if profiles is not None:
+        columns["profile_id"] = find_profile(roles, profiles)
     of_owners = (roles.c.user_id.in_(sa.select(owners.c.sourced_id)), roles.c.origin == "export")
-    insert_rows(connection, rows, sa.select(roles).where(*of_owners))
-    _drop_roles(connection, rows, lost)
+    kept = sa.select(*(column.label(name) for name, column in columns.items())).where(*of_owners)
+    insert_rows(connection, rows, kept)
+    if lost_orgs is not None:
+        _drop_roles(connection, rows, lost_orgs)
     add_enrollment_roles(connection, rows, retention, owners)
     return DesiredPart(part, rows, sa.select(owners.c.sourced_id))
 

@@ -78,7 +78,7 @@ def _add_retained(
         without_ids = _select_users_without_ids(file, retention)
         kept["ordinal"] = sa.case((stored.c.user_id.in_(without_ids), stored.c.ordinal))
         if profiles is not None:
-            kept["profile_id"] = _find_profile(stored, profiles)
+            kept["profile_id"] = find_profile(stored, profiles)
         if file.name not in retention.deltas:
             new = new.where(staged.c.user_id.not_in(without_ids))
             kept["row_id"] = sa.func.coalesce(stored.c.row_id, _find_row_id(stored, staged))
@@ -88,7 +88,8 @@ def _add_retained(
     return sa.union_all(new, sa.select(*(column.label(name) for name, column in kept.items())).where(is_retained))
 
 
-def _find_profile(role: sa.FromClause, profiles: sa.Table) -> sa.ColumnElement[Any]:
+def find_profile(role: sa.FromClause, profiles: sa.Table) -> sa.ColumnElement[Any]:
+    """The id of the profile of a role; NULL if it is not among `profiles`, those after the run."""
     there = sa.exists().where(profiles.c.user_id == role.c.user_id, profiles.c.profile_id == role.c.profile_id)
     return sa.case((there, role.c.profile_id), else_=sa.cast(sa.null(), CText))
 

@@ -421,6 +421,24 @@ def test_without_their_file_the_profiles_of_roles_stay(engine: sa.Engine, shelby
     assert any("roles.csv, column userProfileSourcedId: in 2 rows" in it for it in report.notices)
 
 
+def test_a_role_loses_the_profile_that_a_delta_ends(engine: sa.Engine, shelbyville: Path) -> None:
+    """Also where the delta has no roles; and who is away comes back with both."""
+    load_first(engine, "feed", shelbyville)
+    student, before = parts_of(engine, "shv-student-1"), parts_of(engine, TEACHER)
+    again = Path(shutil.copytree(shelbyville, shelbyville.with_name("again")))
+    alone(only("userProfiles", "shv-profile-3"), cell_of("userProfiles", "shv-profile-3", "status", GONE))(shelbyville)
+    report = load(engine, "feed", shelbyville)
+    assert written(report)["users"] == Counts(changed=1)
+    roles, _ = before
+    assert parts_of(engine, TEACHER) == ([(*role[:3], None, role[4]) for role in roles], [])
+    assert parts_of(engine, "shv-student-1") == student
+    alone(only("users", "shv-student-1"), cell_of("users", "shv-student-1", "status", GONE))(again)
+    load(engine, "feed", again)
+    cell_of("users", "shv-student-1", "status", "active")(again)
+    load(engine, "feed", again)
+    assert parts_of(engine, "shv-student-1") == student
+
+
 def test_a_user_that_was_only_away_comes_back_with_its_roles(engine: sa.Engine, shelbyville: Path) -> None:
     load_first(engine, "feed", shelbyville)
     before = parts_of(engine, TEACHER)
