@@ -16,18 +16,20 @@ from roster_service.roster import json_text
 from roster_service.roster.visibility import ContentRights, read_joined
 from roster_service.schemas.kinds import ObjectList
 
-# The column of a joined row that has the items of a list, separated by commas.
-ITEMS = "items"
+# The columns of a joined row that have the items of a list, separated by commas, and the ids of the people whom these
+# name, as JSON texts, separated in the same way.
+ITEMS, NAMED = "items", "named"
 
 
 @dataclass(frozen=True)
 class JoinedRows:
     """`name`: of the row in the statement; `fields`: whose texts are made of it; `select`: makes the SELECT of it, for
-    a record of the enclosing statement."""
+    a record of the enclosing statement; `names_people`: whether it has the column `NAMED`."""
 
     name: str
     fields: frozenset[str]
     select: Callable[[ContentRights], sa.Select[Any]]
+    names_people: bool = False
 
 
 class JoinedList(ObjectList):

@@ -7,7 +7,7 @@ another answer too, if the answer has the teacher or the school.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,13 +25,12 @@ from roster_service.schemas.kinds import Instant
 from roster_service.schemas.records import STAMP, Record
 from roster_service.schemas.students import (
     SEEN_ENROLLMENTS,
+    SEEN_GUARDIANS,
     STAMP_COLUMN,
     Student,
-    guardian,
-    guardian_agent,
-    is_guardian_of_student,
     is_school_of_student,
     select_seen_enrollments,
+    select_seen_guardians,
     student_school,
 )
 
@@ -73,10 +72,9 @@ def _list_stamps(included: Included, rights: ContentRights) -> Iterator[sa.Colum
         own = tables.demographics.c.sourced_id == _users.sourced_id
         yield _latest(tables.demographics.c.date_last_modified, tables.demographics, own)
     if PermissionFlag.CONTACTS in included and WithheldField.AGENTS not in rights.withheld:
-        both = guardian_agent.join(guardian, guardian_agent.c.agent_id == guardian.c.sourced_id)
-        yield _latest(guardian.c.date_last_modified, both, is_guardian_of_student(rights))
+        yield _read_stamp(SEEN_GUARDIANS, select_seen_guardians, rights)
     if PermissionFlag.ENROLLMENTS in included:
-        yield _stamp_enrollments(rights)
+        yield _read_stamp(SEEN_ENROLLMENTS, select_seen_enrollments, rights)
 
 
 def _latest(
@@ -85,10 +83,13 @@ def _latest(
     return sa.select(sa.func.max(stamp)).select_from(rows).where(condition).correlate(tables.users).scalar_subquery()
 
 
-def _stamp_enrollments(rights: ContentRights) -> sa.ColumnElement[Any]:
+def _read_stamp(
+    name: str, select: Callable[[ContentRights], sa.Select[*tuple[Any, ...]]], rights: ContentRights
+) -> sa.ColumnElement[Any]:
+    """The stamp of what a statement joins under a name; of what `select` selects, where it does not."""
     if rights.joined:
-        return read_joined(SEEN_ENROLLMENTS, STAMP_COLUMN, sa.DateTime)
-    seen = select_seen_enrollments(rights)
+        return read_joined(name, STAMP_COLUMN, sa.DateTime)
+    seen = select(rights)
     return seen.with_only_columns(seen.selected_columns[STAMP_COLUMN]).scalar_subquery()
 
 

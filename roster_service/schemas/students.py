@@ -6,7 +6,7 @@ own, which a request can include.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,7 +29,7 @@ from roster_service.roster.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
 from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import kinds, v1p2
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.joined_rows import ITEMS, JoinedList, JoinedRows
+from roster_service.schemas.joined_rows import ITEMS, NAMED, JoinedList, JoinedRows
 from roster_service.schemas.kinds import RosterField, StrictSchema
 from roster_service.schemas.records import Record, make_base_fields
 
@@ -128,6 +128,12 @@ class StudentDemographics(v1p2.Demographics):
         exclude = ("sourcedId", "status", "dateLastModified", "metadata")
 
 
+# The names under which a statement joins what the lists of a student are made of: the guardians, the enrollments, and
+# the terms and teachers of each class.
+SEEN_GUARDIANS, SEEN_ENROLLMENTS = "seen_guardians", "seen_enrollments"
+_SEEN_TERMS, _SEEN_TEACHERS = "seen_terms", "seen_teachers"
+# The column of these that has the latest stamp of what the list shows.
+STAMP_COLUMN = "stamp"
 guardian = tables.users.alias("guardian")
 guardian_agent = tables.user_agents.alias("guardian_agent")
 _guardian_role = tables.user_roles.alias("guardian_role")
@@ -181,7 +187,8 @@ class Contacts(StrictSchema):
 
     phone = kinds.Text(_users.phone, "The phone number of the student", withheld_as=WithheldField.PHONE)
     sms = kinds.Text(_users.sms, "The student's phone number for text messages", withheld_as=WithheldField.SMS)
-    guardians = kinds.ObjectList(
+    guardians = JoinedList(
+        SEEN_GUARDIANS,
         Guardian,
         kinds.ChildRows(is_guardian_of_student, (guardian_agent.c.ordinal,)),
         "The guardians, parents and relatives",
@@ -189,12 +196,34 @@ class Contacts(StrictSchema):
     )
 
 
+def _select_items(
+    schema: type[Schema],
+    name: str,
+    rights: ContentRights,
+    *stamps: sa.ColumnElement[Any],
+    named: sa.ColumnElement[str] | None = None,
+) -> sa.Select[*tuple[Any, ...]]:
+    """Returns the SELECT of one row for the list `name`. `stamps`: of what an item shows; `named`: the ids of the
+    people whom an item names, as `NAMED` has them; None for none."""
+    listed = kinds.find_list(schema, name)
+    stamp = sa.func.max(sa.func.greatest(*stamps), type_=Stamp).label(STAMP_COLUMN)
+    people = [] if named is None else [sa.func.string_agg(named, json_text.constant(",")).label(NAMED)]
+    return sa.select(listed.join_items(rights).label(ITEMS), stamp, *people).where(listed.rows.condition(rights))
+
+
+def select_seen_guardians(rights: ContentRights) -> sa.Select[*tuple[Any, ...]]:
+    """Returns the SELECT of one row for a row of users: `items`, the guardians of a student, `stamp`, the latest of
+    theirs, and `named`, their ids."""
+    if WithheldField.AGENTS in rights.withheld:
+        return sa.select(*(sa.null().label(name) for name in (ITEMS, STAMP_COLUMN, NAMED)))
+    both = guardian_agent.join(guardian, guardian_agent.c.agent_id == guardian.c.sourced_id)
+    own_id = json_text.text_json(guardian.c.sourced_id)
+    found = _select_items(Contacts, "guardians", rights, guardian.c.date_last_modified, named=own_id)
+    return found.select_from(both).correlate(tables.users)
+
+
 # --- enrollments -------------------------------------------------------------------------------------------------
 
-# The names under which a statement joins the enrollments of a student, and the terms and teachers of each class.
-SEEN_ENROLLMENTS, _SEEN_TERMS, _SEEN_TEACHERS = "seen_enrollments", "seen_terms", "seen_teachers"
-# The column of these that has the latest stamp of what the list shows.
-STAMP_COLUMN = "stamp"
 student_enrollment = tables.enrollments.alias("student_enrollment")
 _class = tables.classes.alias("student_class")
 _course = tables.courses.alias("student_course")
@@ -299,22 +328,13 @@ def _is_enrollment_of_student(rights: ContentRights) -> sa.ColumnElement[bool]:
     )
 
 
-def _select_items(
-    schema: type[Schema], name: str, rights: ContentRights, *stamps: sa.ColumnElement[Any]
-) -> sa.Select[*tuple[Any, ...]]:
-    """Returns the SELECT of one row for the list `name`. `stamps`: of what an item shows."""
-    listed = kinds.find_list(schema, name)
-    stamp = sa.func.max(sa.func.greatest(*stamps), type_=Stamp).label(STAMP_COLUMN)
-    return sa.select(listed.join_items(rights).label(ITEMS), stamp).where(listed.rows.condition(rights))
-
-
 def select_seen_enrollments(rights: ContentRights) -> sa.Select[*tuple[Any, ...]]:
-    """Returns the SELECT of one row for a row of users: `items`, the enrollments of a student, and `stamp`, the latest
+    """Returns the SELECT of one row for a row of users: `items`, the enrollments of a student, `stamp`, the latest
     stamp of what they show: of an enrollment, its class, course, terms and teachers, and of the departure of a
-    teacher."""
-    teachers = _select_items(
-        StudentEnrollment, "teachers", rights, _teaching.c.date_last_modified, _teacher.c.date_last_modified
-    )
+    teacher, and `named`, the ids of the teachers."""
+    of_teachers = (_teaching.c.date_last_modified, _teacher.c.date_last_modified)
+    own_id = json_text.text_json(_teacher.c.sourced_id)
+    teachers = _select_items(StudentEnrollment, "teachers", rights, *of_teachers, named=own_id)
     terms = _select_items(StudentEnrollment, "terms", rights, _term.c.date_last_modified)
     own = student_enrollment
     rows: sa.FromClause = own.outerjoin(_class, _class.c.sourced_id == own.c.class_id)
@@ -326,7 +346,8 @@ def select_seen_enrollments(rights: ContentRights) -> sa.Select[*tuple[Any, ...]
         _class.c.teachers_changed,
         *(read_joined(name, STAMP_COLUMN, sa.DateTime) for name in (_SEEN_TEACHERS, _SEEN_TERMS)),
     )
-    return _select_items(Student, "enrollments", rights, *stamps).select_from(rows).correlate(tables.users)
+    named = read_joined(_SEEN_TEACHERS, NAMED, sa.Text)
+    return _select_items(Student, "enrollments", rights, *stamps, named=named).select_from(rows).correlate(tables.users)
 
 
 # --- the student -------------------------------------------------------------------------------------------------
@@ -337,7 +358,13 @@ class Student(Record):
 
     table = tables.users
     person = tables.users.c.sourced_id
-    joined = (JoinedRows(SEEN_ENROLLMENTS, frozenset({PermissionFlag.ENROLLMENTS}), select_seen_enrollments),)
+    joined = tuple(
+        JoinedRows(name, frozenset({flag}), select, names_people=True)
+        for name, flag, select in (
+            (SEEN_GUARDIANS, PermissionFlag.CONTACTS, select_seen_guardians),
+            (SEEN_ENROLLMENTS, PermissionFlag.ENROLLMENTS, select_seen_enrollments),
+        )
+    )
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
     identifier = kinds.Text(
@@ -390,13 +417,3 @@ class Student(Record):
 # The fields that need to be included, and those of every student.
 INCLUDES = tuple(flag.value for flag in PermissionFlag)
 PLAIN_FIELDS = tuple(name for name in kinds.list_roster_fields(Student) if name not in INCLUDES)
-# The flags with which a record names other people than the student.
-NAMING_FLAGS = frozenset({PermissionFlag.CONTACTS, PermissionFlag.ENROLLMENTS})
-
-
-def list_named_people(student: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the ids of the people whom a record of the interface names beside the student: guardians and teachers."""
-    contacts: Mapping[str, Any] = student.get("contacts") or {}
-    enrollments: Sequence[Mapping[str, Any]] = student.get("enrollments") or ()
-    for people in (contacts.get("guardians"), *(each.get("teachers") for each in enrollments)):
-        yield from (person["sourcedId"] for person in people or ())

@@ -14,9 +14,9 @@ class Page:
     """The records of a page as JSON texts.
 
     `pieces`: each has one record, or several joined by commas; `HREF_ROOT` stands for the root of the hrefs. `records`:
-    the number of records in `pieces`. `people`: the ids of the people whose records these are, with repetitions.
-    `parts`: the number of the parts of people in them (`roster/person_parts.py`). `total`: the number of records on all
-    pages."""
+    the number of records in `pieces`. `people`: the ids of the people whose records these are, and of those whom a
+    record of the vendor interface names beside them, with repetitions. `parts`: the number of the parts of people in
+    them (`roster/person_parts.py`). `total`: the number of records on all pages."""
 
     pieces: Sequence[str]
     records: int

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -150,11 +150,11 @@ def make_found_page_statement(shape: QueryShape, found: sa.CTE) -> sa.Select[*tu
 
 
 def _put_beside(
-    head: Iterable[sa.ColumnElement[Any]], source: sa.FromClause, texts: sa.Select[str, int, Sequence[str], int, int]
+    head: Iterable[sa.ColumnElement[Any]], source: sa.FromClause, texts: sa.Select[*tuple[Any, ...]]
 ) -> sa.Select[*tuple[Any, ...]]:
     """Returns rows of `head` and one text each, in order; one row with NULL as text where there are no texts."""
     shown = texts.subquery("shown")
-    columns = (shown.c.body, shown.c.records, shown.c.people, shown.c.parts)
+    columns = (shown.c.body, shown.c.records, shown.c.people, shown.c.named, shown.c.parts)
     rows = sa.select(*head, *columns).select_from(source.outerjoin(shown, sa.true()))
     return rows.order_by(shown.c.number)
 
@@ -221,14 +221,14 @@ BATCH_SIZE = 100
 
 def select_texts(
     shape: QueryShape, ids: sa.ColumnElement[Any], *, departed: bool, backwards: bool
-) -> sa.Select[str, int, Sequence[str], int, int]:
-    """Returns the SELECT of (JSON texts joined by commas, number of texts, people, parts, number of the row).
+) -> sa.Select[*tuple[Any, ...]]:
+    """Returns the SELECT of (JSON texts joined by commas, number of texts, people, named, parts, number of the row).
 
     Each row has up to `BATCH_SIZE` records. People: the ids of the people whose records these are, NULL for records of
-    no person; parts: the number of the parts of people in the texts. `ids`: the array of the records' ids, which the
-    path has selected. `departed`: whether what has left is shown, too, of a list that has departures. `backwards`:
-    whether the texts are in the reverse order of `ids`. The statement checks visibility again, and leaves out records
-    that are not visible.
+    no person; named: of those whom the texts name beside these, as `list_named` has them; parts: the number of the
+    parts of people in the texts. `ids`: the array of the records' ids, which the path has selected. `departed`: whether
+    what has left is shown, too, of a list that has departures. `backwards`: whether the texts are in the reverse order
+    of `ids`. The statement checks visibility again, and leaves out records that are not visible.
     """
     # OFFSET 0 makes PostgreSQL evaluate the array once. It is no CTE, so that it can be beside the source of the ids.
     listed = sa.select(sa.type_coerce(ids, CTexts).label("ids")).offset(0).subquery("listed")
@@ -249,6 +249,7 @@ def select_texts(
     )
     body = statements.make_record_json(shape)
     person = get_person(shape.view)
+    named: sa.ColumnElement[Any] = sa.func.nullif(sa.func.concat_ws(",", *statements.list_named(shape)), "")
     shown: sa.FromClause = page.join(found, is_found)
     is_shown: sa.ColumnElement[bool] = sa.true()
     has_record = None
@@ -260,13 +261,14 @@ def select_texts(
         has_left = former.c.sourced_id.is_not(None)
         body = sa.case((has_left, make_departure_json(shape, former)), else_=body)
         # A departure has nothing of the person but the id, so its page discloses no record of them.
-        person = sa.case((has_left, sa.null()), else_=person)
+        person, named = (sa.case((has_left, sa.null()), else_=each) for each in (person, named))
         has_record = ~has_left
         shown = page.outerjoin(found, is_found).outerjoin(former, sa.true())
         is_shown = has_left | found.c.sourced_id.is_not(None)
     shown = statements.join_rows(shape, shown)
     position = page.c.position.desc() if backwards else page.c.position.asc()
     joined = sa.func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)
+    names = sa.func.string_agg(named, ",") if statements.list_named(shape) else sa.null()
     people = sa.null() if shape.view.record.person is None else sa.func.array_agg(person).filter(person.is_not(None))
     # The text has one place, since PostgreSQL makes it anew at each.
     batch = (
@@ -274,6 +276,7 @@ def select_texts(
             joined.label("body"),
             sa.func.count().label("records"),
             sa.type_coerce(people, CTexts).label("people"),
+            sa.type_coerce(names, CText).label("named"),
             *count_values(shape, has_record),
         )
         .select_from(shown)
@@ -283,7 +286,7 @@ def select_texts(
     )
     number = -start if backwards else start
     parts = name_parts(shape, batch).label("parts")
-    texts = sa.select(batch.c.body, batch.c.records, batch.c.people, parts, number.label("number"))
+    texts = sa.select(batch.c.body, batch.c.records, batch.c.people, batch.c.named, parts, number.label("number"))
     return texts.select_from(listed.join(starts, sa.true()).join(batch, sa.true())).where(batch.c.records > 0)
 
 

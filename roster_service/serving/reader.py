@@ -7,6 +7,7 @@ stored. A first page that shows a whole narrow collection, or a whole delta, nee
 from __future__ import annotations
 
 import functools
+import json
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -287,7 +288,7 @@ def _count_expected(plan: Plan, total: int) -> int:
 def _join(rows: Sequence[Any]) -> Page:
     """Returns the page of rows with a JSON text or NULL each."""
     shown = [row for row in rows if row.body is not None]
-    people = [person for row in shown for person in row.people or ()]
+    people = [person for row in shown for person in (*(row.people or ()), *json.loads(f"[{row.named or ''}]"))]
     parts = functools.reduce(operator.or_, (row.parts for row in shown), 0)
     return Page([row.body for row in shown], sum(row.records for row in shown), people, parts, rows[0].total)
 

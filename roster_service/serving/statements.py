@@ -7,6 +7,7 @@ the filter cannot bypass them.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
@@ -17,8 +18,8 @@ from oneroster_filter.typing import TypedClause, TypedExpr
 
 from roster_service.db.frozen_sql import freeze, freeze_correlated
 from roster_service.roster import json_text
-from roster_service.roster.visibility import ContentRights, find_visible_rows, per_row, row_is_visible
-from roster_service.schemas.joined_rows import JoinedRows
+from roster_service.roster.visibility import ContentRights, find_visible_rows, per_row, read_joined, row_is_visible
+from roster_service.schemas.joined_rows import NAMED, JoinedRows
 from roster_service.schemas.kinds import Source
 from roster_service.schemas.records import Record
 from roster_service.serving.path_filters import PathFilter, bind_path_id
@@ -54,11 +55,19 @@ def make_record_json(shape: QueryShape) -> sa.ColumnElement[str]:
 
 def join_rows(shape: QueryShape, rows: sa.FromClause) -> sa.FromClause:
     """Returns `rows`, which has the shape's table, joined with what the texts of the shape are made of."""
-    view = shape.view
-    for joined in view.record.joined:
-        if not joined.fields.isdisjoint(shape.fields):
-            rows = rows.join(_freeze_joined(joined, view).lateral(joined.name), sa.true())
+    for joined in _list_joined(shape):
+        rows = rows.join(_freeze_joined(joined, shape.view).lateral(joined.name), sa.true())
     return rows
+
+
+def list_named(shape: QueryShape) -> list[sa.ColumnElement[str]]:
+    """Returns the columns of what `join_rows` joins that have the ids of the people whom a text names beside its own
+    person, as JSON texts, separated by commas."""
+    return [read_joined(joined.name, NAMED, sa.Text) for joined in _list_joined(shape) if joined.names_people]
+
+
+def _list_joined(shape: QueryShape) -> Iterator[JoinedRows]:
+    return (joined for joined in shape.view.record.joined if not joined.fields.isdisjoint(shape.fields))
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)

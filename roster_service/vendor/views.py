@@ -7,7 +7,7 @@ privilege (403). The login needs no permission token; it checks the e-mail and t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,7 +33,6 @@ from roster_service.feeds.roster_state import make_state_headers
 from roster_service.http.request_facts import add_rate_headers, get_request_facts
 from roster_service.http.stages import Disclosed, DisclosureRecorder, count_request
 from roster_service.schemas.roster_status import RosterStatus
-from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
 from roster_service.serving.page import Page
 from roster_service.serving.reader import Reader
@@ -85,8 +84,8 @@ def answer_students(services: VendorServices) -> Response:
     read = services.reader.read_page(authorize_students(services.engine, holder, params))
     response = make_response(_make_students_text(read.page, params))
     response.headers.update(make_state_headers(read.state))
-    people = _list_people(read.page, params.include)
-    services.disclosures.record(holder, Disclosed(read.page.records, people, read.page.parts, _mask_body(body)))
+    page = read.page
+    services.disclosures.record(holder, Disclosed(page.records, page.people, page.parts, _mask_body(body)))
     return response
 
 
@@ -109,15 +108,6 @@ def answer_status(services: VendorServices) -> Response:
     response = make_response(json.dumps(body, ensure_ascii=False))
     response.headers.update(make_state_headers(holder.state))
     return response
-
-
-def _list_people(page: Page, include: Sequence[str]) -> Iterator[str]:
-    """Yields the ids of the people whom a page of students names: the students, their guardians and teachers."""
-    yield from page.people
-    if NAMING_FLAGS.intersection(include):
-        for piece in page.pieces:
-            for student in json.loads(f"[{piece}]"):
-                yield from list_named_people(student)
 
 
 def _mask_body(body: dict[str, Any]) -> str:
