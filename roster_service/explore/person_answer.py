@@ -269,6 +269,7 @@ def _explain_log(
     )
     yield (
         "An answer about somebody else can name this person by an id alone, as a parent or a teacher; it is not "
-        "counted. Nor does the log have what a company has passed on, or has got in another way than from this service."
+        "counted, nor is an answer that only says how many people fit a question. Nor does the log have what a company "
+        "has passed on, or has got in another way than from this service."
     )
     yield "Days are in UTC, so an evening may count as the day after."

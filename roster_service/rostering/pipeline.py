@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,8 +21,10 @@ from roster_service.rostering.operations import AnswerBody, Operation, PlannedRe
 from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
 from roster_service.serving.params import Limits
+from roster_service.serving.plan import Plan
 from roster_service.serving.reader import Reader
 from roster_service.serving.roster_status import RosterStatusReader
+from roster_service.serving.shown_parts import find_asked_parts
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Dis
         known_state = _read_state(services, planned)
         known = None if known_state is None else planned.find_known_headers(known_state, _list_tags())
         if known is not None:
-            return Response(status=304, headers=known), None
+            return Response(status=304, headers=known), _disclose_match(planned.plan, ())
     state, records = _read(services, planned)
     headers = planned.make_headers(state, records.total)
     facts = get_request_facts()
@@ -147,9 +149,18 @@ def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Dis
     facts.has_unknown_word = any(notice.problem is Problem.FILTER_WORD for notice in planned.plan.notices)
     # `*` matches any record.
     if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
-        return Response(status=304, headers=headers), None
+        found = () if planned.operation.is_collection else tuple(records.people)
+        return Response(status=304, headers=headers), _disclose_match(planned.plan, found)
     made = Response(records.body, headers={"Content-Type": "application/json", **records.headers, **headers})
-    return made, Disclosed(records.number, records.people, records.parts, mask_filter(planned.plan.filter))
+    parts = records.parts | find_asked_parts(planned.plan)
+    return made, Disclosed(records.number, records.people, parts, mask_filter(planned.plan.filter))
+
+
+def _disclose_match(plan: Plan, found: Sequence[str]) -> Disclosed | None:
+    """What a 304 tells: that there is a person, and the count of a filter; None for nothing. `found`: the person of a
+    record, of whom no tag was known. Whoever polls a delta is told nothing of anybody."""
+    asked = find_asked_parts(plan)
+    return Disclosed(0, found, asked, mask_filter(plan.filter)) if asked or found else None
 
 
 def _read_state(services: Services, planned: PlannedRequest) -> RosterState | None:

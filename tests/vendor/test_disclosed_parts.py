@@ -36,6 +36,8 @@ SEEDS = range(examples(1, 1, 20))
 REQUESTS = examples(40, 40, 60)
 NUMBERS = itertools.count(1)
 ROOTS = {version.prefix: version.root for version in VERSIONS}
+# Of a vendor from whom nothing is withheld.
+SEED_WITHOUT_WITHHELD = 1
 DISTRICTS = ("spr-district", "shv-district")
 LEAS = ("17-0042", "17-0077")
 RACE = (
@@ -134,11 +136,11 @@ class Reading:
             self.tokens[version] = answer.json["access_token"]
         self.permission_token = served.client.token(self.account)
 
-    def get(self, version: str, address: str, request_id: str) -> Any:
+    def get(self, version: str, address: str, request_id: str, **headers: str) -> Any:
         """The answer to a request of the rostering interface."""
-        headers = {"Authorization": f"Bearer {self.tokens[version]}", "X-Request-Id": request_id}
-        answer = self.served.app.test_client().get(ROOTS[version] + address, headers=headers)
-        assert answer.status_code in (200, 403, 404), answer.text
+        own = {"Authorization": f"Bearer {self.tokens[version]}", "X-Request-Id": request_id, **headers}
+        answer = self.served.app.test_client().get(ROOTS[version] + address, headers=own)
+        assert answer.status_code in (200, 304, 403, 404), answer.text
         return answer
 
     def ask_rostering(self) -> None:
@@ -240,6 +242,37 @@ def test_a_departure_has_no_part(worn: Served) -> None:
         ):
             left = AccessLogFilter(person=PersonHasher(SECRET_KEY).hash_id(person), request=request)
             assert read_access_log(connection, left) == [], request
+
+
+# The path with its query; the parts that it asks for.
+ASKED: dict[str, tuple[str, list[str]]] = {
+    "a value": ("/users?fields=sourcedId&filter=email~'@'", ["email"]),
+    "a count": ("/demographics?limit=0&filter=birthDate>'2000-01-01'", ["birthDate"]),
+    "the order": ("/demographics?fields=sourcedId&sort=sex", ["sex"]),
+    "several": ("/users?fields=sourcedId&filter=phone>'0' OR familyName>'A'", ["names", "phone"]),
+    "inside an object": ("/enrollments?fields=sourcedId&filter=class.sourcedId>'a'", ["classes"]),
+    "whom a delta has": ("/users?fields=sourcedId&filter=dateLastModified>'2000-01-01T00:00:00.000Z'", []),
+    "who is a student": ("/users?fields=sourcedId&filter=role='student'", []),
+}
+
+
+@pytest.mark.parametrize(("address", "parts"), ASKED.values(), ids=ASKED)
+def test_the_log_has_the_parts_that_a_filter_or_sort_asks_for(served: Served, address: str, parts: list[str]) -> None:
+    """Whom it finds, how many and in which order tells of them; so does a 304, to somebody who may never have asked."""
+    reading = Reading(served, random.Random(SEED_WITHOUT_WITHHELD))
+    assert reading.get("v1p1", address, "request-that-asks").status_code == 200
+    assert reading.get("v1p1", address, "request-of-no-tag", **{"If-None-Match": "*"}).status_code == 304
+    assert reading.read_log() == {"request-that-asks": parts, **({"request-of-no-tag": parts} if parts else {})}
+
+
+def test_a_match_of_any_tag_discloses_that_there_is_a_person(served: Served) -> None:
+    reading = Reading(served, random.Random(SEED_WITHOUT_WITHHELD))
+    known = reading.get("v1p1", "/users/spr-student-1", "request-of-a-person").headers["ETag"]
+    for request_id, tag in (("request-of-a-known-tag", known), ("request-of-any-tag", "*")):
+        answer = reading.get("v1p1", "/users/spr-student-1", request_id, **{"If-None-Match": tag})
+        assert answer.status_code == 304
+    left = {"person": PersonHasher(SECRET_KEY).hash_id("spr-student-1")}
+    assert reading.read_log(**left).keys() == {"request-of-a-person", "request-of-any-tag"}
 
 
 def test_each_day_of_a_vendor_stands_in_one_sentence(served: Served) -> None:
