@@ -9,10 +9,11 @@ Each change needs an actor, and is one row of the change log, which names the pe
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -63,8 +64,18 @@ _ENDS = {ExclusionKind.ERASED: Verb.PERSON_LIFT, ExclusionKind.HIDDEN: Verb.PERS
 # The characters of the shortest text that names nobody else.
 LEAST_NAMING = 5
 # The fields of a rule of students whose value is one person's, and what the change log has for an erased one.
-_IDENTIFYING = frozenset({"sourcedId", "username", "email", "identifier", "agents.sourcedId"})
+_IDENTIFYING = frozenset(
+    {
+        *("sourcedId", "username", "email", "identifier", "userMasterIdentifier", "userIds.identifier"),
+        "agents.sourcedId",
+    }
+)
 _ERASED = "(erased)"
+# What an erasure of somebody who is hidden, purged or not there yet cannot find.
+_NAMELESS = (
+    "the roster has no names of the person now: reasons, rules of grants and rejected rows that have other ones than "
+    "the id stay; look for them in `roster changes` and `roster sync rejected`"
+)
 # Seconds between two looks at the transactions that are still open.
 _PAUSE = 0.1
 
@@ -77,7 +88,8 @@ def _say_nothing(_words: str) -> None:
 class Removal:
     """A person who was taken out of the roster. `reference`: the keyed hash by which the change log names the person;
     `records`: numbers of deleted records by table; `ids`: of the person and these records; `held_exports`: the paths of
-    exports that `finish` deletes; `kept_exports`: of those that were kept for an undo."""
+    exports that `finish` deletes; `kept_exports`: of those that were kept for an undo; `is_named`: whether the roster
+    had the person, and so the names."""
 
     kind: ExclusionKind
     reference: str
@@ -85,6 +97,7 @@ class Removal:
     ids: tuple[str, ...]
     held_exports: tuple[str, ...]
     kept_exports: tuple[str, ...]
+    is_named: bool
 
 
 def exclude_person(
@@ -140,7 +153,7 @@ def exclude_person(
         _delete_orderings(connection, ids)
         if records or departed:
             publish(connection, feed_ids, as_of=stamp, deletions_since=stamp, noted=noted)
-    return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held), tuple(kept))
+    return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held), tuple(kept), person is not None)
 
 
 def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
@@ -152,7 +165,10 @@ def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say:
     if removal.kind is ExclusionKind.ERASED:
         drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]))
     with say_later(say, f"waiting at most {seconds:.0f} seconds for the end of requests that began before"):
-        return sweep(engine, removal, seconds)
+        has_ended = sweep(engine, removal, seconds)
+    if removal.kind is ExclusionKind.ERASED:
+        exclusions.renew_statistics(engine)
+    return has_ended
 
 
 def describe_removal(removal: Removal, *, has_ended: bool, dry_run: bool) -> str:
@@ -161,6 +177,7 @@ def describe_removal(removal: Removal, *, has_ended: bool, dry_run: bool) -> str
     lines = [
         f"{'would be ' if dry_run else ''}{removal.kind}: {records}; the change log says {removal.reference}",
         *([f"held runs discarded: {len(removal.held_exports)}"] if removal.held_exports else []),
+        *([_NAMELESS] if removal.kind is ExclusionKind.ERASED and not removal.is_named else []),
         *([] if has_ended else ["a transaction from before is still open; do it again when it has ended"]),
     ]
     return "\n".join(lines)
@@ -366,9 +383,16 @@ def _require_no_rule(connection: sa.Connection, ids: Collection[str]) -> None:
 
 
 def _forget_logged(connection: sa.Connection, naming: str, ids: Collection[str]) -> None:
-    """Takes a person out of the change log: the reasons that name the person, and the values in rules of grants."""
+    """Takes a person out of the change log: the reasons that name the person, also of pauses, and the values in rules
+    of grants."""
     named = changes.c.reason.regexp_match(naming, flags="i")
     connection.execute(sa.update(changes).where(named).values(reason=None))
+    paused = feeds.c.pause_reason.regexp_match(naming, flags="i")
+    connection.execute(sa.update(feeds).where(paused).values(pause_reason=_ERASED))
+    for column in (changes.c.before, changes.c.after):
+        why = column["pause_reason"].astext.regexp_match(naming, flags="i")
+        erased_reason = sa.func.jsonb_build_object("pause_reason", _ERASED)
+        connection.execute(sa.update(changes).where(why).values({column: column.concat(erased_reason)}))
     values = (changes.c.before, changes.c.after)
     has_rule = sa.or_(*(sa.cast(value, sa.Text).contains('"students"') for value in values))
     rows = sa.select(changes.c.id, *values).where(changes.c.kind == "vendor", has_rule)
@@ -396,7 +420,7 @@ def _erase_grants(state: State, ids: Collection[str]) -> State:
 
 def _list_ids(sourced_id: str, person: Any) -> frozenset[str]:
     """The values by which the rule of a grant can name a person. `person`: as for `_list_names`."""
-    others = () if person is None else (person.username, person.email, person.identifier)
+    others = () if person is None else (person.username, person.email, *_list_numbers(person))
     return frozenset(value.casefold() for value in (sourced_id, *others) if value)
 
 
@@ -405,16 +429,39 @@ def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:
     row of the user; None if there is none; `least`: the characters that a name has at least."""
     names = [sourced_id]
     if person is not None:
-        whole = (f"{person.given_name} {person.family_name}", f"{person.family_name}, {person.given_name}")
-        names += [person.username, person.email, person.identifier, *whole]
+        names += [person.username, person.email, *_list_numbers(person), *_list_full_names(person)]
     spelled = {text for name in names if name for text in (name, json.dumps(name, ensure_ascii=False)[1:-1])}
     # Without a name, the pattern that no text fits.
     return rf"(?<!\w)({'|'.join(re.escape(text) for text in sorted(spelled) if len(text) >= least) or '(?!)'})(?!\w)"
 
 
+def _list_numbers(person: Any) -> Sequence[str]:
+    """The identifiers of a person beside the id."""
+    return (person.identifier, person.user_master_identifier, *(entry["identifier"] for entry in person.user_ids or ()))
+
+
+def _list_full_names(person: Any) -> Iterator[str]:
+    """The given and the family names of a person, with the middle ones and without."""
+    given, middle, family = (
+        [name for name in names if name]
+        for names in (
+            (person.given_name, person.preferred_first_name),
+            (None, person.middle_name, person.preferred_middle_name),
+            (person.family_name, person.preferred_last_name),
+        )
+    )
+    for first, last in itertools.product(given, family):
+        for firsts in (first, *(f"{first} {more}" for name in middle for more in (name, f"{name[0]}.", name[0]))):
+            yield f"{firsts} {last}"
+            yield f"{last}, {firsts}"
+
+
 def export_has(export: Path, sourced_id: str) -> bool:
-    """Returns whether an export may have a person. Exports of other formats have the last part of an id alone."""
-    return has_text(export, sourced_id.rpartition(":")[2].replace('"', '""'))
+    """Returns whether an export may have a person. Exports of other formats have the last part of an id alone, without
+    its escapes (`make_id` in `sync_scripts/formats/conversion.py`)."""
+    own = sourced_id.rpartition(":")[2]
+    plain = own.replace("%3A", ":").replace("%25", "%")
+    return has_text(export, *(text.replace('"', '""') for text in (own, plain)))
 
 
 def list_held_with(connection: sa.Connection, sourced_id: str) -> list[tuple[int, str]]:

@@ -22,6 +22,7 @@ from rich.console import Console
 from roster_service.db.tables import roster_state
 from roster_service.deliveries.sender import Sender
 from roster_service.feeds.data_quality import store_counts
+from roster_service.feeds.exclusions import renew_statistics
 from roster_service.feeds.group_check import WrongGroupsError, find_wrong_groups
 from roster_service.roster.label_check import WrongLabelsError, find_wrong_labels
 from roster_service.roster.revisions import open_roster_engine
@@ -72,6 +73,8 @@ def _list_steps(sync: NightlySync) -> Mapping[str, Step]:
         "retention": lambda: {"deleted": _delete_expired(engine, settings)},
         "access log": lambda: {"folded": {"responses": fold_days(engine)}},
         "purge": lambda: {"purged": purge(engine, settings.retention_days, wait=sync.wait)},
+        # After the purge, and for the erasures of the console, which does not own the tables.
+        "statistics": lambda: renew_statistics(engine),
         # After what changes the roster, because it also publishes what vendors may get of it.
         "agreements": lambda: announce_agreements(sync),
         "labels": lambda: _check_visibility(engine),

@@ -11,16 +11,22 @@ import sqlalchemy as sa
 
 
 def dump_tables(engine: sa.Engine) -> dict[str, bytes]:
-    """The rows of every table of the database, as COPY writes them, by the name of the table."""
-    found = {}
+    """The rows of every table of the database, as COPY writes them, by the name of the table, and the samples that the
+    planner has of the values of tables with rows."""
     with engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
         names = connection.scalars(sa.text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")).all()
-        for name in names:
+
+        def read(rows: str) -> bytes:
             out = io.BytesIO()
             with driver.cursor() as cursor:
-                cursor.copy_expert(f'COPY "{name}" TO STDOUT', out)
-            found[name] = out.getvalue()
+                cursor.copy_expert(f"COPY {rows} TO STDOUT", out)
+            return out.getvalue()
+
+        found = {name: read(f'"{name}"') for name in names}
+        empty = ", ".join(f"'{name}'" for name, rows in found.items() if not rows)
+        of_rows = f"schemaname = current_schema() AND tablename NOT IN ({empty})"
+        found["pg_stats"] = read(f"(SELECT * FROM pg_stats WHERE {of_rows})")
     return found
 
 

@@ -64,6 +64,13 @@ class Exclusion:
     at: datetime
 
 
+def renew_statistics(engine: sa.Engine) -> None:
+    """Makes PostgreSQL take new samples of all tables: the old ones have values of people who were erased or purged
+    since. It leaves those of a table without any row, and, as a role that does not own the tables, all."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql("ANALYZE")
+
+
 def list_exclusions(connection: sa.Connection) -> list[Exclusion]:
     """Lists the exclusions, the oldest first."""
     rows = connection.execute(sa.select(exclusions).order_by(exclusions.c.at, exclusions.c.id_hash))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import zipfile
@@ -53,10 +54,14 @@ def _copy_private(source: str | Path, target: str | Path) -> None:
     os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def has_text(path: Path, text: str) -> bool:
-    """Returns whether a file of an export, a folder or a file, has a text; also if one cannot be read. A zip is read
-    as its files."""
-    wanted = [text.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be")]
+def has_text(path: Path, *texts: str) -> bool:
+    """Returns whether a file of an export, a folder or a file, has one of the texts; also if one cannot be read. A zip
+    is read as its files."""
+    wanted = [text.encode(encoding) for text in texts for encoding in ("utf-8", "utf-16-le", "utf-16-be")]
+    # The sync reads this encoding, too, which has no byte for many letters.
+    for text in texts:
+        with contextlib.suppress(UnicodeEncodeError):
+            wanted.append(text.encode("cp1252"))
     try:
         for file in (found for found in ([path] if path.is_file() else path.rglob("*")) if found.is_file()):
             if not zipfile.is_zipfile(file):

@@ -24,7 +24,7 @@ from roster_service.db import tables
 from roster_service.errors import CommandError, SettingError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.feeds.sync_lock import hold_lock
-from roster_service.people import end_exclusion, exclude_person, sweep
+from roster_service.people import end_exclusion, exclude_person, export_has, sweep
 from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
@@ -291,9 +291,17 @@ def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine
     "Erased people",
     "The change log names an erased person by a keyed hash, and refuses a reason with the name.",
 )
-@pytest.mark.parametrize("reason", [f"about {ID}", "about ZOË O'BRIEN", "about O'Brien, Zoë", "zoe.obrien@example.org"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *(f"about {ID}", "about ZOË O'BRIEN", "about O'Brien, Zoë", "zoe.obrien@example.org"),
+        *("about Zoë Maxine O'Brien", "about O'Brien, Zoë M.", "about card 4711-0815"),
+    ],
+)
 def test_a_reason_that_names_the_person_is_refused(engine: sa.Engine, springfield: Path, reason: str) -> None:
-    load_first(engine, "feed", springfield)
+    cell_of("users", ID, "middleName", "Maxine")(springfield)
+    cell_of("users", ID, "userIds", "{Card:4711-0815}")(springfield)
+    load(engine, "feed", springfield)
     before = find_names(engine)
     actor = Actor(ActorKind.SYSTEM_USER, "tester@tests", reason)
     with pytest.raises(CommandError, match="names the person"), engine.begin() as connection:
@@ -517,7 +525,8 @@ def test_the_commands_ask_show_and_list(
     assert find_names(engine) == before
     assert "hidden: " in roster("hide", ID, "--yes").stdout
     assert ID in roster("list").stdout
-    assert "erased: no records" in roster("erase", ID, "--yes").stdout
+    erased = roster("erase", ID, "--yes").stdout
+    assert ("erased: no records" in erased, "the roster has no names of the person now" in erased) == (True, True)
     assert ID not in roster("list").stdout
     assert "would be no longer erased" in roster("lift", ID, "--dry-run").stdout
     assert roster("show", ID, "--yes").exit_code == 1
@@ -540,6 +549,27 @@ def test_an_id_that_nobody_has_is_refused_and_nothing_is_touched(
         [snapshot(engine, table) for table in (tables.sync_rejections, tables.sync_runs, tables.users)] == before != []
     )
     assert "nobody is erased or hidden" in run_roster(database_url, tmp_path, "person", "list").stdout
+
+
+# The id, the bytes of a file, whether the export has the person.
+EXPORTS_WITH: dict[str, tuple[str, bytes, bool]] = {
+    "the id": ("spr-1", b"x,spr-1,y", True),
+    "an id of another format": ("feed:student:77", b"School,77", True),
+    "one with a colon": ("feed:student:S%3A7", b"School,S:7", True),
+    "one that has such an escape itself": ("feed:student:S%253A7", b"School,S%3A7", True),
+    "in Windows-1252": ("zo\xe9-9", b"x,zo\xe9-9", True),
+    "in UTF-16": ("spr-1", "x,spr-1".encode("utf-16"), True),
+    "in quotes": ('a"b', b'x,"a""b"', True),
+    "somebody else": ("feed:student:S%3A7", b"School,S-7", False),
+}
+
+
+@pytest.mark.parametrize(("sourced_id", "data", "has"), EXPORTS_WITH.values(), ids=EXPORTS_WITH)
+def test_an_export_has_a_person_however_it_writes_the_id(
+    tmp_path: Path, sourced_id: str, data: bytes, *, has: bool
+) -> None:
+    (tmp_path / "users.csv").write_bytes(data)
+    assert export_has(tmp_path, sourced_id) is has
 
 
 def test_an_erasure_leaves_what_names_others_alone(
