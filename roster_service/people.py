@@ -41,7 +41,7 @@ from roster_service.db.tables import (
     vendor_grants,
     vendors,
 )
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, StorageError
 from roster_service.explore.known_people import Whereabouts, require_person
 from roster_service.feeds import exclusions
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher
@@ -159,15 +159,16 @@ def exclude_person(
 def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
     """Does what follows the commit of a removal: deletes the exports that have an erased person from the data folder,
     and sweeps. `seconds`: to wait at most; it says so. Returns whether the requests that began before the removal have
-    ended."""
-    for export in (*removal.held_exports, *removal.kept_exports):
-        drop_export(export)
+    ended. Raises StorageError, after all else, for an export that it cannot delete."""
+    left = [export for export in (*removal.held_exports, *removal.kept_exports) if not drop_export(export)]
     if removal.kind is ExclusionKind.ERASED:
         drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]))
     with say_later(say, f"waiting at most {seconds:.0f} seconds for the end of requests that began before"):
         has_ended = sweep(engine, removal, seconds)
     if removal.kind is ExclusionKind.ERASED:
         exclusions.renew_statistics(engine)
+    if left:
+        raise StorageError(f"{', '.join(left)} cannot be deleted, and may have the person: delete it as its owner")
     return has_ended
 
 

@@ -50,7 +50,7 @@ Do again what was done after the backup was made:
 - `roster person erase` and `roster person hide`, which a backup from before undoes
 - `roster agreement set`, and `roster agreement require`: a backup from before ends nothing on a last day
 - `roster keys rotate`, if a signing key was replaced because others knew it
-- `make sync`, which loads the exports"""
+- `roster sync run`, which loads the exports"""
 
 
 @db.command("restored")
@@ -108,7 +108,7 @@ def db_export_accounts(file: Path, as_json: bool) -> None:
 
 AFTER_EXPORT = """the accounts are in {file}; load them into the new database, which `roster db upgrade` has made:
   psql --set=ON_ERROR_STOP=1 --quiet --file={file} "$ROSTER_DATABASE_URL"
-then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret_key` of the data folder"""
+then load the exports (`roster sync run`); keep ROSTER_SECRET_KEY, or the file `secret_key` of the data folder"""
 
 
 @click.command("settings")

@@ -59,10 +59,12 @@ def delivery_preview(email: str, preset: str, client_id: str | None, out: Path, 
     Only its owner can read the file. The change log records it.
     """
     settings = terminal.read_settings()
-    with open_roster_engine(settings) as engine:
-        package, made = preview_package(engine, terminal.find_actor(), email, preset, client_id, settings)
-    with made, open_private(out) as written:
-        shutil.copyfileobj(made, written)
+    # The file first: what cannot be written is not recorded.
+    with open_private(out) as written:
+        with open_roster_engine(settings) as engine:
+            package, made = preview_package(engine, terminal.find_actor(), email, preset, client_id, settings)
+        with made:
+            shutil.copyfileobj(made, written)
     # Without the people.
     shown = {name: getattr(package, name) for name in ("revision", "digest", "bytes", "rows", "absent", "left_out")}
     terminal.show(shown, as_json, lambda _: f"{list_rows(package)}\n{out}: {package.bytes:,} bytes")

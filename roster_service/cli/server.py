@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import signal
@@ -67,8 +68,9 @@ def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -
     is_embedded = settings.database_url is None
     # With a database of its own, `roster console` is started by itself, maybe on another machine.
     console = make_own_settings(settings) if is_embedded and settings.console_address is not None else None
-    for own in (settings, *([] if console is None else [console])):
-        require_free_port(own)
+    require_free_port(settings, "ROSTER_HOST", f"ROSTER_PORT, as in `make run PORT={settings.port + 1}`")
+    if console is not None:
+        require_free_port(console, "ROSTER_CONSOLE", "ROSTER_CONSOLE")
     if not settings.trusted_proxies and not is_local_host(settings.host):
         click.echo(WANTS_PROXY.format(settings.host), err=True)
     # A signal that arrives while the database starts must stop the database too.
@@ -165,17 +167,28 @@ def watch_embedded(home: Path, url: str) -> None:
         click.echo(f"roster: {error}", err=True)
 
 
-def require_free_port(settings: Settings) -> None:
-    """Raises CommandError if the service cannot listen on its address and port."""
+def require_free_port(settings: Settings, name: str, remedy: str) -> None:
+    """Raises CommandError if the service cannot listen on its address and port. `name`: of the setting of the address;
+    `remedy`: how to choose another port."""
     with socket.socket(socket.AF_INET6 if settings.is_ipv6 else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))
         except OSError as error:
-            raise CommandError(
-                f"cannot listen on {settings.host_and_port} ({error.strerror}); "
-                f"choose another port: ROSTER_PORT, as in `make run PORT={settings.port + 1}`"
-            ) from None
+            is_foreign = error.errno == errno.EADDRNOTAVAIL
+            advice = f"choose an address of this machine: {name}" if is_foreign else f"choose another port: {remedy}"
+            raise CommandError(f"cannot listen on {settings.host_and_port} ({error.strerror}); {advice}") from None
+
+
+def note_addresses(home: Path, served: Mapping[Path, str]) -> None:
+    """Writes the addresses into their files; says so if it cannot. Without them, other processes go by their
+    settings."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for path, address in served.items():
+            path.write_text(address, encoding="utf-8")
+    except OSError as error:
+        click.echo(f"roster: the data folder {home} cannot be written: {error.strerror}", err=True)
 
 
 def serve(
@@ -199,9 +212,7 @@ def serve(
     child = start(application, make_options(settings), env=environment, start_new_session=True, pass_fds=descriptors)
     try:
         is_ready = wait_until_answering(settings, child)
-        settings.home.mkdir(parents=True, exist_ok=True)
-        for path, address in served.items():
-            path.write_text(address, encoding="utf-8")
+        note_addresses(settings.home, served)
         signals.forward_to(child)
         when_answering(is_ready)
         while (ended := child.poll()) is None:
@@ -216,8 +227,9 @@ def serve(
     except KeyboardInterrupt:
         code = 0
     finally:
-        for path in served:
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for path in served:
+                path.unlink(missing_ok=True)
         stop(child)
     if code != 0:
         raise CommandError(f"gunicorn ended with code {code}")
@@ -372,7 +384,7 @@ def console() -> None:
     """
     settings = read_settings()
     own = make_own_settings(settings)
-    require_free_port(own)
+    require_free_port(own, "ROSTER_CONSOLE", "ROSTER_CONSOLE")
     signals = RunSignals()
     signals.register()
     with open_database(settings) as url:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import pwd
 import shutil
 import socket
 import sys
@@ -24,7 +25,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from roster_service.db.postgres_programs import Programs, ServerState, find_programs, find_wheel
-from roster_service.errors import DatabaseUnavailableError
+from roster_service.errors import DatabaseUnavailableError, SettingError
 from roster_service.settings import Settings
 
 SUPERUSER = "postgres"
@@ -52,9 +53,24 @@ def refuse_new(cluster: Path) -> None:
     )
 
 
+def require_own_folder(home: Path) -> None:
+    """Raises SettingError if the process is of root, and the data folder of another user."""
+    with contextlib.suppress(FileNotFoundError):
+        owner = home.stat().st_uid
+        if os.geteuid() == 0 != owner:
+            # A container may have a user without a name.
+            name = next((user.pw_name for user in pwd.getpwall() if user.pw_uid == owner), f"#{owner}")
+            raise SettingError(
+                f"the data folder {home} is of the user {name}, who could not use what root writes there; put "
+                f"`runuser -u {name} --` before the command"
+            )
+
+
 @contextlib.contextmanager
 def open_database(settings: Settings, on_new: OnNew = refuse_new) -> Iterator[str]:
-    """Yields the database URL: of the settings, else of the embedded server, which it starts as `open_embedded`."""
+    """Yields the database URL: of the settings, else of the embedded server, which it starts as `open_embedded`. Raises
+    SettingError for root beside a data folder of another user: the files of root would be closed to the service."""
+    require_own_folder(settings.home)
     if settings.database_url is not None:
         yield settings.database_url
         return

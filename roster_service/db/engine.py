@@ -221,6 +221,9 @@ def _make_engine(
         raise SettingError("the database URL cannot be read") from error
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise SettingError(f"the database must be PostgreSQL, not {address.get_backend_name()}")
+    if "@" in (address.host or ""):
+        # The rest of the password would stand in each message that names the host.
+        raise SettingError("the database URL has two @; in a password, write @ as %40")
     engine = sa.create_engine(
         address.set(drivername="postgresql+psycopg2"),
         poolclass=DeadlinePool,

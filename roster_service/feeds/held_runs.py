@@ -76,7 +76,15 @@ def has_text(path: Path, *texts: str) -> bool:
                             return True
     except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error):
         return True
-    return not path.exists()
+    return not is_there(str(path))
+
+
+def is_there(kept: str) -> bool:
+    """Returns whether a kept export is there, and its folder is open to this user."""
+    try:
+        return Path(kept).exists()
+    except OSError:
+        return False
 
 
 def _finds(stream: IO[bytes], wanted: Sequence[bytes]) -> bool:
@@ -91,9 +99,11 @@ def _finds(stream: IO[bytes], wanted: Sequence[bytes]) -> bool:
     return False
 
 
-def drop_export(kept: str) -> None:
-    """Deletes a kept export and the folder that was made for it."""
-    shutil.rmtree(Path(kept).parent, ignore_errors=True)
+def drop_export(kept: str) -> bool:
+    """Deletes a kept export and the folder that was made for it. Returns whether nothing of it is left."""
+    folder = Path(kept).parent
+    shutil.rmtree(folder, ignore_errors=True)
+    return not os.path.lexists(folder)
 
 
 def close_held(

@@ -54,12 +54,12 @@ def open_private(path: Path) -> Iterator[IO[bytes]]:
     """Yields a file that only its owner can read, in place of any other one at `path` once the block has ended without
     an error; else nothing is left of it. Raises CommandError if it cannot be written, and for a device, a pipe or a
     folder, which a file must not replace."""
-    if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is no file; name one")
-    # The file to which a link leads is replaced, not the link, as that of /dev/stdout.
-    path = path.resolve()
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():
+            raise CommandError(f"{path} is no file; name one")
+        # The file to which a link leads is replaced, not the link, as that of /dev/stdout.
+        path = path.resolve()
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
         try:
             with os.fdopen(descriptor, "wb") as out:

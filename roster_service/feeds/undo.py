@@ -19,7 +19,8 @@ from roster_service.change_log.actors import Actor, require_role
 from roster_service.change_log.changes import Verb
 from roster_service.db.tables import disclosures, feeds, sync_runs, vendors, visible_feeds
 from roster_service.errors import CommandError
-from roster_service.feeds.held_runs import APPROVED
+from roster_service.feeds.held_runs import APPROVED, is_there
+from roster_service.feeds.held_runs import FOLDER as HELD_FOLDER
 from roster_service.feeds.run_history import ABSENT, find_run_under_way, list_runs_under_way
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
 from roster_service.feeds.scripts import Background, name_folder, read_background, run_script, start_script
@@ -145,13 +146,13 @@ def forget_copies(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> 
 
 
 def drop_unknown_copies(connection: sa.Connection, home: Path) -> None:
-    """Deletes the copies that belong to no run: of those that were killed, and whose time is over. A folder has the
-    number of its run."""
-    folder = home.resolve() / FOLDER
+    """Deletes the copies, also of held runs, that belong to no run: of those that were killed, and whose time is over.
+    A folder has the number of its run."""
+    folders = [home.resolve() / name for name in (FOLDER, HELD_FOLDER)]
     # In this order, a run that begins or ends meanwhile keeps its copy.
-    found = list(folder.iterdir()) if folder.is_dir() else []
+    found = [kept for folder in folders if folder.is_dir() for kept in folder.iterdir()]
     going = {str(run) for run in list_runs_under_way(connection)} if found else set[str]()
-    known = set(connection.scalars(sa.select(sync_runs.c.kept_export).where(_IS_KEPT)))
+    known = set(connection.scalars(sa.select(sync_runs.c.kept_export).where(sync_runs.c.kept_export.is_not(None))))
     for kept in found:
         if kept.name not in going and not any(Path(path).parent == kept for path in known):
             shutil.rmtree(kept, ignore_errors=True)
@@ -187,7 +188,7 @@ def _find(connection: sa.Connection, run: int) -> _Found:
         why_not = f"run {latest[0].id} has changed the roster of the feed since"
     elif before is None:
         why_not = "it is the first load of the feed"
-    elif before.kept_export is None or before.kept_digest is None or not Path(before.kept_export).exists():
+    elif before.kept_export is None or before.kept_digest is None or not is_there(before.kept_export):
         why_not = f"the export of run {before.id}, before it, is not kept (any more)"
     elif lacking := _list_lacking(before, own):
         files = ", ".join(lacking)

@@ -69,6 +69,19 @@ def test_a_refusal_leaves_no_file(
 @pytest.mark.parametrize(
     "command", [("delivery", "preview", EMAIL, "--preset", "apple"), ("export", "users", "--as", EMAIL)]
 )
+@pytest.mark.parametrize("name", ["nowhere/out", "x" * 300])
+def test_a_file_that_cannot_be_written_is_in_no_row_of_the_change_log(
+    granted: str, roster: Roster, tmp_path: Path, command: tuple[str, ...], name: str
+) -> None:
+    before = roster("changes", "--json").stdout
+    done = roster(*command, "--out", str(tmp_path / name))
+    assert (done.exit_code, "cannot be written" in done.stderr, done.stderr.count("\n")) == (1, True, 1)
+    assert roster("changes", "--json").stdout == before
+
+
+@pytest.mark.parametrize(
+    "command", [("delivery", "preview", EMAIL, "--preset", "apple"), ("export", "users", "--as", EMAIL)]
+)
 @pytest.mark.parametrize("is_link", [False, True], ids=["a pipe", "a link to a pipe"])
 def test_a_file_replaces_no_device_or_pipe(
     granted: str, roster: Roster, tmp_path: Path, command: tuple[str, ...], is_link: bool

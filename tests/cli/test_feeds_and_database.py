@@ -171,7 +171,7 @@ def test_after_a_restore_the_command_says_what_else_to_do(answer: Answer, roster
     reported = roster("db", "restored")
     assert reported.exit_code == 0
     assert all(
-        f"`{command}`" in reported.stdout for command in ("roster vendor list", "roster keys rotate", "make sync")
+        f"`{command}`" in reported.stdout for command in ("roster vendor list", "roster keys rotate", "roster sync run")
     )
     again = answer("db", "restored")
     assert list(again) == ["revision", "as_of"]

@@ -25,6 +25,7 @@ from click.testing import CliRunner, Result
 
 from roster_service.auth.credentials.signing_keys import add_signing_key
 from roster_service.cli import main
+from roster_service.cli.server import note_addresses
 from roster_service.db import postgres_programs
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -323,7 +324,24 @@ def test_a_taken_port_is_one_sentence(database_url: str, host: str, shown: str) 
         done = run_here(host=host, port=str(port), database_url=database_url)
     assert done.exit_code == 1
     assert done.stderr.startswith(f"roster: cannot listen on {shown}:{port} (Address already in use)")
+    assert "choose another port: ROSTER_PORT, as in `make run PORT=" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_data_folder_that_cannot_be_written_stops_no_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands then go by the settings."""
+    home = tmp_path / "a file"
+    home.write_text("")
+    note_addresses(home, {home / "root_url": "http://127.0.0.1:8000"})
+    assert capsys.readouterr().err == f"roster: the data folder {home} cannot be written: File exists\n"
+
+
+def test_an_address_of_another_machine_is_one_sentence(free_port: int) -> None:
+    done = run_here(host="192.0.2.1", port=str(free_port))
+    assert done.exit_code == 1
+    assert done.stderr.endswith("; choose an address of this machine: ROSTER_HOST\n")
 
 
 def test_the_console_alone_serves_no_vendor(database_url: str, tmp_path: Path, free_port: int) -> None:
@@ -398,5 +416,6 @@ def test_a_taken_port_of_the_console_stops_the_start(tmp_path: Path, free_port: 
         done = run_here(home=str(tmp_path), port=str(free_port), console=address)
     assert done.exit_code == 1
     assert done.stderr.startswith(f"roster: cannot listen on {address} (Address already in use)")
+    assert done.stderr.endswith("; choose another port: ROSTER_CONSOLE\n")
     # Nothing was made or started.
     assert not list(tmp_path.iterdir())

@@ -23,9 +23,9 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.db import embedded_server, postgres_programs
-from roster_service.db.embedded_server import open_embedded, restart_embedded
+from roster_service.db.embedded_server import open_embedded, require_own_folder, restart_embedded
 from roster_service.db.postgres_programs import INSTALLATION, LIBRARIES, WHEEL
-from roster_service.errors import DatabaseUnavailableError
+from roster_service.errors import DatabaseUnavailableError, SettingError
 from tests.conditions import wait_for
 from tests.db.another_process import ask
 from tests.extent import cases, examples, long
@@ -367,3 +367,14 @@ def hold_up(cluster: Path) -> None:
     """Keeps a server from a fast end: it waits for its checkpointer."""
     [checkpointer] = [it for it in read_postmaster(cluster).children() if "checkpointer" in " ".join(it.cmdline())]
     checkpointer.suspend()
+
+
+def test_root_leaves_the_data_folder_of_another_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files would be closed to the service, which could neither use nor delete them."""
+    require_own_folder(tmp_path)
+    require_own_folder(tmp_path / "to come")
+    if os.geteuid() == 0:
+        os.chown(tmp_path, ANOTHER_USER, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(SettingError, match=r"put `runuser -u \S+ --` before the command"):
+        require_own_folder(tmp_path)

@@ -217,6 +217,11 @@ def replace_a_worker(service: Service) -> None:
     [
         pytest.param("mysql://host/name", "the database must be PostgreSQL, not mysql", id="mysql"),
         pytest.param("no address", "the database URL cannot be read", id="no-address"),
+        pytest.param(
+            "postgresql://roster:pass@word@127.0.0.1/roster",
+            "the database URL has two @; in a password, write @ as %40",
+            id="two-signs",
+        ),
     ],
 )
 def test_a_wrong_setting_stops_the_start(tmp_path: Path, address: str, reason: str) -> None:

@@ -16,7 +16,8 @@ from roster_service.db.tables import feeds
 from roster_service.feeds import export_previews
 from roster_service.feeds.export_previews import FOLDER as PREVIEWS
 from roster_service.feeds.export_previews import KEPT_SECONDS, ExportPreview, load_preview
-from roster_service.feeds.held_runs import keep_export
+from roster_service.feeds.held_runs import FOLDER as HELD
+from roster_service.feeds.held_runs import is_there, keep_export
 from roster_service.feeds.sync_lock import FEED_CLASS
 from roster_service.feeds.undo import FOLDER as COPIES
 from roster_service.settings import Settings
@@ -50,6 +51,10 @@ def test_a_copy_of_an_export_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert (copied.read_text(), copied.stat().st_mtime) == ("sourcedId\n", 2)
 
 
+def test_a_copy_that_cannot_be_looked_at_is_not_there(tmp_path: Path) -> None:
+    assert (is_there(str(tmp_path)), is_there(str(tmp_path / ("x" * 300)))) == (True, False)
+
+
 def start_console(engine: sa.Engine, settings: Settings) -> None:
     """Starts a console, and ends it."""
     app = create_console(settings, engine.url.render_as_string(hide_password=False))
@@ -65,7 +70,8 @@ def test_the_nightly_sync_and_a_console_delete_old_exports_in_their_data_folders
     settings = Settings(home=tmp_path, secret_key=SECRET_KEY)
     load(engine, "feed", EXPORTS / SPRINGFIELD, options=Options(settings, keeps_copy=True))
     [known] = (tmp_path / COPIES).iterdir()
-    (tmp_path / COPIES / "999").mkdir()
+    for folder in (COPIES, HELD):
+        (tmp_path / folder / "999").mkdir(parents=True)
     for name, age in (("old", KEPT_SECONDS + 60), ("new", KEPT_SECONDS - 60)):
         folder = tmp_path / PREVIEWS / name
         folder.mkdir(parents=True)
@@ -73,7 +79,7 @@ def test_the_nightly_sync_and_a_console_delete_old_exports_in_their_data_folders
         os.utime(folder, (time.time() - age,) * 2)
     clean(engine, settings)
     assert [path.name for path in (tmp_path / PREVIEWS).iterdir()] == ["new"]
-    assert list((tmp_path / COPIES).iterdir()) == [known]
+    assert [*(tmp_path / COPIES).iterdir(), *(tmp_path / HELD).iterdir()] == [known]
 
 
 @pytest.mark.parametrize("clean", [delete_expired, start_console])

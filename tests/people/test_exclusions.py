@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db import tables
-from roster_service.errors import CommandError, SettingError
+from roster_service.errors import CommandError, SettingError, StorageError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.feeds.sync_lock import hold_lock
-from roster_service.people import end_exclusion, exclude_person, export_has, sweep
+from roster_service.people import end_exclusion, exclude_person, export_has, finish, sweep
 from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
@@ -549,6 +550,16 @@ def test_an_id_that_nobody_has_is_refused_and_nothing_is_touched(
         [snapshot(engine, table) for table in (tables.sync_rejections, tables.sync_runs, tables.users)] == before != []
     )
     assert "nobody is erased or hidden" in run_roster(database_url, tmp_path, "person", "list").stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that nobody can delete is that of a process")
+def test_a_copy_that_cannot_be_deleted_is_an_error(engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
+    load_first(engine, "feed", springfield)
+    with engine.begin() as connection:
+        removal = exclude_person(connection, TESTER, ExclusionKind.ERASED, ID, SETTINGS)
+    left = replace(removal, kept_exports=("/proc/self/export",))
+    with pytest.raises(StorageError, match="/proc/self/export cannot be deleted, and may have the person"):
+        finish(engine, tmp_path, left, 0)
 
 
 # The id, the bytes of a file, whether the export has the person.
