@@ -21,10 +21,9 @@ from roster_service.rostering.operations import AnswerBody, Operation, PlannedRe
 from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
 from roster_service.serving.params import Limits
-from roster_service.serving.plan import Plan
+from roster_service.serving.plan import Plan, find_asked_parts
 from roster_service.serving.reader import Reader
 from roster_service.serving.roster_status import RosterStatusReader
-from roster_service.serving.shown_parts import find_asked_parts
 
 
 @dataclass(frozen=True)

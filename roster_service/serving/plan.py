@@ -16,6 +16,7 @@ from oneroster_filter import FieldTypes, FilterError, Kind, Operator, check, cla
 from oneroster_filter.typing import TypedExpr
 
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.roster.person_parts import OF_GUARDIANS, PersonPart, encode_parts
 from roster_service.roster.visibility import ContentRights
 from roster_service.roster.vocabulary import Vocabulary
 from roster_service.schemas.filter_errors import describe_filter_error
@@ -115,6 +116,41 @@ def make_plan(
         revision=params.revision if params.offset else None,
         notices=(*_check_words(expression, view), *sort_notices, *field_notices),
     )
+
+
+def find_asked_parts(plan: Plan) -> int:
+    """Returns the number of the parts of people (`roster/person_parts.py`) for which the filter and the sort of a plan
+    ask. What they find, its count and its order tell of these parts, whatever the texts show."""
+    view, found = plan.shape.view, 0
+    for clause in clauses(plan.filter) if plan.filter is not None else ():
+        always, by_word = _find_parts(view, clause.path if clause.field in view.filter_types else clause.path[:1])
+        found |= always
+        for word in clause.value if isinstance(clause.value, tuple) else (clause.value,):
+            found |= by_word.get(str(word), 0)
+    if plan.shape.sort is not None:
+        found |= _find_parts(view, tuple(plan.shape.sort.split(".")))[0]
+    return found
+
+
+@functools.cache
+def _find_parts(view: ResourceView, path: Sequence[str]) -> tuple[int, Mapping[str, int]]:
+    """(the parts of which each value of a field tells, by word those of which this one does). `path`: the names that
+    lead to the field; a vendor invents those below `metadata`, which fill no cache."""
+    always, by_word = set[PersonPart](), dict[str, int]()
+    members = view.fields
+    for name in path:
+        field = members.get(name)
+        if field is None:
+            break
+        always.update(part for part, _ in field.list_values(view.rights))
+        if field.part is not None and field.part_words:
+            by_word = dict.fromkeys(field.part_words, encode_parts([field.part]))
+        elif field.part is not None:
+            always.add(field.part)
+        members = field.members
+    if not view.rights.guardians:
+        always, by_word = always - OF_GUARDIANS, {}
+    return encode_parts(always), by_word
 
 
 def _check_filter(text: str, view: ResourceView) -> TypedExpr:

@@ -1,6 +1,5 @@
 """Which parts of people are in an answer, as the statement that makes the texts of its records says: not which ones
-the caller may see, but those of which at least one record has a value; and which ones its filter and sort ask for. The
-number is that of `roster/person_parts.py`.
+the caller may see, but those of which at least one record has a value. The number is that of `roster/person_parts.py`.
 
 A column is counted beside the text. A list, or a field of an object inside a record, is found by its name in the text,
 which has `"name":` nowhere else: JSON escapes quotes, and PostgreSQL writes a blank behind a colon of `metadata`.
@@ -9,19 +8,17 @@ which has `"name":` nowhere else: JSON escapes quotes, and PostgreSQL writes a b
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from oneroster_filter import fold_tree
 
 from roster_service.roster.json_text import constant
-from roster_service.roster.person_parts import BITS, OF_GUARDIANS, PersonPart, encode_parts
+from roster_service.roster.person_parts import BITS, PersonPart
 from roster_service.roster.visibility import ContentRights
 from roster_service.schemas.kinds import RosterField
-from roster_service.serving.plan import Plan, QueryShape
+from roster_service.serving.plan import QueryShape
 from roster_service.serving.statements import STATEMENT_CACHE_SIZE
 
 _LABEL = "has_"
@@ -102,28 +99,3 @@ def name_parts(shape: QueryShape, found: sa.FromClause) -> sa.ColumnElement[int]
         has += [sa.func.strpos(found.c.body, constant(text)) > 0 for text in signs.texts]
         bits.append(sa.case((sa.or_(*has), sa.literal_column(str(BITS[part]))), else_=sa.literal_column("0")))
     return functools.reduce(lambda one, other: one + other, bits, sa.literal_column("0", sa.Integer))
-
-
-def find_asked_parts(plan: Plan) -> int:
-    """Returns the number of the parts of people for which the filter and the sort of a plan ask. What they find, its
-    count and its order tell of these parts, whatever the texts show."""
-    view = plan.shape.view
-
-    def find(path: Sequence[str], value: object) -> list[PersonPart]:
-        return list(_list_asked(view.fields[path[0]], path[1:], value, view.rights))
-
-    def unite(parts: Sequence[list[PersonPart]]) -> list[PersonPart]:
-        return [*itertools.chain.from_iterable(parts)]
-
-    found = [] if plan.filter is None else fold_tree(plan.filter, lambda it: find(it.path, it.value), unite, unite)
-    if plan.shape.sort is not None:
-        found = [*found, *find(plan.shape.sort.split("."), None)]
-    return encode_parts(found if view.rights.guardians else set(found) - OF_GUARDIANS)
-
-
-def _list_asked(field: RosterField, path: Sequence[str], value: object, rights: ContentRights) -> Iterator[PersonPart]:
-    yield from (part for part, _ in field.list_values(rights))
-    if field.part is not None and (not field.part_words or value in field.part_words):
-        yield field.part
-    if path and path[0] in field.members:
-        yield from _list_asked(field.members[path[0]], path[1:], value, rights)
