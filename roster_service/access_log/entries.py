@@ -54,7 +54,7 @@ class Disclosure:
     permission flags of the vendor, separated by spaces. `districts`: the sourcedIds of those that the vendor's grants
     opened, None if they changed during the request. `filter`: the filter or the keys of the body, with every value
     masked. `people`: the hashes of the people whose records these are (`PersonHasher.hash_people`). `parts`: the
-    number of the parts of people that the response had (`roster/person_parts.py`)."""
+    number of the parts of people that the response had, or by which it was chosen (`roster/person_parts.py`)."""
 
     at: datetime
     vendor_id: int

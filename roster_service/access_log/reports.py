@@ -357,7 +357,8 @@ class DisclosureSum:
 
 def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[DisclosureSum]:
     """Sums the access log up by vendor, day and parts. A row of a day has each of its people in at least one of its
-    responses, so the days are exact for a person, and a number of responses would not be."""
+    responses, so the days are exact for a person, and a number of responses would not be. A response that only counts
+    somebody is left out."""
     log = disclosures.c
     joined, name = _join_vendors(disclosures)
     key = (
@@ -367,7 +368,8 @@ def sum_disclosures(connection: sa.Connection, wanted: AccessLogFilter) -> list[
     )
     has_people = sa.func.bool_or(log.hash_check != b"").label("has_people")
     rows = sa.select(*key, has_people).select_from(joined)
-    rows = rows.where(*_list_conditions(wanted)).group_by(*key).order_by(*key)
+    shows = sa.or_(log.records > 0, log.hash_check != b"")
+    rows = rows.where(*_list_conditions(wanted), shows).group_by(*key).order_by(*key)
     return [
         DisclosureSum(
             vendor=row.vendor,

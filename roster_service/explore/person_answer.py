@@ -264,7 +264,8 @@ def _explain_log(
     if not settings.access_log_required:
         yield "The service is set to answer also while no entry can be written, so single answers may be missing."
     yield (
-        "An answer is mostly about many people, and the log keeps the kinds of information that were in it as a whole, "
+        "An answer is mostly about many people, and the log keeps the kinds of information that were in it, or "
+        "that it was chosen by, as a whole, "
         "after two days in all such answers of a day. So one of these kinds may have been in it of others only."
     )
     yield (

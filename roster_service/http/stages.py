@@ -49,7 +49,8 @@ class VendorCaller(Protocol):
 @dataclass(frozen=True)
 class Disclosed:
     """The records that a response discloses: their number, and the ids of the people whose records they are.
-    `parts`: the number of the parts of people in them; `masked_filter`: as in `Disclosure`."""
+    `parts`: the number of the parts of people in them, or by which they were chosen; `masked_filter`: as in
+    `Disclosure`."""
 
     records: int
     people: Iterable[str]

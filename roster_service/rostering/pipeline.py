@@ -148,7 +148,8 @@ def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Dis
     facts.has_unknown_word = any(notice.problem is Problem.FILTER_WORD for notice in planned.plan.notices)
     # `*` matches any record.
     if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
-        found = () if planned.operation.is_collection else tuple(records.people)
+        is_asked = not planned.operation.is_collection or planned.plan.filter is not None
+        found = tuple(records.people) if request.if_none_match.star_tag and is_asked else ()
         return Response(status=304, headers=headers), _disclose_match(planned.plan, found)
     made = Response(records.body, headers={"Content-Type": "application/json", **records.headers, **headers})
     parts = records.parts | find_asked_parts(planned.plan)
@@ -156,8 +157,8 @@ def _respond(services: Services, planned: PlannedRequest) -> tuple[Response, Dis
 
 
 def _disclose_match(plan: Plan, found: Sequence[str]) -> Disclosed | None:
-    """What a 304 tells: that there is a person, and the count of a filter; None for nothing. `found`: the person of a
-    record, of whom no tag was known. Whoever polls a delta is told nothing of anybody."""
+    """What a 304 tells: that there are people, and the count of a filter; None for nothing. `found`: the people of a
+    record, or of a filter, of whom no tag was known. Whoever polls a delta by its tag is told nothing of anybody."""
     asked = find_asked_parts(plan)
     return Disclosed(0, found, asked, mask_filter(plan.filter)) if asked or found else None
 

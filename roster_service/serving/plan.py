@@ -122,20 +122,26 @@ def find_asked_parts(plan: Plan) -> int:
     """Returns the number of the parts of people (`roster/person_parts.py`) for which the filter and the sort of a plan
     ask. What they find, its count and its order tell of these parts, whatever the texts show."""
     view, found = plan.shape.view, 0
-    for clause in clauses(plan.filter) if plan.filter is not None else ():
-        always, by_word = _find_parts(view, clause.path if clause.field in view.filter_types else clause.path[:1])
+    # (a field, the value that it is compared with; None: any)
+    asked: list[tuple[str, object]] = [] if plan.shape.sort is None else [(plan.shape.sort, "")]
+    asked += (
+        (clause.field, clause.value if clause.operator is Operator.EQUAL else None)
+        for clause in (clauses(plan.filter) if plan.filter is not None else ())
+    )
+    for name, value in asked:
+        # A vendor invents the names below `metadata`, so they must fill no cache.
+        path = view.filter_types.path(name)
+        always, by_word = _find_parts(view, path if name in view.filter_types else path[:1])
         found |= always
-        for word in clause.value if isinstance(clause.value, tuple) else (clause.value,):
+        for word in by_word if value is None else value if isinstance(value, tuple) else (value,):
             found |= by_word.get(str(word), 0)
-    if plan.shape.sort is not None:
-        found |= _find_parts(view, tuple(plan.shape.sort.split(".")))[0]
     return found
 
 
 @functools.cache
 def _find_parts(view: ResourceView, path: Sequence[str]) -> tuple[int, Mapping[str, int]]:
     """(the parts of which each value of a field tells, by word those of which this one does). `path`: the names that
-    lead to the field; a vendor invents those below `metadata`, which fill no cache."""
+    lead to the field."""
     always, by_word = set[PersonPart](), dict[str, int]()
     members = view.fields
     for name in path:
