@@ -141,7 +141,7 @@ def exclude_person(
             _require_no_rule(connection, ids_of_rules)
             forget_kept(connection, sourced_id)
             forget_person(connection, hasher.hash_id(sourced_id))
-            _forget_logged(connection, naming, ids_of_rules)
+            _forget_logged(connection, naming, rare, ids_of_rules)
             held = _discard_held(connection, feed_ids, sourced_id)
             kept = forget_copies(connection, sync_runs.c.feed_id.in_(feed_ids))
         stamp = make_next_stamp(connection)
@@ -383,15 +383,15 @@ def _require_no_rule(connection: sa.Connection, ids: Collection[str]) -> None:
         raise CommandError(f"the rules of {', '.join(sorted(found))} name the person; grant with other ones first")
 
 
-def _forget_logged(connection: sa.Connection, naming: str, ids: Collection[str]) -> None:
+def _forget_logged(connection: sa.Connection, naming: str, rare: str, ids: Collection[str]) -> None:
     """Takes a person out of the change log: the reasons that name the person, also of pauses, and the values in rules
-    of grants."""
+    of grants. `rare`: the pattern of the names that are of nobody else, for the reason of a pause that still counts."""
     named = changes.c.reason.regexp_match(naming, flags="i")
     connection.execute(sa.update(changes).where(named).values(reason=None))
-    paused = feeds.c.pause_reason.regexp_match(naming, flags="i")
+    paused = feeds.c.pause_reason.regexp_match(rare, flags="i")
     connection.execute(sa.update(feeds).where(paused).values(pause_reason=_ERASED))
     for column in (changes.c.before, changes.c.after):
-        why = column["pause_reason"].astext.regexp_match(naming, flags="i")
+        why = column["pause_reason"].astext.regexp_match(rare, flags="i")
         erased_reason = sa.func.jsonb_build_object("pause_reason", _ERASED)
         connection.execute(sa.update(changes).where(why).values({column: column.concat(erased_reason)}))
     values = (changes.c.before, changes.c.after)
@@ -430,7 +430,9 @@ def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:
     row of the user; None if there is none; `least`: the characters that a name has at least."""
     names = [sourced_id]
     if person is not None:
-        names += [person.username, person.email, *_list_numbers(person), *_list_full_names(person)]
+        # A short number of another system is also the value of others.
+        others = [number for number in _list_numbers(person)[1:] if number and len(number) >= LEAST_NAMING]
+        names += [person.username, person.email, person.identifier, *others, *_list_full_names(person)]
     spelled = {text for name in names if name for text in (name, json.dumps(name, ensure_ascii=False)[1:-1])}
     # Without a name, the pattern that no text fits.
     return rf"(?<!\w)({'|'.join(re.escape(text) for text in sorted(spelled) if len(text) >= least) or '(?!)'})(?!\w)"

@@ -7,7 +7,7 @@ import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,11 +57,11 @@ def _copy_private(source: str | Path, target: str | Path) -> None:
 def has_text(path: Path, *texts: str) -> bool:
     """Returns whether a file of an export, a folder or a file, has one of the texts; also if one cannot be read. A zip
     is read as its files."""
-    wanted = [text.encode(encoding) for text in texts for encoding in ("utf-8", "utf-16-le", "utf-16-be")]
+    wanted = {text.encode(encoding) for text in texts for encoding in ("utf-8", "utf-16-le", "utf-16-be")}
     # The sync reads this encoding, too, which has no byte for many letters.
     for text in texts:
         with contextlib.suppress(UnicodeEncodeError):
-            wanted.append(text.encode("cp1252"))
+            wanted.add(text.encode("cp1252"))
     try:
         for file in (found for found in ([path] if path.is_file() else path.rglob("*")) if found.is_file()):
             if not zipfile.is_zipfile(file):
@@ -87,7 +87,7 @@ def is_there(kept: str) -> bool:
         return False
 
 
-def _finds(stream: IO[bytes], wanted: Sequence[bytes]) -> bool:
+def _finds(stream: IO[bytes], wanted: Collection[bytes]) -> bool:
     """Whether a stream has one of the texts."""
     overlap = max(map(len, wanted)) - 1
     before = b""
@@ -103,7 +103,11 @@ def drop_export(kept: str) -> bool:
     """Deletes a kept export and the folder that was made for it. Returns whether nothing of it is left."""
     folder = Path(kept).parent
     shutil.rmtree(folder, ignore_errors=True)
-    return not os.path.lexists(folder)
+    try:
+        folder.lstat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return False
 
 
 def close_held(

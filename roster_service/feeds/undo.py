@@ -152,9 +152,11 @@ def drop_unknown_copies(connection: sa.Connection, home: Path) -> None:
     # In this order, a run that begins or ends meanwhile keeps its copy.
     found = [kept for folder in folders if folder.is_dir() for kept in folder.iterdir()]
     going = {str(run) for run in list_runs_under_way(connection)} if found else set[str]()
-    known = set(connection.scalars(sa.select(sync_runs.c.kept_export).where(sync_runs.c.kept_export.is_not(None))))
+    paths = connection.scalars(sa.select(sync_runs.c.kept_export).where(sync_runs.c.kept_export.is_not(None)))
+    # By the number: another process may have the data folder under another path.
+    known = {Path(path).parent.name for path in paths}
     for kept in found:
-        if kept.name not in going and not any(Path(path).parent == kept for path in known):
+        if kept.name not in going | known:
             shutil.rmtree(kept, ignore_errors=True)
 
 
