@@ -19,9 +19,10 @@ from typing import IO
 
 import click
 
+from roster_service.feeds.run_history import ABSENT
 from sync_scripts.formats.model import METADATA_PREFIX
 from sync_scripts.formats.oneroster import VERSIONS
-from sync_scripts.reading.manifest import ABSENT, BULK, FILE_NAME, FILE_PREFIX, HEADER
+from sync_scripts.reading.manifest import BULK, FILE_NAME, FILE_PREFIX, HEADER
 from tools.districts.drift import Drift
 from tools.districts.files import METADATA, ROWS
 from tools.districts.model import District

@@ -227,9 +227,9 @@ def serve(
     except KeyboardInterrupt:
         code = 0
     finally:
-        with contextlib.suppress(OSError):
-            for path in served:
-                path.unlink(missing_ok=True)
+        for path in served:
+            with contextlib.suppress(OSError):
+                path.unlink()
         stop(child)
     if code != 0:
         raise CommandError(f"gunicorn ended with code {code}")

@@ -54,16 +54,18 @@ def refuse_new(cluster: Path) -> None:
 
 
 def require_own_folder(home: Path) -> None:
-    """Raises SettingError if the process is of root, and the data folder of another user."""
-    with contextlib.suppress(FileNotFoundError):
-        owner = home.stat().st_uid
-        if os.geteuid() == 0 != owner:
-            # A container may have a user without a name.
-            name = next((user.pw_name for user in pwd.getpwall() if user.pw_uid == owner), f"#{owner}")
-            raise SettingError(
-                f"the data folder {home} is of the user {name}, who could not use what root writes there; put "
-                f"`runuser -u {name} --` before the command"
-            )
+    """Raises SettingError if the process is of root, and the data folder of another user of the machine."""
+    if os.geteuid() != 0 or not home.is_dir() or (owner := home.stat().st_uid) == 0:
+        return
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        # A user of the host, as of a folder that a container has.
+        return
+    raise SettingError(
+        f"the data folder {home} is of the user {name}, who could not use what root writes there; put "
+        f"`runuser -u {name} --` before the command"
+    )
 
 
 @contextlib.contextmanager

@@ -249,7 +249,8 @@ def select_texts(
     )
     body = statements.make_record_json(shape)
     person = get_person(shape.view)
-    named: sa.ColumnElement[Any] = sa.func.nullif(sa.func.concat_ws(",", *statements.list_named(shape)), "")
+    names = statements.list_named(shape)
+    named: sa.ColumnElement[Any] = sa.func.nullif(sa.func.concat_ws(",", *names), "") if names else sa.null()
     shown: sa.FromClause = page.join(found, is_found)
     is_shown: sa.ColumnElement[bool] = sa.true()
     has_record = None
@@ -268,7 +269,6 @@ def select_texts(
     shown = statements.join_rows(shape, shown)
     position = page.c.position.desc() if backwards else page.c.position.asc()
     joined = sa.func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)
-    names = sa.func.string_agg(named, ",") if statements.list_named(shape) else sa.null()
     people = sa.null() if shape.view.record.person is None else sa.func.array_agg(person).filter(person.is_not(None))
     # The text has one place, since PostgreSQL makes it anew at each.
     batch = (
@@ -276,7 +276,7 @@ def select_texts(
             joined.label("body"),
             sa.func.count().label("records"),
             sa.type_coerce(people, CTexts).label("people"),
-            sa.type_coerce(names, CText).label("named"),
+            sa.type_coerce(sa.func.string_agg(named, ",") if names else sa.null(), CText).label("named"),
             *count_values(shape, has_record),
         )
         .select_from(shown)

@@ -25,6 +25,7 @@ from roster_service.change_log.actors import Actor, find_system_user
 from roster_service.db.tables import feeds
 from roster_service.feeds.data_quality import Doubt, list_doubts, store_counts
 from roster_service.feeds.feed_conditions import explain_no_path
+from roster_service.feeds.run_history import ABSENT
 from roster_service.roster.revisions import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine import exit_codes
@@ -35,7 +36,6 @@ from sync_scripts.engine.report import Report
 from sync_scripts.engine.run import Options
 from sync_scripts.engine.run_record import Approval
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError
-from sync_scripts.reading.manifest import ABSENT
 from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings, RefusedExportError, write_rejects
 

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 
 from roster_service.db import tables
 from roster_service.db.tables import ROSTER_TABLES
-from roster_service.feeds.run_history import PURGED, TYPES, ReadFile
+from roster_service.feeds.run_history import ABSENT, PURGED, TYPES, ReadFile
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, PARTIAL
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.applying.desired_state import DesiredState
@@ -21,7 +21,7 @@ from sync_scripts.applying.preview import RunPreview
 from sync_scripts.checking.checks import CheckResult
 from sync_scripts.formats.conversion import DISTRICT
 from sync_scripts.formats.model import METADATA, CsvFile, Format, Staged, keep_key
-from sync_scripts.reading.manifest import ABSENT, BULK, DELTA, Contents
+from sync_scripts.reading.manifest import BULK, DELTA, Contents
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
 from sync_scripts.staging.retained import ACTIVE, Retention
 

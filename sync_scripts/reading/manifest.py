@@ -7,6 +7,7 @@ import io
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from roster_service.feeds.run_history import ABSENT
 from sync_scripts.formats import tolerated
 from sync_scripts.formats.model import CsvFile, Format
 from sync_scripts.formats.tolerated import Deviation, Notice, Tolerated
@@ -21,7 +22,7 @@ HEADER = ["propertyName", "value"]
 # A manifest has some twenty short lines.
 MOST_BYTES = 65_536
 FILE_PREFIX = "file."
-BULK, DELTA, ABSENT = "bulk", "delta", "absent"
+BULK, DELTA = "bulk", "delta"
 VERSION = "oneroster.version"
 # The properties besides `file.*`, and the allowed values of each; None: any value.
 PROPERTIES: Mapping[str, tuple[str, ...] | None] = {
