@@ -16,7 +16,7 @@ class Dialect:
 
     Args:
         max_clauses: The most clauses to accept, as they are written. With more than two, AND binds tighter than OR.
-        max_length: The most characters to accept. It also bounds what one clause of an extra operator stands for.
+        max_length: The most characters to accept.
         operators: The operators that the dialect has beside the seven predicates.
         functions: The functions that a filter may apply to a field.
 

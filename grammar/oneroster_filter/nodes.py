@@ -274,11 +274,23 @@ def fold_tree(
     Returns:
         The converted expression.
     """
-    if isinstance(expr, Or):
-        return some([fold_tree(operand, leaf, every, some) for operand in expr.operands])
-    if isinstance(expr, And):
-        return every([fold_tree(operand, leaf, every, some) for operand in expr.operands])
+    if isinstance(expr, (And, Or)):
+        combine = some if isinstance(expr, Or) else every
+        return _combine([fold_tree(operand, leaf, every, some) for operand in expr.operands], combine)
     return leaf(expr)
+
+
+MOST_OPERANDS = 256
+"""The operands that are combined at once: SQLite refuses an expression that is deeper than 1000, and a OR b OR c is as
+deep as it has operands."""
+
+
+def _combine(results: Sequence[Result], combine: Callable[[Sequence[Result]], Result]) -> Result:
+    """Combine results, many of them in groups."""
+    while len(results) > MOST_OPERANDS:
+        starts = range(0, len(results), MOST_OPERANDS)
+        results = [combine(results[start : start + MOST_OPERANDS]) for start in starts]
+    return combine(results)
 
 
 def require_clauses(expr: object, class_: type, stage: str) -> None:

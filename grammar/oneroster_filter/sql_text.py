@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any, NamedTuple, TypeAlias
 
 from oneroster_filter.check import TypedClause, TypedExpr
-from oneroster_filter.nodes import Operator, fold_tree, require_clauses
+from oneroster_filter.nodes import MOST_OPERANDS, Operator, fold_tree, require_clauses
 from oneroster_filter.sources import Through, compile_clause
 from oneroster_filter.sql_templates import COMPARISONS, DATABASES, ICU_ROOT, list_bound_values, quote_name
 
@@ -81,10 +81,15 @@ def sql_text(
     def compile_one(clause: TypedClause) -> str:
         return compile_clause(clause, columns, compare, "NOT ({})".format)
 
+    def join_all(conditions: Sequence[str]) -> str:
+        joined = " AND ".join(conditions)
+        # In parentheses if it is a group of a long one.
+        return joined if len(conditions) < MOST_OPERANDS else f"({joined})"
+
     def join_any(conditions: Sequence[str]) -> str:
         return f"({' OR '.join(conditions)})"
 
-    return SqlText(fold_tree(typed, compile_one, " AND ".join, join_any), tuple(values))
+    return SqlText(fold_tree(typed, compile_one, join_all, join_any), tuple(values))
 
 
 def require_one_of(name: str, value: str, known: Iterable[str]) -> None:

@@ -1,6 +1,7 @@
 """Dialects: other limits, extra operators and functions, and that each stands for one expression on every back end."""
 
 import pytest
+import sqlalchemy as sa
 from oneroster_filter import (
     And,
     Clause,
@@ -17,9 +18,11 @@ from oneroster_filter import (
     clauses,
     parse,
     predicate,
+    sql_text,
     to_text,
 )
 from oneroster_filter.dialect import Dialect, ExtraOperator, Function
+from oneroster_filter.sqlalchemy import sqlalchemy_where
 from oneroster_filter.typing import Expr
 
 from .samples import TYPES
@@ -134,6 +137,29 @@ def test_the_limits_are_those_of_the_dialect() -> None:
         Dialect(max_length=10).parse(text)
     with pytest.raises(LimitError, match="more than 2 clauses"):
         Dialect().parse(text)
+
+
+MANY = 3000
+
+
+@pytest.mark.parametrize("operator", ["in", "!*"])
+def test_a_list_may_be_longer_than_an_expression_of_sqlite_may_be_deep(operator: str) -> None:
+    dialect = Dialect(max_length=MANY * 8, operators=[IN, NOT_IN])
+    listed = ",".join(f"x{number}" for number in range(MANY))
+    typed = check(dialect.parse(f"role {operator} '{listed}'"), {"role": str})
+    table = sa.table("t", sa.column("role"))
+    condition, values = sql_text(typed, {"role": "role"}, database="sqlite", paramstyle="qmark")
+    engine = sa.create_engine("sqlite://")
+    with engine.connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (role TEXT)")
+        connection.exec_driver_sql("INSERT INTO t VALUES ('x7'), ('y')")
+        chosen = connection.scalars(
+            sa.select(table.c.role).where(sqlalchemy_where(typed, {"role": table.c.role}))
+        ).all()
+        plain = connection.exec_driver_sql(f"SELECT role FROM t WHERE {condition}", values).scalars().all()
+    engine.dispose()
+
+    assert chosen == plain == (["x7"] if operator == "in" else ["y"])
 
 
 REFUSED = {

@@ -131,6 +131,19 @@ def _insert_hyphens(source: Any) -> Any:
     return functools.reduce(lambda left, right: left + sa.literal_column("'-'", sa.Text()) + right, parts)
 
 
+class Group(FunctionElement[bool]):
+    """A condition in parentheses that SQLAlchemy does not unpack into the one around it."""
+
+    type = _BOOLEAN
+    inherit_cache = True
+
+
+@compiles(Group)
+def _compile_group(element: Group, compiler: SQLCompiler, **options: Any) -> str:
+    [condition] = element.clauses
+    return f"({compiler.process(condition, **options)})"
+
+
 # The names of the collations that every PostgreSQL has, which are deterministic.
 _OWN_COLLATION = re.compile(r"C|POSIX|default|ucs_basic|unicode|pg_.*|.*-x-icu|[a-z]{2,3}_[A-Z]{2}.*")
 

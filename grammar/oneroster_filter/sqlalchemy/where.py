@@ -3,7 +3,7 @@
 Every value is bound, and expressions of the same shape give the same SQL.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
@@ -11,10 +11,10 @@ from sqlalchemy.types import TypeEngine
 
 from oneroster_filter.check import TypedClause, TypedExpr
 from oneroster_filter.field_types import Kind
-from oneroster_filter.nodes import Operator, fold_tree, require_clauses
+from oneroster_filter.nodes import MOST_OPERANDS, Operator, fold_tree, require_clauses
 from oneroster_filter.sources import compile_clause
 from oneroster_filter.sql_templates import list_bound_values
-from oneroster_filter.sqlalchemy.constructs import COMPARISON_CLASSES, TextList, convert_source, make_collation
+from oneroster_filter.sqlalchemy.constructs import COMPARISON_CLASSES, Group, TextList, convert_source, make_collation
 from oneroster_filter.typing import Columns, Condition
 
 
@@ -72,8 +72,17 @@ def sqlalchemy_where(
 
     require_clauses(typed, TypedClause, "check")
     return fold_tree(
-        typed, compile_one, lambda conditions: sa.and_(*conditions), lambda conditions: sa.or_(*conditions)
+        typed,
+        compile_one,
+        lambda conditions: _group(sa.and_(*conditions), conditions),
+        lambda conditions: _group(sa.or_(*conditions), conditions),
     )
+
+
+def _group(combined: Condition, conditions: Sequence[Condition]) -> Condition:
+    """Return a combination in parentheses if it is a group of a long one. No other: MySQL and SQLite find no index
+    for what is in them."""
+    return combined if len(conditions) < MOST_OPERANDS else Group(combined)
 
 
 _TYPES: dict[Kind, TypeEngine[Any]] = {
