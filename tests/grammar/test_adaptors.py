@@ -348,6 +348,12 @@ def test_only_named_attributes_of_a_class_are_fields() -> None:
 
 
 WRONG_NAMES = {
+    "a relationship": (
+        "school",
+        "school: .*User.school is no column; of a relationship, name an attribute: school.NAME",
+    ),
+    "what only looks like an attribute": ("metadata.*", r"metadata.\*: .* is no column"),
+    "keys of a text": ("family_name.*", r"family_name.\*: only a column of JSON has keys, .* the type .*String"),
     "no attribute": ("shoe_size", "shoe_size: .*User.* has no shoe_size; it has .*family_name"),
     "a number": ("id", "id: no kind of field fits the column type .*; name one in `kinds`"),
     "a name below a column": ("family_name.x", "family_name.* is not a relationship"),
@@ -373,6 +379,55 @@ def test_an_attribute_of_a_table_is_a_column() -> None:
         sqlalchemy_fields(TYPED, ["nothing"])
     with pytest.raises(FieldTypesError, match="nickname"):
         sqlalchemy_fields(TYPED, ["nickname.x"])
+    table = sa.Table("t", sa.MetaData(), sa.Column("keys", sa.Text))
+    assert sqlalchemy_fields(table, ["keys"]).types == {"keys": FieldType(Kind.TEXT)}
+
+
+class Place(Enum):
+    FIRST = 1
+
+
+WITHOUT_TEXT = {
+    "a fraction": (sa.Numeric(), "ways"),
+    "a float": (sa.Float(), "ways"),
+    "an enumeration of numbers": (sa.Enum(Place), "if its values are texts"),
+}
+
+
+@pytest.mark.parametrize(("type_", "message"), WITHOUT_TEXT.values(), ids=WITHOUT_TEXT)
+def test_a_column_without_a_certain_text_is_refused_as_one(type_, message: str) -> None:
+    with pytest.raises(FieldTypesError, match=message):
+        sqlalchemy_fields(sa.table("t", sa.column("c", type_)), ["c"], kinds={"c": Kind.TEXT})
+
+
+def test_a_kind_of_a_field_that_is_not_named_is_refused() -> None:
+    with pytest.raises(FieldTypesError, match="no field of these names: yaer"):
+        sqlalchemy_fields(TYPED, ["year"], kinds={"yaer": Kind.TEXT})
+
+
+OPEN = sa.Table("open", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), sa.Column("extra", sa.JSON))
+OPEN_VALUES = (True, False, "true", 1, "", None)
+KEYS_FOUND = {"true": [0, 2], "false": [1], "1": [3], "": [4]}
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_key_of_json_is_the_text_of_its_value(request: pytest.FixtureRequest, database: str) -> None:
+    connection: sa.Connection = request.getfixturevalue(database)
+    schema = sqlalchemy_fields(OPEN, {"metadata.*": "extra.*"})
+    with connection.begin_nested() as nested:
+        OPEN.create(connection)
+        connection.execute(OPEN.insert(), [{"id": place, "extra": {"k": it}} for place, it in enumerate(OPEN_VALUES)])
+
+        def find(value: str, sign: str) -> list[int]:
+            chosen = apply_filter(sa.select(OPEN.c.id).order_by(OPEN.c.id), f"metadata.k{sign}'{value}'", schema)
+            return list(connection.scalars(chosen))
+
+        assert {value: find(value, "=") for value in KEYS_FOUND} == KEYS_FOUND
+        assert find("true", "!=") == [1, 3, 4, 5]
+        nested.rollback()
+    for value, places in KEYS_FOUND.items():
+        test = predicate(check(parse(f"metadata.k='{value}'"), schema.types))
+        assert [place for place, it in enumerate(OPEN_VALUES) if test({"metadata": {"k": it}})] == places
 
 
 def test_django_refuses_a_database_with_another_meaning() -> None:

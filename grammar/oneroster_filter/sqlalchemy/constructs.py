@@ -104,7 +104,7 @@ class Converted(FunctionElement[Any]):
 def _compile_converted(element: Converted, compiler: SQLCompiler, **options: Any) -> str:
     [source] = element.clauses
     is_postgresql = compiler.dialect.name == "postgresql"
-    type_ = _find_stored_type(source.type.dialect_impl(compiler.dialect))
+    type_ = find_stored_type(source.type.dialect_impl(compiler.dialect))
     made: Any = source
     if isinstance(type_, sa.Uuid):
         is_native = type_.native_uuid and compiler.dialect.supports_native_uuid
@@ -144,17 +144,40 @@ def _compile_group(element: Group, compiler: SQLCompiler, **options: Any) -> str
     return f"({compiler.process(condition, **options)})"
 
 
+class JsonText(FunctionElement[str]):
+    """The text of a value in a column of JSON: of a text its characters, of another value what the database writes.
+
+    Its operand is the column with a key, `column["key"]`.
+    """
+
+    type = sa.Text()
+    inherit_cache = True
+
+
+@compiles(JsonText)
+def _compile_json_text(element: JsonText, compiler: SQLCompiler, **options: Any) -> str:
+    [value] = element.clauses
+    text = compiler.process(value.as_string(), **options)
+    if compiler.dialect.name != "sqlite":
+        return text
+    # Of true, JSON_EXTRACT makes 1.
+    column, path = (compiler.process(operand, **options) for operand in (value.left, value.right))
+    flags = "WHEN 'true' THEN 'true' WHEN 'false' THEN 'false'"
+    return f"CASE json_type({column}, {path}) {flags} ELSE CAST({text} AS TEXT) END"
+
+
 # The names of the collations that every PostgreSQL has, which are deterministic.
 _OWN_COLLATION = re.compile(r"C|POSIX|default|ucs_basic|unicode|pg_.*|.*-x-icu|[a-z]{2,3}_[A-Z]{2}.*")
 
 
-def _find_stored_type(type_: Any) -> Any:
+def find_stored_type(type_: Any) -> Any:
+    """Return the type that the database stores."""
     return type_.impl_instance if isinstance(type_, sa.TypeDecorator) else type_
 
 
 def convert_source(kind: Kind, source: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """Return the source of a field as the comparisons of its kind take it: itself if they compare its type."""
-    type_ = _find_stored_type(source.type)
+    type_ = find_stored_type(source.type)
     if kind is Kind.TEXTS:
         return Converted(source) if isinstance(type_, sa.JSON) else source
     if kind is not Kind.TEXT or (type(type_) in (sa.Text, sa.String) and not type_.collation):

@@ -9,6 +9,7 @@ from sqlalchemy.types import TypeEngine
 from oneroster_filter.errors import FieldTypesError
 from oneroster_filter.field_types import ANY_KEY, FieldType, FieldTypes, Kind
 from oneroster_filter.sources import Through
+from oneroster_filter.sqlalchemy.constructs import JsonText, find_stored_type
 from oneroster_filter.typing import Columns
 
 KINDS: tuple[tuple[type[TypeEngine[Any]], Kind], ...] = (
@@ -46,7 +47,7 @@ def sqlalchemy_fields(
     Each field is named, because a filter on a column shows what is in it: no column is open by itself.
 
     Args:
-        source: A mapped class, or a table.
+        source: A mapped class, an alias of one, which the statement then selects from, or a table.
         names: A mapping from the name in filters to the attribute, or attributes that have the same name in filters. An
             attribute behind relationships has dots: `roles.role`. A name `metadata.*` for a column of JSON opens every
             key in it, as text.
@@ -58,14 +59,22 @@ def sqlalchemy_fields(
 
     Raises:
         FieldTypesError: The source has no such attribute; or the type of a column is not that of a field: text,
-            enumeration, UUID, boolean, timestamp, date, array or JSON.
+            enumeration of texts, UUID, boolean, timestamp, date, array or JSON; or `kinds` has a name that `names` has
+            not.
     """
     paths = names if isinstance(names, Mapping) else {name: name for name in names}
+    unknown = ", ".join(kinds.keys() - paths.keys())
+    if unknown:
+        raise FieldTypesError(f"`kinds` has no field of these names: {unknown}")
 
     def read_attribute(name: str, path: str) -> tuple[FieldType, Any]:
         is_open = name.endswith(f".{ANY_KEY}")
-        kind = Kind.TEXT if is_open else kinds.get(name)
-        return _read_attribute(source, path.removesuffix(f".{ANY_KEY}"), name, kind)
+        type_, column = _read_attribute(source, path.removesuffix(f".{ANY_KEY}"), name, kinds.get(name))
+        if not is_open:
+            return type_, column
+        if not isinstance(find_stored_type(column.type), sa.JSON):
+            raise FieldTypesError(f"{name}: only a column of JSON has keys, and this one has the type {column.type!r}")
+        return FieldType(Kind.TEXT), column
 
     read = {name: read_attribute(name, path) for name, path in paths.items()}
     types = FieldTypes({name: type_ for name, (type_, _) in read.items()})
@@ -74,21 +83,23 @@ def sqlalchemy_fields(
         if field in read:
             return read[field][1]
         *above, key = types.path(field)
-        return read[".".join((*above, ANY_KEY))][1][key].as_string()
+        return JsonText(read[".".join((*above, ANY_KEY))][1][key])
 
     return Schema(types, find_column)
 
 
 def _read_attribute(entity: Any, path: str, name: str, kind: Kind | None) -> tuple[FieldType, Any]:
     first, _, rest = path.partition(".")
-    named = entity.c if isinstance(entity, sa.FromClause) else entity
-    attribute: Any = getattr(named, first, None)
+    attribute: Any = entity.c.get(first) if isinstance(entity, sa.FromClause) else getattr(entity, first, None)
     if attribute is None:
         known = ", ".join(sorted(_list_names(entity)))
         raise FieldTypesError(f"{name}: {entity} has no {first}; it has {known}")
     if rest:
         return _read_related(attribute, rest, name, kind)
-    return FieldType(kind or _find_kind(attribute.type, name)), attribute
+    type_ = getattr(attribute, "type", None)
+    if type_ is None:
+        raise FieldTypesError(f"{name}: {attribute} is no column; of a relationship, name an attribute: {first}.NAME")
+    return FieldType(_find_kind(type_, name, kind)), attribute
 
 
 def _list_names(entity: Any) -> list[str]:
@@ -121,9 +132,13 @@ def _read_related(attribute: Any, rest: str, name: str, kind: Kind | None) -> tu
     return type_, sa.select(source).where(join.expression).scalar_subquery()
 
 
-def _find_kind(type_: TypeEngine[Any], name: str) -> Kind:
-    stored = type_.impl_instance if isinstance(type_, sa.TypeDecorator) else type_
-    kind = next((kind for class_, kind in KINDS if isinstance(stored, class_)), None)
+def _find_kind(type_: TypeEngine[Any], name: str, named: Kind | None) -> Kind:
+    stored = find_stored_type(type_)
+    kind = named or next((kind for class_, kind in KINDS if isinstance(stored, class_)), None)
+    if isinstance(stored, (sa.Numeric, sa.Float)):
+        raise FieldTypesError(f"{name}: databases write a number of the type {type_!r} in different ways")
+    if isinstance(stored, sa.Enum) and not all(isinstance(member.value, str) for member in stored.enum_class or ()):
+        raise FieldTypesError(f"{name}: an enumeration is a field if its values are texts; those of {type_!r} are not")
     if kind is None:
         raise FieldTypesError(f"{name}: no kind of field fits the column type {type_!r}; name one in `kinds`")
     return kind
