@@ -26,7 +26,8 @@ def pandas_mask(typed: TypedExpr, frame: pd.DataFrame) -> pd.Series[bool]:
 
     Args:
         typed: What `check` returned.
-        frame: A frame with a column for each field of the expression. A dotted field has a column with exactly its
+        frame: A frame with a column for each field of the expression. A number is compared as text, an integer in a
+            column with gaps too. A dotted field has a column with exactly its
             name, or its first name is a column of dicts or of lists of dicts. NaN, NaT, None and NA are absent values.
 
     Returns:
@@ -42,7 +43,7 @@ def pandas_mask(typed: TypedExpr, frame: pd.DataFrame) -> pd.Series[bool]:
 
     def compile_clause(clause: TypedClause) -> Any:
         name, path = find_column(clause, names)
-        column = frame[name]
+        column = _restore_integers(frame[name]) if clause.type.kind is Kind.TEXT else frame[name]
         is_negated = clause.operator is Operator.NOT_EQUAL
         found = None if path else _compare(clause, Operator.EQUAL if is_negated else clause.operator, column)
         if found is None:
@@ -56,6 +57,16 @@ def pandas_mask(typed: TypedExpr, frame: pd.DataFrame) -> pd.Series[bool]:
         functools.partial(functools.reduce, operator.or_),
     )
     return pd.Series(mask, index=frame.index, dtype=bool)
+
+
+def _restore_integers(column: Any) -> Any:
+    """Return a column of integers with gaps, which pandas makes floats of, as integers; any other as it is."""
+    if column.dtype != np.dtype("float64") or not column.isna().any():
+        return column
+    present = column.dropna()
+    # Beyond, a float is no certain integer.
+    is_whole = bool((present.abs() < 2**53).all() and (present % 1 == 0).all())
+    return column.astype("Int64") if is_whole else column
 
 
 def _compare(clause: TypedClause, sign: Operator, column: Any) -> Any:

@@ -475,7 +475,22 @@ def test_a_pandas_mask_has_the_index_of_the_frame_and_takes_what_pandas_has_for_
     assert mask("name!='Nan' AND born!='2012-02-29'") == ["b", "c", "d"]
     assert mask("born='2012-02-29' AND enabled='true'") == ["a"]
     assert mask("since='2026-11-21T02:00:00.000Z'") == ["a"]
-    assert mask("grade='9.0'") == ["a"]
+    assert mask("grade='9'") == ["a"]
+
+
+UNCERTAIN = {
+    "a fraction": [9, 9.5, None],
+    "too large": [9, 2.0**53, None],
+    "infinite": [9, float("inf"), None],
+    "without a gap": [9, 10.0, 11],
+}
+
+
+@pytest.mark.parametrize("values", UNCERTAIN.values(), ids=UNCERTAIN)
+def test_a_pandas_column_that_may_be_of_fractions_stays_one(pandas, values: list[float]) -> None:
+    mask = pandas_mask(check(parse("grade='9.0'"), FRAME_TYPES), pandas.DataFrame({"grade": values}))
+
+    assert list(mask) == [True, False, False]
 
 
 def test_the_mask_of_an_empty_frame_is_empty(pandas, polars) -> None:
