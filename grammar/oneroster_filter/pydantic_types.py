@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 import pydantic
+import pydantic_core
 
 from oneroster_filter.field_types import Kind
 
@@ -15,6 +16,10 @@ PYDANTIC_SCALARS: tuple[tuple[type, Kind], ...] = (
     (pydantic.FutureDatetime, Kind.INSTANT),
     (pydantic.PastDate, Kind.DAY),
     (pydantic.FutureDate, Kind.DAY),
+    (pydantic.EmailStr, Kind.TEXT),
+    # Of versions before 2.10, and after.
+    (pydantic_core.Url, Kind.TEXT),
+    (pydantic.AnyUrl, Kind.TEXT),
 )
 """The kinds of pydantic's own types."""
 

@@ -676,10 +676,13 @@ def test_of_a_pydantic_model() -> None:
         shade: Shade
         identifier: UUID
         own: pydantic.UUID4
+        address: pydantic.HttpUrl | None
         age: int
         password: str = pydantic.Field(exclude=True)
         nickname: str = pydantic.Field(serialization_alias="knownAs")
 
+    # A model with one needs a further package.
+    assert field_types({"email": pydantic.EmailStr}) == {"email": FieldType(Kind.TEXT)}
     assert field_types(Person) == {
         "familyName": FieldType(Kind.TEXT),
         "modified": FieldType(Kind.INSTANT),
@@ -693,5 +696,6 @@ def test_of_a_pydantic_model() -> None:
         "shade": FieldType(Kind.TEXT),
         "identifier": FieldType(Kind.TEXT),
         "own": FieldType(Kind.TEXT),
+        "address": FieldType(Kind.TEXT),
         "knownAs": FieldType(Kind.TEXT),
     }
