@@ -192,6 +192,17 @@ def _begin(connection: sa.Connection, rules: Rules | None = None) -> None:
     begin_change_of_rights(connection)
 
 
+def _find_shown(connection: sa.Connection, email: str, shown_version: int | None) -> Vendor:
+    """Returns the vendor, whose rights nothing else changes now. Raises CommandError if they are others than those that
+    were shown: a form that lies open would take back what another operator has done since."""
+    vendor = find_vendor(connection, email)
+    if shown_version not in (None, vendor.grant_version):
+        raise CommandError(
+            f"nothing was saved: what {vendor.name} may see has changed since this page was shown; look at it again"
+        )
+    return vendor
+
+
 def _add_grant(connection: sa.Connection, vendor: Vendor, wanted: Grant, *, even_nothing: bool) -> None:
     """Adds a grant, unless the vendor has it, with the group of its rules."""
     row = {"vendor_id": vendor.id, "district_id": wanted.district_id, "school_id": wanted.school_id}
@@ -248,17 +259,18 @@ def set_district_grant(
     rules: Rules | None = None,
     *,
     even_nothing: bool = False,
+    shown_version: int | None = None,
 ) -> Vendor:
     """Makes a vendor's grants of a district these: `schools`, the sourcedIds of single schools of it; None for the
     whole district; an empty list for nothing. They take the place of all others of it, with their rules. `rules`,
-    `even_nothing`: as for `grant`. Older tokens of the vendor end.
+    `even_nothing`: as for `grant`; `shown_version`: as for `change_withheld`. Older tokens of the vendor end.
 
     Raises CommandError for an unknown vendor or district, for a school of another district, and for rules as `grant`.
     """
     verb = Verb.VENDOR_REVOKE if schools is not None and not schools else Verb.VENDOR_GRANT
     _begin(connection, rules)
     with recorded_vendor(connection, actor, verb, email):
-        vendor = find_vendor(connection, email)
+        vendor = _find_shown(connection, email, shown_version)
         known = {item.district_id for item in vendor.grants}
         # The roster may no longer have a district whose grant is taken back.
         if schools or district_id not in known:
@@ -273,12 +285,19 @@ def set_district_grant(
     return find_vendor(connection, email)
 
 
-def set_flags(connection: sa.Connection, actor: Actor, email: str, flags: Sequence[PermissionFlag]) -> Vendor:
-    """Makes the permission flags of a vendor these. Older tokens of the vendor end. Raises CommandError for an unknown
-    vendor."""
+def set_flags(
+    connection: sa.Connection,
+    actor: Actor,
+    email: str,
+    flags: Sequence[PermissionFlag],
+    *,
+    shown_version: int | None = None,
+) -> Vendor:
+    """Makes the permission flags of a vendor these. `shown_version`: as for `change_withheld`. Older tokens of the
+    vendor end. Raises CommandError for an unknown vendor."""
     _begin(connection)
     with recorded_vendor(connection, actor, Verb.VENDOR_GRANT if flags else Verb.VENDOR_REVOKE, email):
-        vendor = find_vendor(connection, email)
+        vendor = _find_shown(connection, email, shown_version)
         _set_flags(connection, vendor, {*flags})
     return find_vendor(connection, email)
 
@@ -306,14 +325,22 @@ _LOCK = sa.text(f"LOCK TABLE {vendors.name} IN SHARE ROW EXCLUSIVE MODE")
 
 
 def change_withheld(
-    connection: sa.Connection, actor: Actor, email: str, fields: Collection[WithheldField] | None
+    connection: sa.Connection,
+    actor: Actor,
+    email: str,
+    fields: Collection[WithheldField] | None,
+    *,
+    shown_version: int | None = None,
 ) -> Vendor:
-    """Replaces the list of withheld fields of a vendor; None: the default applies to it. Raises CommandError for an
-    unknown vendor."""
+    """Replaces the list of withheld fields of a vendor; None: the default applies to it. `shown_version`: the grant
+    version of the vendor that the operator was shown; None: the operator changes it whatever it is. Raises CommandError
+    for an unknown vendor, and for one whose rights have changed since."""
     _begin(connection)
+    vendor = _find_shown(connection, email, shown_version)
+    values = {"withheld": None if fields is None else _sort(fields)}
+    if vendor.own_withheld == (None if fields is None else (*_sort(fields),)):
+        return vendor
     with recorded_vendor(connection, actor, Verb.VENDOR_SET_WITHHELD, email):
-        vendor = find_vendor(connection, email)
-        values = {"withheld": None if fields is None else _sort(fields)}
         connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(values))
         after = find_vendor(connection, email)
         invalidate_tokens(connection, vendor.id, content_changed=after.withheld != vendor.withheld)

@@ -44,6 +44,12 @@ def find_vendor(sent: Submission) -> Vendor:
         return find_vendor_by_id(connection, sent.place["vendor"])
 
 
+def read_shown_version(sent: Submission) -> int:
+    """Returns the grant version of the vendor that the page had shown; 0, which no vendor has, without one."""
+    given = sent.get("version") or ""
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
+
+
 def read_grace(sent: Submission) -> timedelta:
     given = sent.get("grace") or "0"
     if not (given.isascii() and given.isdigit() and len(given) < 5 and int(given) <= 8760):

@@ -85,6 +85,12 @@ class Browser:
         sent = {name: _break_lines(value) for name, value in form.items()}
         return self.client.post(ROOT + path, data={"csrf": self.read_csrf(csrf_of), **sent}, base_url=self.root)
 
+    def send_shown(self, screen: str, form: str, /, **values: Any) -> TestResponse:
+        """Sends a form of a vendor's rights as somebody does who has just looked at what it changes."""
+        page = self.send(f"{screen}/effect", **values) if form == "set" else self.get(screen)
+        hidden = dict(re.findall(r'<input type="hidden" name="(version|shown)" value="([^"]*)"', page.text))
+        return self.send(f"{screen}/{form}", **hidden, **values)
+
     def log_in(self, email: str, password: str = PASSWORD) -> TestResponse:
         """Sends the form of the login."""
         return self.send("/login", csrf_of="/login", email=email, password=password)

@@ -52,34 +52,34 @@ def list_checked(page: str) -> set[tuple[str, str]]:
 
 def test_rules_are_set_by_boxes_shown_again_and_changed(console: Console, browser: Browser) -> None:
     number, path = add_vendor(console, "boxes")
-    assert browser.send(f"{path}/set", extent="whole", **BOXES).status_code == 303
+    assert browser.send_shown(path, "set", extent="whole", **BOXES).status_code == 303
     assert [(it.school_id, it.rules) for it in read_grants(console, number)] == [(None, RULES)]
     page = browser.get(path).text
     checked = {("extent", "whole"), ("grade", "03"), ("subject", "Mathematics"), ("staff", "classes")}
     assert list_checked(page) == checked
     assert f"Now the vendor sees 3 students of the district: only {WORDS}." in read(page)
     other = {"extent": "some", "school": ["spr-high"], "classes": "classCode='CHEM-1.1'", **ALL}
-    assert browser.send(f"{path}/set", **other).status_code == 303
+    assert browser.send_shown(path, "set", **other).status_code == 303
     changed = Rules(None, "classCode='CHEM-1.1'", Staff.ALL, guardians=True)
     assert [(it.school_id, it.rules) for it in read_grants(console, number)] == [("spr-high", changed)]
     page = browser.get(path).text
     assert list_checked(page) == {("extent", "some"), ("school", "spr-high"), *ALL.items()}
     assert 'name="classes" value="classCode=&#39;CHEM-1.1&#39;"' in page
-    assert browser.send(f"{path}/set", extent="whole", **ALL).status_code == 303
+    assert browser.send_shown(path, "set", extent="whole", **ALL).status_code == 303
     assert [it.rules for it in read_grants(console, number)] == [None]
 
 
 def test_a_form_without_rules_does_not_widen_a_grant_with_rules(console: Console, browser: Browser) -> None:
     number, path = add_vendor(console, "old")
-    browser.send(f"{path}/set", extent="whole", **BOXES)
-    sent = browser.send(f"{path}/set", extent="whole")
+    browser.send_shown(path, "set", extent="whole", **BOXES)
+    sent = browser.send_shown(path, "set", extent="whole")
     assert (sent.status_code, "Choose which staff" in sent.text) == (422, True)
     assert [it.rules for it in read_grants(console, number)] == [RULES]
 
 
 def test_the_effect_is_shown_and_nothing_is_saved(console: Console, browser: Browser) -> None:
     number, path = add_vendor(console, "effect")
-    browser.send(f"{path}/set", extent="whole", **ALL)
+    browser.send_shown(path, "set", extent="whole", **ALL)
     sent = browser.send(f"{path}/effect", extent="some", school=["spr-elementary"], **BOXES)
     assert sent.status_code == 200
     page = read(sent.text)
@@ -127,10 +127,10 @@ def test_the_effect_counts_what_the_vendor_can_get(console: Console, browser: Br
 def test_rules_that_open_nothing_are_saved_once_that_is_confirmed(console: Console, browser: Browser) -> None:
     number, path = add_vendor(console, "nothing")
     form = {"extent": "whole", "students": "grades~'99'", **ALL}
-    sent = browser.send(f"{path}/set", **form)
+    sent = browser.send_shown(path, "set", **form)
     assert (sent.status_code, 'name="even_nothing"' in sent.text) == (422, True)
     assert read_grants(console, number) == ()
-    assert browser.send(f"{path}/set", **form, even_nothing="yes").status_code == 303
+    assert browser.send_shown(path, "set", **form, even_nothing="yes").status_code == 303
     assert len(read_grants(console, number)) == 1
 
 

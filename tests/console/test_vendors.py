@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from roster_service.accounts import clients, vendors
+from roster_service.accounts import clients, vendor_rights, vendors
 from roster_service.accounts.credentials import list_credentials
 from roster_service.accounts.vendors import find_vendor
 from roster_service.auth.scopes import PRESET_VERSIONS, Scope, ScopeName
@@ -19,6 +19,7 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.console.filters import to_instant
 from roster_service.db.instants import format_instant
 from roster_service.db.tables import changes
+from roster_service.roster.withheld import WithheldField
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console, name_operator
 
@@ -145,8 +146,8 @@ def test_the_form_of_a_district_sets_its_grants(
     number = add_vendor(console, f"grants-{len(expected)}-{form['extent']}")
     path = f"/vendors/{number}/grants/{DISTRICT}"
     for before in ({"extent": "whole"}, {"extent": "some", "school": ["spr-high"]}):
-        owner.send(f"{path}/set", **before, **ALL)
-        sent = owner.send(f"{path}/set", **form, **ALL)
+        owner.send_shown(path, "set", **before, **ALL)
+        sent = owner.send_shown(path, "set", **form, **ALL)
         assert sent.status_code == 303, sent.text
         assert read_grants(console, number) == expected
 
@@ -176,8 +177,8 @@ def test_a_wrong_form_of_a_district_changes_nothing_and_says_why(
 ) -> None:
     number = add_vendor(console, f"refused-{len(str(form))}-{len(reason)}-{form.get('extent')}")
     path = f"/vendors/{number}/grants/{DISTRICT}"
-    owner.send(f"{path}/set", extent="whole", **ALL)
-    sent = owner.send(f"{path}/set", **{**ALL, **form})
+    owner.send_shown(path, "set", extent="whole", **ALL)
+    sent = owner.send_shown(path, "set", **{**ALL, **form})
     assert sent.status_code == 422
     assert reason in sent.text
     assert HOSTILE not in sent.text
@@ -204,7 +205,7 @@ WITHHELD = {
 
 def test_checked_fields_beside_the_default_are_refused_and_not_forgotten(console: Console, owner: Browser) -> None:
     number = add_vendor(console, "contradiction")
-    sent = owner.send(f"/vendors/{number}/withheld", list="default", field=["email"])
+    sent = owner.send_shown(f"/vendors/{number}", "withheld", list="default", field=["email"])
     assert sent.status_code == 422
     assert "Fields are checked, and the choice is the default" in sent.text
 
@@ -214,8 +215,8 @@ def test_fields_are_withheld(
     console: Console, owner: Browser, form: dict[str, object], expected: tuple[str, ...] | None
 ) -> None:
     number = add_vendor(console, f"withheld-{len(str(form))}")
-    owner.send(f"/vendors/{number}/withheld", list="own", field=["sms"])
-    assert owner.send(f"/vendors/{number}/withheld", **form).status_code == 303
+    owner.send_shown(f"/vendors/{number}", "withheld", list="own", field=["sms"])
+    assert owner.send_shown(f"/vendors/{number}", "withheld", **form).status_code == 303
     with console.engine.connect() as connection:
         assert vendors.find_vendor_by_id(connection, number).own_withheld == expected
     assert "Fields that are withheld from it" in owner.get(f"/vendors/{number}").text
@@ -395,3 +396,51 @@ def test_a_form_that_is_sent_twice_at_once_makes_one_secret(console: Console, ow
     with ThreadPoolExecutor(2) as pool:
         texts = list(pool.map(send, range(2)))
     assert sorted('class="secret"' in text for text in texts) == [False, True]
+
+
+STALE = {
+    "grants": ("/grants/spr-district", "set", {"extent": "some", "school": ["spr-high"], **ALL}),
+    "withheld fields": ("", "withheld", {"list": "own", "field": ["email"]}),
+    "flags": ("", "flags", {"flag": ["contacts"]}),
+}
+
+
+@pytest.mark.parametrize(("page", "form", "values"), STALE.values(), ids=STALE)
+def test_a_page_that_lay_open_takes_nothing_back(
+    console: Console, owner: Browser, page: str, form: str, values: dict[str, object]
+) -> None:
+    number = add_vendor(console, f"stale-{form}")
+    screen, email = f"/vendors/{number}{page}", f"stale-{form}@console.example"
+    hidden = {"version": "1", "shown": ""}
+    with console.engine.begin() as connection:
+        vendor_rights.change_withheld(connection, TESTER, email, [WithheldField.SMS])
+        before = vendors.find_vendor(connection, email)
+    sent = owner.send(f"{screen}/{form}", **hidden, **values)
+    assert (sent.status_code, "has changed since this page was shown" in sent.text) == (422, True)
+    assert f'name="version" value="{before.grant_version}"' in sent.text
+    with console.engine.connect() as connection:
+        assert vendors.find_vendor(connection, email) == before
+    assert owner.send_shown(screen, form, **values).status_code == 303
+
+
+def test_grants_are_set_once_their_effect_was_shown(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "unseen")
+    screen = f"/vendors/{number}/grants/{DISTRICT}"
+    narrow: dict[str, object] = {"extent": "whole", "grade": ["03"], **ALL}
+    assert owner.send_shown(screen, "set", **narrow).status_code == 303
+    shown = dict(re.findall(r'name="(version|shown)" value="([^"]*)"', owner.get(screen).text))
+    sent = owner.send(f"{screen}/set", **shown, **{**narrow, "staff": "none"})
+    assert (sent.status_code, "first look at the effect of this choice" in sent.text) == (422, True)
+    with console.engine.connect() as connection:
+        assert [it.rules.words for it in vendors.find_vendor_by_id(connection, number).grants if it.rules] == [
+            "grade 3"
+        ]
+
+
+def test_fields_that_are_withheld_already_change_nothing(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "unchanged")
+    for words in ("has changed", "nothing has changed"):
+        sent = owner.send_shown(f"/vendors/{number}", "withheld", list="own", field=["sms"])
+        assert words in owner.get(f"/vendors/{number}").text, sent.text
+    with console.engine.connect() as connection:
+        assert vendors.find_vendor_by_id(connection, number).grant_version == 2

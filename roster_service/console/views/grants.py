@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from roster_service.accounts import vendor_rights
 from roster_service.accounts.districts import list_named_districts, list_school_names, read_students
@@ -15,11 +16,12 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.rule_forms import RuleForm, make_rule_form, read_preview, read_rules
 from roster_service.console.screen import Form, Screen
-from roster_service.console.vendor_forms import find_vendor
+from roster_service.console.vendor_forms import find_vendor, read_shown_version
 from roster_service.console.vendor_words import make_district_access
 from roster_service.console.visit import Again, Moved, Outcome, Submission, Visit
 from roster_service.errors import CommandError
 from roster_service.feeds.sharing_previews import SharingPreview
+from roster_service.schemas.sharing_rules import Rules
 
 # What the checkboxes of the grants send.
 WHOLE, SOME, NOTHING = "whole", "some", "nothing"
@@ -42,7 +44,7 @@ class GrantChoice:
     form has; `students`: that the choice opens, `now`: that the present grants open; `preview`: all that it opens, if
     it or a present grant has rules, or the vendor an agreement; `present`: the rules of the present grants, in words;
     `only`: the words for the rules of the form, None without rules; `problem`: a contradiction between its parts, or
-    what is wrong with a filter, None if nothing is."""
+    what is wrong with a filter, None if nothing is; `shown`: what a form sends that has shown this choice."""
 
     vendor: Vendor
     district_id: str
@@ -56,6 +58,7 @@ class GrantChoice:
     present: Sequence[str]
     only: str | None
     problem: str | None
+    shown: str
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,13 @@ def read_choice(visit: Visit) -> GrantChoice:
         present=list(dict.fromkeys(item.describe() for item in ruled)),
         only=None if rules is None else rules.describe(),
         problem=problem,
+        shown=_digest(extent, checked, rules),
     )
+
+
+def _digest(extent: str, schools: Sequence[str], rules: Rules | None) -> str:
+    said = (extent, sorted(schools), None if extent == NOTHING else rules)
+    return sha256(repr(said).encode()).hexdigest()
 
 
 def set_district(sent: Submission) -> Outcome:
@@ -166,8 +175,11 @@ def set_district(sent: Submission) -> Outcome:
     with sent.change() as connection:
         vendor = find_vendor(sent)
         vendor_rights.set_district_grant(
-            connection, sent.actor, vendor.email, sent.place["district"], wanted, rules, even_nothing=even_nothing
-        )
+            connection, sent.actor, vendor.email, sent.place["district"], wanted, rules,
+            even_nothing=even_nothing, shown_version=read_shown_version(sent),
+        )  # fmt: skip
+        if sent.get("shown") != _digest(extent, schools, rules):
+            raise CommandError("nothing was saved: first look at the effect of this choice, then set it")
     return Moved(f"/vendors/{vendor.id}", f"The access of {vendor.name} has changed. Its older tokens have ended.")
 
 

@@ -17,7 +17,7 @@ from roster_service.auth.throttling.limits import LIMITS, Limit, list_limits_in_
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
-from roster_service.console.vendor_forms import find_vendor
+from roster_service.console.vendor_forms import find_vendor, read_shown_version
 from roster_service.console.vendor_words import (
     DistrictAccess,
     VendorHead,
@@ -152,7 +152,9 @@ def set_flags(sent: Submission) -> Outcome:
     """Makes the permission flags of a vendor those of the form."""
     flags = [flag for flag in PermissionFlag if flag.value in sent.lists("flag")]
     with sent.change() as connection:
-        vendor = vendor_rights.set_flags(connection, sent.actor, find_vendor(sent).email, flags)
+        vendor = vendor_rights.set_flags(
+            connection, sent.actor, find_vendor(sent).email, flags, shown_version=read_shown_version(sent)
+        )
     return Moved(f"/vendors/{vendor.id}", f"{vendor.name} may request: {', '.join(flags) or 'no additional part'}.")
 
 
@@ -163,7 +165,11 @@ def set_withheld(sent: Submission) -> Outcome:
         raise CommandError("fields are checked, and the choice is the default; choose “the fields checked here”")
     with sent.change() as connection:
         fields = None if sent.get("list") == DEFAULT else listed
-        vendor = change_withheld(connection, sent.actor, find_vendor(sent).email, fields)
+        vendor = change_withheld(
+            connection, sent.actor, find_vendor(sent).email, fields, shown_version=read_shown_version(sent)
+        )
+    if vendor.grant_version == read_shown_version(sent):
+        return Moved(f"/vendors/{vendor.id}", "These fields are withheld already; nothing has changed.")
     return Moved(f"/vendors/{vendor.id}", f"What {vendor.name} gets has changed. Its older tokens have ended.")
 
 
