@@ -37,7 +37,7 @@ $(VENV)/.test: $(VENV)/.service $(LOCKS)/test.txt
 install: $(VENV)/.test ## Install the service and the test tools into .venv; every other task does so by itself
 
 run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets a demo district
-	@$(if $(PORT),ROSTER_PORT=$(PORT)) $(BIN)/roster run
+	@exec env $(if $(PORT),ROSTER_PORT=$(PORT)) $(BIN)/roster run
 
 debug: $(VENV)/.service ## Serve in one process, where breakpoint() stops; the log has the messages of errors
 	@PYTHONDEVMODE=1 $(BIN)/waitress-serve --listen=127.0.0.1:$(or $(PORT),$(ROSTER_PORT),8000) --threads=1 wsgi:app
