@@ -3,7 +3,7 @@
 `make places` runs every test of `make test` once, and notes what it takes and which lines of the product it reaches.
 A test keeps its place if
 
-- it found a fault of `make mutants` that no other test of `make test` finds (a row `kept`, which `--kills` adds),
+- it found a fault of `make mutants` that no other test of `make test` finds, or asks one layer alone (a row `kept`),
 - it is the cheapest that reaches some line, or
 - it is the cheapest case of its function, and there is time.
 
