@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Response, render_template
@@ -55,12 +55,12 @@ def make_json(content: Any) -> Response:
 
 
 def make_csv(rows: Sequence[Any], name: str) -> Response:
-    """Returns dataclasses as CSV: a column for each field, and a file called `name` for the browser. No cell is a
+    """Returns rows, dataclasses or mappings by column, as CSV, and a file called `name` for the browser. No cell is a
     formula in a spreadsheet."""
     out = io.StringIO()
     writer = csv.writer(out)
     for number, row in enumerate(rows):
-        values = dataclasses.asdict(row)
+        values = row if isinstance(row, Mapping) else dataclasses.asdict(row)
         if number == 0:
             writer.writerow(values)
         writer.writerow([_to_cell(value) for value in values.values()])

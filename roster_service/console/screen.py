@@ -14,8 +14,8 @@ from roster_service.console.visit import Outcome, Submission, Visit
 @dataclass(frozen=True)
 class Screen:
     """A page. `name`: of its template; `path`: below `/console`, as Flask writes paths; `read`: reads the content, a
-    dataclass, which the template shows and `.json` has; `rows`: the rows of its `.csv`, dataclasses, None if it has no
-    list; `menu`: its place in the menu, None for a page that others lead to."""
+    dataclass, which the template shows and `.json` has; `rows`: the rows of its `.csv`, as `make_csv` takes them, None
+    if it has no list; `menu`: its place in the menu, None for a page that others lead to."""
 
     name: str
     path: str

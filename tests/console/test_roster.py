@@ -14,6 +14,7 @@ from oneroster_filter.folding import fold
 
 from roster_service.accounts.clients import list_clients
 from roster_service.change_log.actors import OperatorRole
+from roster_service.console.views.roster import KINDS
 from roster_service.db.tables import changes, pulls, users
 from roster_service.explore.known_people import find_people
 from tests.console.conftest import SECRET, Browser, Console
@@ -233,6 +234,10 @@ def test_a_csv_has_all_pages(browser: Browser) -> None:
 
 
 def test_a_csv_has_the_columns_of_the_page(browser: Browser) -> None:
+    for kind in KINDS:
+        lines = browser.get("/roster.csv", query_string={"kind": kind}).text.splitlines()
+        columns = find(browser, kind=kind)["columns"]
+        assert len(lines[0].split(",")) == 4 + len(columns), kind  # type: ignore[arg-type]
     lines = browser.get("/roster.csv", query_string={"kind": "users", "search": "spr-student-1"}).text.splitlines()
     assert lines[0] == "sourcedId,name,roles,grades,identifier,email,feed,status"
     assert lines[1].startswith("spr-student-1,Zoë O'Brien,")

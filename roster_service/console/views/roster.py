@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -271,11 +270,19 @@ def list_sorts(resource: Resource) -> list[str]:
     return [name for name in types if "*" not in name and is_sortable(name, types)]
 
 
-def list_csv(content: RosterList) -> Sequence[Any]:
-    """Returns the rows of a page as dataclasses with a field for each column."""
+def list_csv(content: RosterList) -> Sequence[Mapping[str, str]]:
+    """Returns the rows of a page by column. A field of a dataclass could not be called `class`."""
     names = [name.lower().replace(" ", "_").replace("-", "") for name in content.columns]
-    row_type = dataclasses.make_dataclass("Row", ["sourcedId", "name", *names, "feed", "status"])
-    return [row_type(row.sourcedId, row.name, *map(_join, row.cells), row.feed, row.status) for row in content.rows]
+    return [
+        {
+            "sourcedId": row.sourcedId,
+            "name": row.name,
+            **dict(zip(names, map(_join, row.cells), strict=True)),
+            "feed": row.feed,
+            "status": row.status,
+        }
+        for row in content.rows
+    ]
 
 
 def _join(cell: Sequence[Item]) -> str:
