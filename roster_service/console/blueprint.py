@@ -26,7 +26,7 @@ from roster_service.console.cookies import KnownBrowsers, set_up_cookies
 from roster_service.console.directory_login import PATH, DirectoryLogin, find_directory
 from roster_service.console.filters import FILTERS, to_instant
 from roster_service.console.frame import add_headers, make_csv, make_json, render_page
-from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
+from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf, require_text
 from roster_service.console.screen import Form, Screen
 from roster_service.console.screens import FORMS, SCREENS, find_place, list_closed, list_menu
 from roster_service.console.visit import (
@@ -153,6 +153,7 @@ def _list_uploads(name: str) -> Sequence[Upload]:
 
 
 def _prepare() -> None:
+    require_text(request.args)
     # The server has asked `find_body_bytes`.
     request.max_content_length = MAX_UPLOAD_BYTES
     request.max_form_memory_size = MAX_FORM_BYTES

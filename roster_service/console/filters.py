@@ -187,8 +187,9 @@ def to_segment(text: str) -> str:
 
 
 def from_segment(segment: str) -> str:
-    """Returns the text of `to_segment`; of any other segment, some text."""
-    return re.sub(rb"~([0-9A-F]{2})", lambda code: bytes([int(code[1], 16)]), segment.encode()).decode(errors="replace")
+    """Returns the text of `to_segment`; of any other segment, some text, which has no NUL."""
+    read = re.sub(rb"~([0-9A-F]{2})", lambda code: bytes([int(code[1], 16)]), segment.encode())
+    return read.decode(errors="replace").replace("\x00", "\ufffd")
 
 
 # Beside `instant`, which needs the time zone.

@@ -10,7 +10,8 @@ from functools import partial
 import sqlalchemy as sa
 from flask import redirect, request, session
 from werkzeug import Response
-from werkzeug.exceptions import Forbidden
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import BadRequest, Forbidden
 
 from roster_service.accounts import operator_sessions
 from roster_service.accounts.operator_sessions import SignedIn, use_code
@@ -145,13 +146,21 @@ def ensure_csrf() -> str:
 
 
 def require_csrf() -> None:
-    """Raises Forbidden for a form that no page of this cookie had, and for one that another site sent."""
+    """Raises Forbidden for a form that no page of this cookie had, and for one that another site sent; BadRequest as
+    `require_text`."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden("The form came from another site.")
     # The form of an upload has it in its address: the server asks for it before it reads the body.
     given = request.args.get(CSRF) or request.form.get(CSRF, "")
     if not hmac.compare_digest(given.encode(), str(session.get(CSRF, "")).encode()) or not given:
         raise Forbidden("The form is not of this session; open the page again.")
+    require_text(request.form)
+
+
+def require_text(given: MultiDict[str, str]) -> None:
+    """Raises BadRequest for a value that no text in PostgreSQL can be, before any page asks for it."""
+    if any("\x00" in value for values in given.listvalues() for value in values):
+        raise BadRequest("A value has a NUL, which no text of the service has.")
 
 
 def remember_wanted() -> None:

@@ -309,6 +309,21 @@ def test_a_login_deletes_the_sessions_that_have_ended(console: Console) -> None:
         assert connection.scalar(sa.select(sa.func.count()).select_from(operator_sessions).where(own)) == 1
 
 
+# What PostgreSQL takes for no text, on pages that ask the database for it.
+NULS = (
+    *("/runs?feed=%00", "/runs/1/changes?after=%00", "/access?district=%00", "/changes?operator=a%00b&vendor="),
+    *("/disclosures?caller=%00", "/roster.csv?kind=users&filter=%00", "/quality/orphans?school=%00", "/feeds?a=&a=%00"),
+)
+
+
+def test_a_value_with_a_nul_is_refused(console: Console) -> None:
+    browser = console.log_in()
+    found = {path: browser.get(path).status_code for path in NULS}
+    found["form"] = console.open().log_in("a\0b").status_code
+    assert {path: status for path, status in found.items() if status != 400} == {}
+    assert browser.get("/feeds/a~00b").status_code == 404
+
+
 def test_an_editor_cannot_become_an_owner(console: Console) -> None:
     editor = console.log_in(OperatorRole.EDITOR)
     email = name_operator(OperatorRole.EDITOR)

@@ -208,9 +208,6 @@ def test_hostile_texts_are_texts(browser: Browser) -> None:
         ({"kind": "teachers"}, None),
         ({"kind": "users", "search": "a"}, "Type at least 2 characters"),
         ({"kind": "users", "search": "a" * 300}, "at most 256 characters"),
-        ({"kind": "users", "search": "a\x00b"}, "NUL"),
-        ({"kind": "users", "role": "a\x00b"}, "NUL"),
-        ({"kind": "users", "filter": "givenName='\x00'"}, "NUL"),
         ({"kind": "users", "filter": "x" * 5000}, "characters"),
         ({"kind": "users", "sort": "name"}, "not a sortable field"),
         ({"kind": "users", "role": "wizard", "grade": "09", "feed": "none", "status": "gone"}, None),
@@ -293,7 +290,7 @@ def test_a_look_is_recorded_without_the_values_of_its_filter(console: Console, b
     ("changed", "status", "words"),
     [
         ({"filter": "givenNme='x'"}, 200, "did you mean"),
-        ({"filter": "givenName='\x00'"}, 200, "NUL"),
+        ({"filter": "givenName='\x00'"}, 400, "NUL"),
         ({"client": "none"}, 422, "none"),
         ({"version": "v9"}, 422, "Choose a version"),
         ({"kind": "teachers"}, 422, "Choose a collection"),

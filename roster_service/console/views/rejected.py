@@ -100,14 +100,12 @@ def _find_cause(visit: Visit, run: RunDetails) -> int | None:
 
 
 def _find_record(visit: Visit) -> NamedRecord | None:
-    """The record that the query chooses. Raises CommandError for an unknown type, and an id that no record can have."""
+    """The record that the query chooses. Raises CommandError for an unknown type."""
     type_, sourced_id = visit.get("type"), visit.get("record")
     if type_ is None or sourced_id is None:
         return None
     if type_ not in TYPES.values():
         raise CommandError(f"there is no type {type_[:80]}; the types are {', '.join(TYPES.values())}")
-    if "\x00" in sourced_id:
-        raise CommandError("a NUL is in no id of the roster")
     return NamedRecord(type_, sourced_id, False, None)
 
 
@@ -115,8 +113,6 @@ def _find_problem(search: str | None) -> str | None:
     """Why a text cannot be looked for; None if it can."""
     if search is None:
         return None
-    if "\x00" in search:
-        return "a NUL is in no value of an export"
     if not LEAST_CHARACTERS <= len(search) <= MOST_CHARACTERS:
         return f"a search has {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters"
     return None

@@ -218,8 +218,6 @@ def find_elsewhere(visit: Visit, text: str | None, found: Collection[str]) -> Kn
 
 def find_problem(given: Mapping[str, str]) -> str | None:
     """Why these values cannot be looked for; None if they can. The plan of the filter has its own reasons."""
-    if any("\x00" in value for name, value in given.items() if name != "filter"):
-        return "a NUL is in no value of the roster"
     search = given.get("search")
     if search is not None and len(search) < LEAST_CHARACTERS:
         return f"type at least {LEAST_CHARACTERS} characters to search"
@@ -237,7 +235,7 @@ def _show_facets(
         choices = [] if facet.values is None else [Choice(word, counts.get(word)) for word in (*counts, *words)]
         unique = list({choice.value: choice for choice in choices}.values())
         label = value
-        if value is not None and facet.names is not None and "\x00" not in value:
+        if value is not None and facet.names is not None:
             label = read_labels(connection, facet.names, [value]).get(value, value)
         yield ShownFacet(name, value, label, unique, facet.values is None, _change(given, **{name: None, "page": None}))
 
