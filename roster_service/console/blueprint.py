@@ -13,10 +13,10 @@ from enum import Enum
 from typing import Any
 
 import sqlalchemy as sa
-from flask import Blueprint, Flask, flash, get_flashed_messages, redirect, request, send_file
+from flask import Blueprint, Flask, current_app, flash, get_flashed_messages, redirect, request, send_file
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug import Response
-from werkzeug.exceptions import Forbidden, HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import Forbidden, HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from roster_service.accounts.operator_sessions import Lifetime, SignedIn
 from roster_service.auth.throttling.counters import Counters
@@ -138,6 +138,7 @@ def make_blueprint(tools: Tools, login: Login) -> Blueprint:
         console.add_url_rule(PATH, "directory", way.start, methods=["GET"])
         console.add_url_rule(f"{PATH}/return", "directory_return", way.finish, methods=["GET"])
     console.add_url_rule("/logout", "logout", login.end, methods=["POST"])
+    console.add_url_rule("/<path:elsewhere>", "elsewhere", answer_elsewhere, methods=["GET", "POST"])
     console.before_request(_prepare)
     # Flask runs the last one first.
     console.after_request(add_headers)
@@ -269,6 +270,31 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
     )
 
 
+def answer_elsewhere(elsewhere: str) -> Response:
+    """Leads from the address of a form, which stays in the address bar beside a refusal, to the page that has the form.
+    Raises MethodNotAllowed for a form to a page, and NotFound for any other address below the console."""
+    page = _find_page_of_form()
+    if page is not None:
+        return redirect(page, 303)
+    if _takes("GET"):
+        raise MethodNotAllowed(["GET"], "This page takes no form.")
+    raise NotFound("There is no such page.")
+
+
+def _find_page_of_form() -> str | None:
+    """The path of the page that has the form of the request's address; None if a browser did not ask for a form's."""
+    return request.path.rstrip("/").rpartition("/")[0] if request.method == "GET" and _takes("POST") else None
+
+
+def _takes(method: str) -> bool:
+    """Whether the address of the request is something else by another method."""
+    adapter = current_app.create_url_adapter(request)
+    # The first page takes no other method at all.
+    if adapter is None or not adapter.test(method=method):
+        return False
+    return adapter.match(method=method)[0] not in ("console.elsewhere", request.endpoint)
+
+
 def show_failure(response: Response) -> Response:
     """Returns a page in place of the JSON with which the service answers its own failures, unless a program asked."""
     if response.status_code < 500 or not response.is_json or request.path.endswith((".json", ".csv")):
@@ -288,9 +314,16 @@ def show_failure(response: Response) -> Response:
 def _show_error(error: HTTPException) -> Response | HTTPException:
     if error.code is None or error.code < 400:
         return error
-    return render_page("refusal", error.code, title=error.name, text=error.description)
+    page = render_page("refusal", error.code, title=error.name, text=error.description)
+    # `Allow` and the like.
+    page.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})
+    return page
 
 
 def _show_refusal(error: CommandError) -> Response:
     """Shows why a screen cannot be shown: what it is about is not there."""
+    # `/feeds/upload` is the address of a form, and of the page of a feed with this name.
+    page = _find_page_of_form()
+    if page is not None:
+        return redirect(page, 303)
     return render_page("refusal", 404, title="Not found", text=str(error))

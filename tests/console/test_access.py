@@ -90,6 +90,19 @@ def test_the_page_of_operators_says_which_pages_a_viewer_may_not_open(browsers: 
     assert re.split(", | and ", said) == refused
 
 
+def test_an_address_of_a_form_leads_to_its_page_and_any_other_is_a_page(console: Console) -> None:
+    browser = console.log_in()
+    screens = {screen.name: screen for screen in SCREENS}
+    led = {form: browser.get(f"{fill(screens[form.screen].path)}/{form.name}/") for form in FORMS}
+    found = {form: answer.headers.get("Location") for form, answer in led.items()}
+    assert found == {form: ROOT + fill(screens[form.screen].path) for form in FORMS}
+    for path in ("/nothing-there", "/vendors/x/nothing.json"):
+        answer = browser.get(path)
+        assert (answer.status_code, answer.mimetype, f'href="{ROOT}"' in answer.text) == (404, "text/html", True)
+    sent = browser.send("/runs")
+    assert (sent.status_code, sent.mimetype, sent.headers["Allow"]) == (405, "text/html", "GET")
+
+
 @pytest.fixture(scope="module")
 def rejected(console: Console) -> None:
     """A run with rejected rows."""
@@ -146,11 +159,10 @@ def test_every_answer_forbids_frames_foreign_sources_and_caches(console: Console
     browser = console.log_in()
     for path in ("", "/login", "/operators.json", "/operators.csv", "/nothing-there"):
         headers = browser.get(path).headers
-        if path != "/nothing-there":
-            assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
-            assert "unsafe" not in headers["Content-Security-Policy"]
-            assert headers["X-Frame-Options"] == "DENY"
-            assert headers["Cache-Control"] == "no-store"
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Cache-Control"] == "no-store"
 
 
 def test_the_cookie_is_for_the_console_alone_and_no_script_reads_it(console: Console) -> None:
