@@ -306,6 +306,16 @@ def test_a_session_ends(console: Console, reason: str) -> None:
     assert replayed.get("/account").status_code == 303
 
 
+def test_an_owner_ends_no_password_of_her_own(console: Console) -> None:
+    owner, own = console.log_in(), name_operator(OperatorRole.OWNER)
+    refused = owner.send("/operators/reset", email=own.upper())
+    assert (refused.status_code, "Your password and this session would end at once" in refused.text) == (422, True)
+    assert owner.get("/operators").text.count("New password link</button>") == (
+        owner.get("/operators.csv").text.count("@") - 1
+    )
+    assert console.open().log_in(own).status_code == 303
+
+
 def test_a_login_deletes_the_sessions_that_have_ended(console: Console) -> None:
     """Their addresses and browsers are personal data that nobody needs any more."""
     email = "two-sessions@operators.example"

@@ -107,9 +107,15 @@ def add_operator(sent: Submission) -> Outcome:
 
 
 def reset_password(sent: Submission) -> Outcome:
-    """Ends the password of an operator, and shows a new link."""
+    """Ends the password of another operator, and shows a new link. The own one would end with the session that shows
+    the link, and an owner who loses it is locked out."""
     email = sent.form.get("email", "")
     with sent.change() as connection:
+        if operators.find_operator(connection, email).email == sent.signed_in.email:
+            raise CommandError(
+                "your password and this session would end at once; another owner can make a new link for you, and so "
+                "can roster operator reset on the machine of the service"
+            )
         token = operators.reset_password(connection, sent.actor, email, sent.settings.read_secret_key())
     return _show_link(sent, email, token)
 
