@@ -18,7 +18,7 @@ from roster_service.errors import CommandError
 from roster_service.feeds import feeds
 from roster_service.feeds.feed_conditions import list_conditions
 from roster_service.feeds.feed_states import FeedState, Pause, find_feed
-from roster_service.feeds.feeds import FORMATS, Feed, describe_remains, pause_feed, remove_feed, resume_feed
+from roster_service.feeds.feeds import FORMATS, Feed, find_remains, pause_feed, remove_feed, resume_feed
 
 # The value of `--marker` and `--words` that removes it.
 NONE = "none"
@@ -290,7 +290,7 @@ def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -
     with terminal.open_connection() as connection:
         report = remove_feed(connection, terminal.find_actor(), name, now=now, dry_run=dry_run)
     with terminal.open_connection() as connection:
-        remains = "" if dry_run else describe_remains(connection, name, terminal.read_settings())
+        remains = "" if dry_run else find_remains(connection, name, terminal.read_settings()).describe(name)
     click.echo(json.dumps(report, ensure_ascii=False) if as_json else _describe_removal(report, remains))
 
 

@@ -20,7 +20,6 @@ from roster_service.feeds.run_outcomes import OUTCOMES
 EFFECTS = {"tombstoned": "delete", "changed": "change", "added": "add", "revived": "bring back"}
 # By pattern of a command: the screen that does the same. The first that fits counts.
 SCREENS_OF_COMMANDS = {
-    "`roster feed remove [^`]*`, or the page of the feed": "the page of the feed",
     "`roster feed list`": "the page Feeds",
     "`roster feed [^`]*`": "the page of the feed",
     "`roster sync list`": "the page Runs",

@@ -182,8 +182,27 @@ def find_listed(connection: sa.Connection, name: str, zone: tzinfo | None) -> Fe
     return found
 
 
-def describe_remains(connection: sa.Connection, name: str, settings: Settings) -> str:
-    """Returns what vendors still get of a removed feed, and until when, in words."""
+@dataclass(frozen=True)
+class Remains:
+    """The records of a removed feed, which are marked as deleted. `purged`: when the purge deletes them, in words; None
+    without records."""
+
+    records: int
+    purged: str | None
+
+    def describe(self, name: str) -> str:
+        """Returns what vendors still get of the feed `name`, and the command that ends it."""
+        if self.purged is None:
+            return "it has no records, and no vendor gets anything of it"
+        records = "its 1 record" if self.records == 1 else f"its {self.records:,} records"
+        return (
+            f"vendors still get {records} as `tobedeleted`, with all fields that they got before, until the purge "
+            f"deletes them, {self.purged}; to delete them now: `roster feed remove {name} --now`"
+        )
+
+
+def find_remains(connection: sa.Connection, name: str, settings: Settings) -> Remains:
+    """Returns what vendors still get of a removed feed."""
     own = sa.select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
     parts = (
         sa.select(sa.func.count().label("count"), sa.func.max(table.c.date_last_modified).label("at")).where(
@@ -194,13 +213,8 @@ def describe_remains(connection: sa.Connection, name: str, settings: Settings) -
     both = sa.union_all(*parts).subquery()
     count, at = connection.execute(sa.select(sa.func.sum(both.c.count), sa.func.max(both.c.at))).one()
     if not count:
-        return "it has no records, and no vendor gets anything of it"
-    when = describe_purge(at, settings.retention_days, settings.time_zone)
-    records = "its 1 record" if count == 1 else f"its {count:,} records"
-    return (
-        f"vendors still get {records} as `tobedeleted`, with all fields that they got before, until the purge "
-        f"deletes them, {when}; to delete them now: `roster feed remove {name} --now`, or the page of the feed"
-    )
+        return Remains(0, None)
+    return Remains(int(count), describe_purge(at, settings.retention_days, settings.time_zone))
 
 
 def _refuse_named_ids(connection: sa.Connection, feed_id: int, name: str) -> None:

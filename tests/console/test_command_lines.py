@@ -78,10 +78,6 @@ def test_an_upload_of_another_format_shows_no_command(console: Console, browser:
     ("text", "shown"),
     [
         ("there is no run 7; `roster sync list` shows the runs", "there is no run 7; the page Runs shows the runs"),
-        (
-            "to delete them now: `roster feed remove a --now`, or the page of the feed",
-            "to delete them now: the page of the feed",
-        ),
         ("`roster db upgrade` makes it", "`roster db upgrade` makes it"),
         # No screen takes the new ids of people.
         ("`roster sync approve 7 --excluded A=B`", "`roster sync approve 7 --excluded A=B`"),

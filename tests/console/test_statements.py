@@ -137,8 +137,9 @@ def test_a_removed_feed_says_what_vendors_still_get_and_how_to_end_it(own_consol
         pages = [read(browser.get(f"/feeds/springfield{path}").text) for path in ("", "/removal")]
         statuses = ask()
         assert statuses == ([] if now else ["tobedeleted"] * got)
-        said = "as `tobedeleted`, with all fields that they got before, until the purge deletes them, on "
+        said = "as tobedeleted, with all fields that they got before, until the purge deletes them, on "
         assert all((said in page) == bool(statuses) for page in pages)
+        assert not any("to delete them now" in page for page in pages), "each page leads to the form, or has it"
         assert all(("It has no records, and no vendor gets anything of it." in page) == now for page in pages)
         assert ("Delete its records now" in pages[0]) == bool(statuses)
         # Some vendors had grants of this feed alone.

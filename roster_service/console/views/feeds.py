@@ -23,7 +23,7 @@ from roster_service.feeds import feeds
 from roster_service.feeds.export_previews import ExportPreview, UnderWayError, preview_path, preview_upload
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState, Pause, find_listed_feed
-from roster_service.feeds.feeds import FORMATS, Feed
+from roster_service.feeds.feeds import FORMATS, Feed, Remains
 from roster_service.feeds.run_history import FinishedRun, Run, list_latest_runs, list_run_page
 from roster_service.feeds.runs import read_load, start_load
 from roster_service.feeds.scripts import Background
@@ -61,7 +61,7 @@ class FeedPage:
     removal: Background | None
     today: str
     is_live: bool
-    remains: str | None
+    remains: Remains | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RemovalPage:
     feed: Feed
     last: FinishedRun | None
     retention_days: int
-    remains: str | None
+    remains: Remains | None
     grants: Sequence[str]
 
 
@@ -116,7 +116,7 @@ def read_feed(visit: Visit) -> FeedPage:
         removal=removal,
         today=str(find_today(visit.settings.time_zone)),
         is_live=is_live,
-        remains=_describe_remains(visit, feed),
+        remains=_find_remains(visit, feed),
     )
 
 
@@ -127,13 +127,13 @@ def read_removal(visit: Visit) -> RemovalPage:
     days, zone = visit.settings.retention_days, visit.settings.time_zone
     number = find_listed_feed(visit.connection, feed.name).id
     grants = [grant.describe_end(days, zone) for grant in list_feed_grants(visit.connection, number)]
-    return RemovalPage(feed, good[-1] if good else None, days, _describe_remains(visit, feed), grants)
+    return RemovalPage(feed, good[-1] if good else None, days, _find_remains(visit, feed), grants)
 
 
-def _describe_remains(visit: Visit, feed: Feed) -> str | None:
+def _find_remains(visit: Visit, feed: Feed) -> Remains | None:
     if feed.state != FeedState.REMOVED:
         return None
-    return feeds.describe_remains(visit.connection, feed.name, visit.settings)
+    return feeds.find_remains(visit.connection, feed.name, visit.settings)
 
 
 def preview_given_path(sent: Submission) -> Outcome:
