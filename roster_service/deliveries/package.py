@@ -258,8 +258,8 @@ class _Writer:
                     left_out["sourcedId"] += 1
         for feed_id, ids in unfit.items():
             signs = {sign for sourced_id in ids for sign in sourced_id if not fits(sign)}
-            which = f"have {' '.join(map(repr, sorted(signs)))}" if signs else "are longer"
-            number = "one id" if len(ids) == 1 else f"{len(ids):,} ids"
+            number, has, is_ = ("one id", "has", "is") if len(ids) == 1 else (f"{len(ids):,} ids", "have", "are")
+            which = f"{has} {' '.join(map(repr, sorted(signs)))}" if signs else f"{is_} longer"
             raise CommandError(
                 f"{number} in {file.name} of the feed {self._source.feeds[feed_id]} {which}; the receiver takes "
                 f"ids of {self._preset.id_words}. Another spelling would be a second id for one record, so there is no "

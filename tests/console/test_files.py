@@ -115,7 +115,10 @@ def test_the_file_that_a_vendor_would_get_is_downloaded(console: Console, owner:
     answer.close()
     refused = owner.send(f"/vendors/{number}/files/file", preset="apple")
     assert refused.status_code == 422
-    assert "the receiver takes ids of letters, digits and hyphens" in refused.text
+    said = (
+        "One id in classes of the feed springfield has '/' '@'; the receiver takes ids of letters, digits and hyphens"
+    )
+    assert said in read(refused.text)
 
 
 def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
