@@ -175,9 +175,11 @@ def set_withheld(sent: Submission) -> Outcome:
 
 def set_limits(sent: Submission) -> Outcome:
     """Makes the limits of a vendor those of the form; an empty field is the default of the service."""
-    given = {limit.name: _read_limit(sent, limit) for limit in LIMITS}
+    vendor, wanted = find_vendor(sent), make_allowances({limit.name: _read_limit(sent, limit) for limit in LIMITS})
+    if wanted == (vendor.allowance, vendor.rostering):
+        return Moved(f"/vendors/{vendor.id}", f"The limits of {vendor.name} are as they were; nothing was changed.")
     with sent.change() as connection:
-        vendor = vendors.change_allowance(connection, sent.actor, find_vendor(sent).email, *make_allowances(given))
+        vendors.change_allowance(connection, sent.actor, vendor.email, *wanted)
     return Moved(f"/vendors/{vendor.id}", f"The limits of {vendor.name} have changed.")
 
 
