@@ -7,6 +7,7 @@ Each change needs an actor, and is one row of the change log. The removal of a f
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -151,6 +152,17 @@ def resume_feed(connection: sa.Connection, actor: Actor, name: str) -> None:
     """Ends the pause of a feed, also one to come. Raises CommandError if there is no such feed."""
     with _recorded(connection, actor, Verb.FEED_RESUME, name):
         store_pause(connection, name, None)
+
+
+def check_words(connection: sa.Connection, format_: str, text: str) -> None:
+    """Raises CommandError, in the words of the sync, for a mapping of words for which it would refuse each export of a
+    format."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        file.flush()
+        done = run_script(connection, "check_words", format_, file.name)
+    if done.returncode != 0:
+        raise CommandError(json.loads(done.stdout)["message"] if done.stdout else done.stderr.strip())
 
 
 def remove_feed(connection: sa.Connection, actor: Actor, name: str, *, now: bool, dry_run: bool = False) -> Any:

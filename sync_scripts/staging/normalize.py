@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,6 +97,14 @@ def map_words(connection: sa.Connection, text: str, form: Format, contents: Cont
     form = replace(form, files=tuple(_map_file(file, meanings) for file in form.files))
     files, silent = (tuple(form.find_file(file.name) for file in found) for found in (contents.files, contents.silent))
     return form, replace(contents, files=files, silent=silent)
+
+
+def require_words(connection: sa.Connection, text: str, forms: Sequence[Format]) -> None:
+    """Raises RefusedExportError, as `map_words`, for a mapping that none of the formats of a family can use: which of
+    them an export has, it alone tells. `forms`: the newest last, whose reasons count unless another one has fewer."""
+    words = read_word_map(text)
+    found = [Findings.of(_find_bad_words(connection, form, words)) for form in reversed(forms)]
+    refuse_if(min(found, key=lambda findings: findings.total))
 
 
 def _find_bad_words(connection: sa.Connection, form: Format, words: list[MappedWord]) -> Iterator[Rejection]:

@@ -293,15 +293,29 @@ def test_settings_are_set_and_only_what_differs_is_recorded(own_console: Console
     assert (refused.status_code, "no absolute path" in refused.text) == (422, True)
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"), [(b"file,column,word,means\nusers,role,pupil,student\n", 303), (b"\xff\xfe", 422), (b"\0", 422)]
-)
-def test_a_mapping_of_words_is_set_and_removed(browser: Browser, sent: bytes, status: int) -> None:
-    answered = browser.send("/feeds/springfield/words", words=(io.BytesIO(sent), "words.csv"))
-    assert answered.status_code == status
-    if status == 303:
-        assert read(browser, "/feeds/springfield")["words"] == sent.decode()
-        browser.send("/feeds/springfield/words", none="yes")
+WORDS = "file,column,word,means\nusers,role,pupil,student\n"
+# What is refused in place of these words, and why.
+BAD_WORDS = {
+    b"\xff\xfe": "The mapping is not UTF-8",
+    b"\0": "The file is no mapping of words",
+    b"garbage": "The mapping of words, line 1: the header must be file,column,word,means",
+    WORDS.replace("role", "shoe").encode(): "The mapping of words, line 2, column column: is no column of users.csv",
+    f"{WORDS}users,role,tutor,mentor".encode(): "The mapping of words, line 3, column means: must be one of ",
+}
+
+
+def test_a_mapping_of_words_is_set_stays_for_a_bad_one_and_is_removed(
+    browser: Browser, scripts_in_process: None
+) -> None:
+    def send(data: bytes) -> Any:
+        return browser.send("/feeds/springfield/words", words=(io.BytesIO(data), "words.csv"))
+
+    assert send(WORDS.encode()).status_code == 303
+    for bad, why in BAD_WORDS.items():
+        refused = send(bad)
+        assert (refused.status_code, why in refused.text) == (422, True), bad
+        assert read(browser, "/feeds/springfield")["words"] == WORDS
+    browser.send("/feeds/springfield/words", none="yes")
     assert read(browser, "/feeds/springfield")["words"] is None
 
 

@@ -208,6 +208,10 @@ def set_words(sent: Submission) -> Outcome:
     text = _read_words(uploads[0].stream.read(MOST_WORDS_BYTES + 1)) if uploads else None
     if text is None and sent.get("none") is None:
         raise CommandError("choose the file of the mapping")
+    if text is not None:
+        # A mapping that the next run would refuse must not take the place of a good one.
+        with sent.tools.owner.connect() as connection:
+            feeds.check_words(connection, _find_feed(connection, sent).format, text)
     with sent.change() as connection:
         feeds.change_feed(connection, sent.actor, _find_feed(connection, sent).name, {"words": text})
     return _show(
