@@ -247,6 +247,10 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
     who: Callable[[str], str] = lambda verb: name_doer(signed_in.role, Verb(verb))  # noqa: E731
     sees = {screen.name for screen in SCREENS if signed_in.role.includes(screen.least)}
     given = {"screen": None, "query": {}, "error": None, **values}
+    # A slash at the end is answered as without it. The page of a form is that above the address of the form.
+    here, query_string = request.path.rstrip("/"), request.query_string.decode(errors="replace")
+    if request.method == "POST":
+        here, query_string = here.rpartition("/")[0], ""
     section, opened = find_place(given["screen"], request.path.removeprefix(ROOT))
     return render_page(
         template,
@@ -262,9 +266,8 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
         closed_to_viewers=list_closed(OperatorRole.VIEWER),
         csrf=ensure_csrf(),
         messages=get_flashed_messages(),
-        # A slash at the end is answered as without it.
-        here=request.path.rstrip("/"),
-        query_string=request.query_string.decode(errors="replace"),
+        here=here,
+        query_string=query_string,
         root=ROOT,
         **given,
     )

@@ -360,3 +360,5 @@ def test_a_page_with_a_slash_at_its_end_leads_to_its_other_shapes(console: Conso
         [shape] = re.findall(r'href="/console(/[^"]*[.]json)"', browser.get(path).text)
         assert browser.get(shape).status_code == 200, (path, shape)
         assert shape in ("/index.json", "/vendors.json")
+    refused = browser.send("/operators/reset", email="nobody@operators.example")
+    assert 'href="/console/operators.json"' in refused.text
