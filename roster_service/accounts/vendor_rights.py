@@ -103,13 +103,14 @@ def list_replaced(vendor: Vendor, made: Collection[Grant]) -> Sequence[Grant]:
 def preview_grants(
     connection: sa.Connection, vendor: Vendor | None, now: Sequence[Grant], then: Sequence[Grant], *, guardians: bool
 ) -> SharingPreview:
-    """Counts what grants open beside the present ones, as far as the agreement of the vendor allows it. `vendor`: None
-    for one that is not there yet; `guardians`: whether a way of the vendor has guardians; they do not count otherwise.
-    It makes temporary tables, so the transaction is not read-only. Raises CommandError for a filter that means
-    nothing."""
+    """Counts what grants open beside the present ones, as far as the agreement of the vendor allows it; nobody who is
+    kept from the vendor counts. `vendor`: None for one that is not there yet; `guardians`: whether a way of the vendor
+    has guardians; they do not count otherwise. It makes temporary tables, so the transaction is not read-only. Raises
+    CommandError for a filter that means nothing."""
     kinds = [kind for kind in KINDS if guardians or kind != GUARDIANS]
     before, after = (_limit_grants(connection, vendor, grants) for grants in (now, then))
-    counted = preview_extents(connection, map(_get_extent, before), map(_get_extent, after), kinds)
+    vendor_id = None if vendor is None else vendor.id
+    counted = preview_extents(connection, vendor_id, map(_get_extent, before), map(_get_extent, after), kinds)
     notes = [] if guardians else ["guardians do not count: no client, delivery or key of the vendor may read them"]
     notes += ["the agreement of the vendor allows less than this choice"] if {*after} != {*then} else []
     return replace(counted, notes=[*_list_unknown_grades(connection, then), *list_notes(connection, then), *notes])

@@ -1,6 +1,7 @@
 """What grants open beside what others open, counted before a change of them: by kind and school, with examples.
 
-It reads the rules as groups are made, and makes none. Records that are deleted do not count.
+It reads the rules as groups are made, and makes none. Records that are deleted do not count, nor do people who are kept
+from the vendor.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 
 from roster_service.db.tables import CText, classes, orgs, user_roles, users
 from roster_service.feeds.sharing_members import GRANTED, WANTED, Extent, describe_table, find_wanted, make_temporary
+from roster_service.roster.visibility import VENDOR, Viewer, is_kept
 from roster_service.roster.vocabulary import GUARDIAN_ROLES
 
 GUARDIANS = "guardians"
@@ -65,10 +67,15 @@ class SharingPreview:
 
 
 def preview_extents(
-    connection: sa.Connection, now: Iterable[Extent], then: Iterable[Extent], kinds: Collection[str]
+    connection: sa.Connection,
+    vendor_id: int | None,
+    now: Iterable[Extent],
+    then: Iterable[Extent],
+    kinds: Collection[str],
 ) -> SharingPreview:
-    """Counts what `then` opens beside `now`. `kinds`: of `KINDS`, those that count. It makes temporary tables, so
-    the transaction is not read-only; the caller ends it. Raises CommandError for a filter that means nothing."""
+    """Counts what `then` opens to a vendor beside `now`. `vendor_id`: None for one that is not there yet; `kinds`: of
+    `KINDS`, those that count. It makes temporary tables, so the transaction is not read-only; the caller ends it.
+    Raises CommandError for a filter that means nothing."""
     sides = {"before": [*now], "after": [*then]}
     extents = dict(enumerate(dict.fromkeys(itertools.chain(*sides.values()))))
     find_wanted(connection, extents)
@@ -80,7 +87,8 @@ def preview_extents(
         for side in sides.values()
     )
     marked = sa.select(*map(sa.func.max, is_in), *keys).group_by(*keys)
-    connection.execute(_MARKED.insert().from_select([*sides, *(key.name for key in keys)], marked))
+    of_vendor = marked.params({VENDOR.key: vendor_id})
+    connection.execute(_MARKED.insert().from_select([*sides, *(key.name for key in keys)], of_vendor))
     by_school: dict[str, list[Counted]] = {}
     for row in _count(connection, sa.select(_MARKED).where(_MARKED.c.kind.in_(kinds)).subquery(), "org_id"):
         by_school.setdefault(row.org_id, []).append(_read(row))
@@ -103,7 +111,8 @@ def preview_extents(
 
 
 def _select_seen(whole: Collection[int]) -> sa.Subquery:
-    """Selects what extents open, with the number of the extent. `whole`: the extents without rules."""
+    """Selects what extents open to the bound vendor, with the number of the extent. `whole`: the extents without
+    rules."""
     at = GRANTED.c.grant_id.in_(whole)
     held = sa.union_all(
         sa.select(GRANTED.c.grant_id, user_roles.c.user_id, user_roles.c.org_id, user_roles.c.role).where(
@@ -124,7 +133,7 @@ def _select_seen(whole: Collection[int]) -> sa.Subquery:
     gone = sa.select(users.c.sourced_id).where(users.c.status != "active")
     return sa.union_all(
         sa.select(held.c.grant_id, kind, held.c.user_id.label("sourced_id"), held.c.org_id).where(
-            held.c.user_id.not_in(gone)
+            held.c.user_id.not_in(gone), ~is_kept(held.c.user_id, Viewer.RULED_VENDOR)
         ),
         sa.select(shared.c.grant_id, sa.literal("classes", CText), shared.c.sourced_id, classes.c.school_id).where(
             classes.c.sourced_id == shared.c.sourced_id, classes.c.status == "active"

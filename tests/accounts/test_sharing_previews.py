@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.accounts.kept_people import keep_from_vendor
 from roster_service.accounts.vendors import Grant
 from roster_service.db.tables import classes, group_members, user_roles, users, vendor_grants
 from roster_service.errors import CommandError
@@ -39,15 +40,20 @@ STATES: dict[str, Sequence[Grant]] = {
         Grant(DISTRICT, "spr-high", rules=Rules("grades~'11'", None, Staff.NONE, guardians=False)),
     ],
 }
+# Of each kind of people one, whom some of these states open.
+KEPT = ("spr-student-6", "spr-teacher-1", "spr-guardian-1")
 Seen = set[tuple[str, str, str]]
 
 
 @pytest.fixture
 def set_grants(engine: sa.Engine) -> Callable[[Sequence[Grant]], Seen]:
-    """Makes the grants of a vendor these. Returns what the vendor then sees, as (kind, id, org)."""
+    """Makes the grants of a vendor, from whom people are kept, these. Returns what the vendor then sees, as (kind, id,
+    org)."""
     load_districts(engine)
     with engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, EMAIL, "previewed")
+        for person in KEPT:
+            keep_from_vendor(connection, vendors.find_vendor(connection, EMAIL).id, person)
 
     def change(grants: Sequence[Grant]) -> Seen:
         with engine.begin() as connection:
@@ -74,9 +80,10 @@ def count(seen: Seen) -> dict[str, int]:
 
 
 def read_preview(engine: sa.Engine, now: Sequence[Grant], then: Sequence[Grant]) -> SharingPreview:
-    """A preview; its transaction is rolled back."""
+    """A preview, for the vendor if it is there; its transaction is rolled back."""
     with engine.connect() as connection:
-        return vendor_rights.preview_grants(connection, None, now, then, guardians=True)
+        vendor = next((it for it in vendors.list_vendors(connection) if it.email == EMAIL), None)
+        return vendor_rights.preview_grants(connection, vendor, now, then, guardians=True)
 
 
 def test_a_preview_counts_what_the_vendor_then_sees(
@@ -115,6 +122,7 @@ def test_a_preview_names_pupils_and_changes_nothing(
             connection.scalars(
                 sa.select(users.c.given_name + " " + users.c.family_name)
                 .where(users.c.grades.contains([grade]), users.c.sourced_id.startswith("spr-"))
+                .where(users.c.sourced_id.not_in(KEPT))
                 .order_by(users.c.family_name, users.c.given_name)
             ).all()
             for grade in ("03", "10")
