@@ -11,13 +11,16 @@ from datetime import timedelta
 from roster_service.feeds.feed_states import FeedState
 from roster_service.feeds.feeds import Feed
 from roster_service.feeds.held_runs import APPROVED, HELD
-from roster_service.feeds.run_outcomes import OUTCOMES, Colour, needs_person
+from roster_service.feeds.run_outcomes import LOADED_OUTCOMES, OUTCOMES, Colour, needs_person
 from roster_service.feeds.runs import read_approval
 from roster_service.settings import Settings
 
 # The word of a feed that no night loads, because nobody has said where its export lies, and what is said of it.
 NO_PATH = "no path"
 NO_PATH_CAUSE = "it has no path, so no nightly sync loads it"
+
+
+NOT_LOADED = "not loaded"
 
 
 @dataclass(frozen=True)
@@ -65,15 +68,21 @@ def _find_conditions(feed: Feed, settings: Settings) -> Iterator[Condition]:
         yield Condition("disabled", Colour.QUIET, "the nightly sync leaves it out")
     elif feed.is_paused:
         yield Condition("paused", Colour.QUIET, feed.pause or "")
-    elif feed.last_outcome is None:
+    elif feed.last_outcome is None or (feed.is_emptied and feed.last_outcome in LOADED_OUTCOMES):
         how = "the nightly sync loads its export" if feed.path else "upload its export, or give it a path"
-        yield Condition("not loaded", Colour.WARN, "no export of it has been loaded yet", how, needs=True)
+        yield Condition(NOT_LOADED, Colour.WARN, _explain_not_loaded(feed), how, needs=True)
     elif feed.latest_run != feed.held_run and not feed.is_applied:
         yield from _describe_latest(feed, feed.last_outcome, settings)
     if feed.enabled and not feed.path and feed.last_outcome is not None:
         # No task: the exports of some feeds are uploaded.
         remedy = "give it the path of its export, or go on uploading each export"
         yield Condition(NO_PATH, Colour.WARN, NO_PATH_CAUSE, remedy)
+
+
+def _explain_not_loaded(feed: Feed) -> str:
+    if feed.is_emptied:
+        return "it was removed and taken back, and its export must be loaded: vendors see none of its records as active"
+    return "no export of it has been loaded yet"
 
 
 def _describe_held(feed: Feed, run: int, settings: Settings) -> Condition:
@@ -94,8 +103,8 @@ def _describe_latest(feed: Feed, word: str, settings: Settings) -> Iterator[Cond
     yield Condition(word, outcome.colour, outcome.explain(feed.message), outcome.remedy, feed.latest_run, needs)
     if needs or feed.is_running:
         return
-    if seconds is None and word != APPROVED:
-        yield Condition("not loaded", Colour.WARN, "no export of it has been loaded yet", needs=True)
+    if feed.is_emptied or (seconds is None and word != APPROVED):
+        yield Condition(NOT_LOADED, Colour.WARN, _explain_not_loaded(feed), needs=True)
     elif feed.path and seconds is not None and seconds > timedelta(days=settings.stale_days).total_seconds():
         days = int(seconds // 86_400)
         cause = f"no sync has loaded it for {days} {'day' if days == 1 else 'days'}"

@@ -28,8 +28,9 @@ def require_feed_name(name: str) -> None:
         raise CommandError(f"a feed's name has 1 to {FEED_NAME_LENGTH} printable characters, without spaces around it")
 
 
-# The source of the run that removes a feed.
+# The source of the run that removes a feed, and what is said of that run, which has loaded no export.
 REMOVAL = "roster feed remove"
+REMOVAL_WORDS = "the feed was removed"
 
 
 class FeedState(StrEnum):

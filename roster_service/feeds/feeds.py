@@ -24,6 +24,7 @@ from roster_service.db.instants import describe_purge, find_today
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.feeds.feed_states import (
+    REMOVAL,
     FeedState,
     Pause,
     find_feed,
@@ -57,8 +58,9 @@ class Feed:
     whether it has a mapping of words; `latest_run`, `last_outcome`, `message`: of the latest run, which may still be
     running, None before the first; `last_run`: the end of that run, or its begin if it has none; `rejected_percent`:
     the largest share of the rows of a file that it rejected; `last_good_run`, `age_seconds`: the end of the last run
-    after which the roster was that of the export, and the time since; `held_run`, `held_message`: the run that waits
-    for a decision, and why; `is_applied`: whether a run that is under way applies it."""
+    after which the roster was that of the export, and the time since; `is_emptied`: whether its removal is the last run
+    that changed it, so no export of it is loaded, also once it is taken back; `held_run`, `held_message`: the run that
+    waits for a decision, and why; `is_applied`: whether a run that is under way applies it."""
 
     name: str
     format: str
@@ -80,6 +82,7 @@ class Feed:
     rejected_percent: float
     last_good_run: str | None
     age_seconds: int | None
+    is_emptied: bool
     held_run: int | None
     held_message: str | None
     is_applied: bool
@@ -262,7 +265,9 @@ def list_feeds(
     today = find_today(zone)
     interrupted = find_interrupted(connection)
     of_feed = sa.select(sa.func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
-    good = of_feed.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES)).scalar_subquery()
+    of_good = of_feed.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES))
+    good = of_good.where(sync_runs.c.source != REMOVAL).scalar_subquery()
+    source = of_good.with_only_columns(sync_runs.c.source).order_by(sync_runs.c.id.desc()).limit(1).scalar_subquery()
     newest = of_feed.with_only_columns(sa.func.max(sync_runs.c.id))
     last, held = sync_runs.alias(), sync_runs.alias()
     columns = (
@@ -274,6 +279,7 @@ def list_feeds(
         last.c.files,
         good.label("last_good_run"),
         sa.func.extract("epoch", sa.func.now() - good).label("age"),
+        sa.func.coalesce(source == REMOVAL, sa.false()).label("is_emptied"),
         held.c.id.label("held_run"),
         held.c.message.label("held_message"),
     )
@@ -307,6 +313,7 @@ def list_feeds(
             rejected_percent=find_rejected_percent(row.files or ()),
             last_good_run=row.last_good_run and row.last_good_run.isoformat(timespec="seconds"),
             age_seconds=None if row.age is None else int(row.age),
+            is_emptied=row.is_emptied,
             held_run=row.held_run,
             held_message=row.held_message,
             is_applied=row.last_outcome == RUNNING and row.id not in dead and row.approves == row.held_run is not None,

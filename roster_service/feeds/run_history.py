@@ -21,7 +21,7 @@ from roster_service.db.tables import (
     sync_runs,
 )
 from roster_service.errors import CommandError
-from roster_service.feeds.feed_states import find_listed_feed
+from roster_service.feeds.feed_states import REMOVAL, REMOVAL_WORDS, find_listed_feed
 from roster_service.feeds.held_runs import HELD
 from roster_service.feeds.rejected_rows import names_record
 from roster_service.feeds.run_outcomes import LOADED_OUTCOMES
@@ -146,7 +146,9 @@ class FinishedRun:
     rows: dict[str, int]
 
 
-_GOOD = (sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.counts != {})
+# A removal of a feed has loaded nothing.
+_IS_REMOVAL = sa.and_(sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.source == REMOVAL)
+_GOOD = (sync_runs.c.outcome.in_(LOADED_OUTCOMES), ~_IS_REMOVAL, sync_runs.c.counts != {})
 
 
 def list_latest_runs(
@@ -167,9 +169,11 @@ def list_latest_runs(
 
 def list_day_outcomes(connection: sa.Connection, first: date, zone: tzinfo | None) -> Mapping[str, Mapping[date, str]]:
     """Returns the outcome of the latest run of each day in a time zone from `first` on, by the name of the feed. A run
-    before `first` is left out, and so is a day without a run. `zone`: as for `describe_instant`."""
+    before `first` is left out, and so are a day without a run, and the removal of a feed. `zone`: as for
+    `describe_instant`."""
     runs = sa.select(sync_runs.c.id, sync_runs.c.outcome, sync_runs.c.started_at, feeds.c.name)
     runs = runs.join(feeds, feeds.c.id == sync_runs.c.feed_id).where(sync_runs.c.started_at >= begin_day(first, zone))
+    runs = runs.where(~_IS_REMOVAL)
     interrupted = find_interrupted(connection)
     found: dict[str, dict[date, str]] = {}
     for row in connection.execute(runs.order_by(sync_runs.c.id)):
@@ -312,7 +316,9 @@ def _sort(found: dict[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
 def _read_fields(row: sa.Row[Any], interrupted: frozenset[int]) -> dict[str, Any]:
     """The fields of `Run`. `interrupted`: the ids of the runs that are interrupted if they still seem to be running."""
     is_interrupted = row.outcome == RUNNING and row.id in interrupted
-    undoes = f"it takes run {row.undoes} back" if row.undoes else None
+    does = f"it takes run {row.undoes} back" if row.undoes else None
+    if row.source == REMOVAL and row.outcome in LOADED_OUTCOMES:
+        does = REMOVAL_WORDS
     return {
         "run": row.id,
         "feed": row.name,
@@ -321,6 +327,6 @@ def _read_fields(row: sa.Row[Any], interrupted: frozenset[int]) -> dict[str, Any
         "finished": row.finished_at and row.finished_at.isoformat(timespec="seconds"),
         "counts": {name: _sort(counts, COUNTS) for name, counts in _sort(row.counts, tuple(TYPES.values())).items()},
         "rejected": row.rejected,
-        "message": INTERRUPTED_WORDS if is_interrupted else row.message or undoes,
+        "message": INTERRUPTED_WORDS if is_interrupted else row.message or does,
         "notices": row.notices,
     }

@@ -49,6 +49,13 @@ def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: 
     refused = roster("feed", "set", "springfield", "--disable")
     assert (refused.exit_code, "`roster feed add springfield` takes it back" in refused.stderr) == (1, True)
     assert answer("feed", "add", "springfield", "--format", "oneroster")["state"] == "added"
+    [listed] = answer("feed", "list")
+    assert (listed["is_emptied"], [it["word"] for it in listed["conditions"]]) == (True, ["not loaded", "no path"])
+    assert listed["conditions"][0]["cause"].startswith("it was removed and taken back, and its export must be loaded")
+    assert answer("sync", "list")[0]["message"] == "the feed was removed"
+    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    [listed] = answer("feed", "list")
+    assert (listed["is_emptied"], [it["word"] for it in listed["conditions"]]) == (False, ["done", "no path"])
 
 
 def test_a_removed_feed_without_records_has_none(answer: Answer, roster: Roster) -> None:

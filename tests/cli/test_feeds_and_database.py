@@ -51,6 +51,7 @@ def test_a_feed_remembers_where_its_export_lies(answer: Answer, tmp_path: Path) 
         "held_message": None,
         "is_paused": False,
         "is_applied": False,
+        "is_emptied": False,
         "latest_run": None,
         "message": None,
         "rejected_percent": 0.0,

@@ -364,7 +364,17 @@ def test_a_feed_is_removed_after_its_name_is_typed_and_taken_back(
     assert read(browser, "/feeds/shelbyville/removal")["grants"] == shown["grants"]
     assert "Take the feed back" in browser.get("/feeds/shelbyville").text
     assert browser.send("/feeds/shelbyville/take-back").status_code == 303
-    assert read(browser, "/feeds/shelbyville")["feed"]["state"] == "added"
+    shown = read(browser, "/feeds/shelbyville")
+    assert (shown["feed"]["state"], shown["runs"][0]["message"]) == ("added", "the feed was removed")
+    # The roster has nothing of it until its export is loaded.
+    assert (shown["conditions"][0]["word"], shown["conditions"][0]["needs"]) == ("not loaded", True)
+    assert "It was removed and taken back, and its export must be loaded" in browser.get("/feeds/shelbyville").text
+    removal = browser.get(f"/runs/{shown['runs'][0]['run']}").text
+    assert "The feed was removed</bdi>: " in removal
+    assert "that of the export" not in removal
+    assert "shelbyville, because it was removed and taken back" in browser.get("/").text
+    [light] = [it for it in read(console.log_in(), "/system")["lights"] if it["name"] == "Feeds"]
+    assert "shelbyville" in light["meaning"]
 
 
 def test_a_message_quotes_a_path_as_it_was_typed(browser: Browser) -> None:

@@ -66,7 +66,8 @@ class FeedPage:
 
 @dataclass(frozen=True)
 class RemovalPage:
-    """What the removal of a feed deletes. `last`: its last good run, with the live records by type; `retention_days`:
+    """What the removal of a feed deletes. `last`: its last good run, with the live records by type, None also if a
+    removal has deleted these since; `retention_days`:
     after which the purge deletes them; `remains`: of a removed feed, what vendors still get of it; `grants`: that end
     with the records, in words."""
 
@@ -127,7 +128,8 @@ def read_removal(visit: Visit) -> RemovalPage:
     days, zone = visit.settings.retention_days, visit.settings.time_zone
     number = find_listed_feed(visit.connection, feed.name).id
     grants = [grant.describe_end(days, zone) for grant in list_feed_grants(visit.connection, number)]
-    return RemovalPage(feed, good[-1] if good else None, days, _find_remains(visit, feed), grants)
+    last = good[-1] if good and not feed.is_emptied else None
+    return RemovalPage(feed, last, days, _find_remains(visit, feed), grants)
 
 
 def _find_remains(visit: Visit, feed: Feed) -> Remains | None:

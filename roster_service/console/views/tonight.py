@@ -251,7 +251,7 @@ def _make_row(
         feed=feed,
         conditions=conditions,
         task=_find_task(feed, conditions[0]) if conditions[0].needs else None,
-        is_loaded=feed.last_outcome in LOADED_OUTCOMES,
+        is_loaded=feed.last_outcome in LOADED_OUTCOMES and not feed.is_emptied,
         last=last,
         days=days,
         good=good[-1].run if good else None,
