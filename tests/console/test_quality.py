@@ -374,7 +374,20 @@ def test_counts_are_stored_once_for_each_revision_and_make_a_trend(own_console: 
     assert len(quality.trend["people-without-role"]) == KEPT
     assert quality.trend["people-without-role"][-1] == quality.totals["people-without-role"] == first + 1
     assert [row.name for row in rows if row.schools is not None] == ["shelbyville", "springfield"]
-    assert "counted after the last sync" in browser.get("/quality").text
+    # Each feed is counted after its own load.
+    with console.engine.begin() as connection:
+        for name, at in (("shelbyville", "18:45"), ("springfield", "18:50")):
+            own = sa.select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
+            moved = sa.update(quality_counts).where(quality_counts.c.feed_id == own)
+            connection.execute(moved.values(counted_at=f"2026-11-30T{at}Z"))
+    for path, said in (
+        ("/quality", "counted after the last sync of each feed, from 30 Nov 2026, 18:45 to 30 Nov 2026, 18:50."),
+        ("/quality?feed=springfield", "counted after the last sync, 30 Nov 2026, 18:50."),
+    ):
+        assert said in re.sub(r"<[^>]+>", "", browser.get(path).text)
+    with console.engine.begin() as connection:
+        connection.execute(sa.delete(quality_counts).where(quality_counts.c.feed_id != own))
+    assert "from 30 Nov 2026, 18:50 to now." in re.sub(r"<[^>]+>", "", browser.get("/quality").text)
 
 
 def count_roles(engine: sa.Engine) -> int | None:

@@ -69,12 +69,13 @@ class PlaceCounts:
 
 @dataclass(frozen=True)
 class Quality:
-    """The counts of all feeds, or of the one that is chosen. `counted`: when the oldest of them were counted, None for
-    right now; `places`: the feeds, or the schools of the chosen one, the worst first."""
+    """The counts of all feeds, or of the one that is chosen. `counted`, `counted_until`: when the oldest and the newest
+    of them were counted, None for right now; `places`: the feeds, or the schools of the chosen one, the worst first."""
 
     feeds: Sequence[str]
     feed: str | None
     counted: str | None
+    counted_until: str | None
     checks: Sequence[CheckSummary]
     places: Paged
 
@@ -135,6 +136,7 @@ def read_summary(visit: Visit) -> Quality:
     feed = names[0] if len(names) == 1 else feed
     wanted = [counted_feed for counted_feed in every if feed in (None, counted_feed.feed)]
     counted = [counted_feed.counted for counted_feed in wanted]
+    stored = sorted(filter(None, counted))
     loaded: Counter[str] = Counter()
     for counted_feed in wanted:
         loaded.update(count_loaded(visit.connection, counted_feed.feed))
@@ -142,7 +144,8 @@ def read_summary(visit: Visit) -> Quality:
     return Quality(
         feeds=names,
         feed=feed,
-        counted=None if None in counted else min(filter(None, counted), default=None),
+        counted=stored[0] if stored else None,
+        counted_until=None if None in counted or not stored else stored[-1],
         checks=sorted(checks, key=lambda check: (check.count is not None, -check.share, -(check.count or 0))),
         places=cut_page(visit, _list_schools(visit.connection, wanted[0]) if feed else _list_feeds(wanted)),
     )
