@@ -22,7 +22,7 @@ from roster_service.auth.credentials.signing_keys import make_seal
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.instants import format_instant
-from roster_service.db.tables import deliveries, delivery_runs, oauth_clients, vendors
+from roster_service.db.tables import WHOLE, deliveries, delivery_runs, oauth_clients, vendors, visible_feeds
 from roster_service.deliveries.addresses import require_public
 from roster_service.deliveries.choices import choose_client, require_preset
 from roster_service.errors import CommandError
@@ -33,6 +33,10 @@ MADE, WAITING, SENT, FAILED = "made", "waiting", "sent", "failed"
 CLOSED = "closed"
 # The reason for which the first file waits.
 FIRST = "it is the first file of this delivery"
+# Why the file of now is another one than that of before.
+CHANGED = "the roster, or what the vendor may see, has changed"
+# The first digits of a SHA-256, by which people tell files apart.
+SHOWN_DIGEST = 12
 # The types of host keys that the client of SFTP knows.
 HOST_KEY_TYPES = (
     *("ssh-ed25519", "ssh-rsa"),
@@ -45,8 +49,10 @@ class Delivery:
     """A delivery, without its secret. `host_key`: the type and the base64 of the only key that the server may have;
     `hour`: in the time zone of the settings, None: after the nightly sync; `contact`: to whom to write at the receiver;
     `since`: when what it sends, or where to, was last set; `state`, `message`, `digest`, `file_name`, `at`: of the
-    latest run, None before the first; `sent_at`: of the last file that was sent; `enabled`: whether its client is there
-    and neither this nor the vendor is disabled. Instants are ISO 8601, UTC."""
+    latest run, None before the first; `may_differ`: whether the roster, or what the vendor may see, has changed since
+    the file that waits was made, so the file of now may be another one; `sent_at`: of the last file that was
+    sent; `enabled`: whether its client is there and neither this nor the vendor is disabled. Instants are ISO 8601,
+    UTC."""
 
     name: str
     vendor: str
@@ -71,6 +77,7 @@ class Delivery:
     digest: str | None
     file_name: str | None
     at: str | None
+    may_differ: bool
     sent_at: str | None
     enabled: bool
     id: int
@@ -120,6 +127,14 @@ class Delivery:
             return "No file can be sent, because the client or the vendor is disabled or gone"
         if self.is_approved:
             return "The file is approved: it is being sent, or goes with the next attempt if the roster is the same"
+        if self.state == WAITING and self.approved_digest is not None:
+            # An approval counts for one file, and none of another one is left when that is sent.
+            why = "" if self.message == FIRST else f". When it was made: {self.message}"
+            return (
+                f"The approved file, SHA-256 {self.approved_digest[:SHOWN_DIGEST]}…, was not sent, because {CHANGED} "
+                f"since. Another file, {str(self.digest)[:SHOWN_DIGEST]}…, waits for an operator to look at it and "
+                f"approve it{why}"
+            )
         if self.state == WAITING and self.message == FIRST:
             return "The first file waits for an operator to look at it and approve it"
         return {
@@ -209,11 +224,16 @@ def list_deliveries(
     sent_at = sa.select(sa.func.max(sent.c.finished_at)).where(
         sent.c.delivery_id == deliveries.c.id, sent.c.state == SENT
     )
+    seen = sa.select(visible_feeds.c.revision).where(
+        visible_feeds.c.vendor_id == deliveries.c.vendor_id, visible_feeds.c.feed_id == WHOLE
+    )
+    is_former = latest.c.revision.is_distinct_from(seen.scalar_subquery())
     rows = sa.select(
         deliveries,
         vendors.c.email.label("vendor"),
         vendors.c.name.label("vendor_name"),
         *(latest.c.state, latest.c.message, latest.c.digest, latest.c.file_name, latest.c.started_at.label("at")),
+        sa.func.coalesce((latest.c.state == WAITING) & is_former, False).label("may_differ"),
         sent_at.scalar_subquery().label("sent_at"),
         sa.func.coalesce(vendors.c.enabled & oauth_clients.c.enabled, False).label("enabled"),
     ).select_from(

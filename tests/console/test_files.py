@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from roster_service.accounts.kept_people import keep_from_vendor
 from roster_service.accounts.vendors import set_vendor_enabled
 from roster_service.accounts.ways import WayKind, list_ways
 from roster_service.change_log.actors import OperatorRole
 from roster_service.db.tables import delivery_runs
-from roster_service.deliveries.accounts import FAILED, approve_file, find_delivery, read_secret
+from roster_service.deliveries.accounts import FAILED, Delivery, approve_file, find_delivery, read_secret
 from roster_service.deliveries.sender import Sender
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
@@ -75,6 +76,49 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
         approved = connection.scalar(sa.text("SELECT approved_digest FROM deliveries"))
         verb = connection.scalar(sa.text("SELECT verb FROM changes ORDER BY id DESC LIMIT 1"))
     assert (approved, verb) == (digest, "delivery approve")
+
+
+def test_another_file_than_the_approved_one_is_neither_downloaded_nor_approved_and_says_why(
+    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[object, ...]] = []
+    monkeypatch.setattr(
+        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words)
+    )
+    path, settings = f"/vendors/{number}/files", Settings(secret_key=SECRET_KEY)
+
+    def find() -> Delivery:
+        with console.engine.connect() as connection:
+            return find_delivery(connection, NAME)
+
+    first = str(find().digest)
+    form = {"preset": "oneroster-1.1", "digest": first}
+    downloaded = owner.send(f"{path}/file", **form)
+    downloaded.close()
+    assert (downloaded.status_code, find().may_differ) == (200, False)
+    with console.engine.begin() as connection:
+        keep_from_vendor(connection, number, "spr-student-1")
+    assert "has changed since this file was made" in owner.get(path).text
+    for name, given in (("file", form), ("approve-file", {"delivery": NAME, "digest": first})):
+        refused = owner.send(f"{path}/{name}", **given)
+        assert (refused.status_code, "so the file of now is another one, SHA-256 " in refused.text) == (422, True), name
+    assert (started, find().approved_digest) == ([], None)
+    # The roster may also change between the approval and the attempt.
+    with console.engine.begin() as connection:
+        approve_file(connection, TESTER, NAME, first)
+    Sender(console.engine, settings, connect=DropBox().connect).deliver(NAME)
+    second = str(find().digest)
+    assert second != first
+    page = read(owner.get(path).text)
+    assert f"The approved file, SHA-256 {first[:12]}…, was not sent, because the roster, or what the vendor may" in page
+    assert f"Another file, {second[:12]}…, waits for an operator to look at it and approve it." in page
+    assert "Make the file anew" not in page
+    # What changed for nobody of the file makes no other one.
+    with console.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE delivery_runs SET revision = 0"))
+    assert find().may_differ
+    assert owner.send(f"{path}/approve-file", delivery=NAME, digest=second).status_code == 303
+    assert started == [("deliver", NAME)]
 
 
 def test_a_first_file_is_let_go_by_its_approval_until_another_one_waits(console: Console, number: int) -> None:

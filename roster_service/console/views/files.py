@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from roster_service.accounts.clients import Client
 from roster_service.accounts.vendors import Vendor
@@ -25,10 +25,12 @@ from roster_service.deliveries.accounts import (
     remove_delivery,
     stop_delivery,
 )
-from roster_service.deliveries.previews import preview_package
+from roster_service.deliveries.previews import preview_package, require_same_file
 from roster_service.errors import CommandError
 from roster_service.feeds.scripts import name_folder, start_script
 from roster_service.schemas.file_presets import PRESETS
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,31 @@ def read_files(visit: Visit) -> FilesPage:
 
 
 def download_file(sent: Submission) -> Outcome:
-    """Makes the zip that the vendor would get now."""
+    """Makes the zip that the vendor would get now; with the digest of a file that waits, only if it is that one."""
     preset = sent.get("preset") or ""
     given = (sent.tools.owner, sent.actor, find_vendor(sent).email, preset, sent.get("client"), sent.settings)
-    # The time of a request is for its answer to the database; a large district takes longer, as the command does.
-    with ThreadPoolExecutor(1) as thread:
-        _package, file = thread.submit(preview_package, *given).result()
+    _package, file = _take_time(lambda: preview_package(*given, digest=sent.get("digest")))
     return Download(f"{preset}.zip", file)
 
 
+def _take_time(make: Callable[[], Made]) -> Made:
+    """Returns what a function makes of the roster."""
+    # The time of a request is for its answer to the database; a large district takes longer, as the command does.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(make).result()
+
+
 def approve_waiting(sent: Submission) -> Outcome:
-    """Approves the file of a delivery that waits, and starts to send it."""
+    """Approves the file of a delivery that waits, and starts to send it. Raises CommandError where another file would
+    wait in its place."""
     vendor, name = _find_own(sent)
+    digest = sent.get("digest") or ""
+    with sent.tools.owner.connect() as connection:
+        found = find_delivery(connection, name)
+    if found.may_differ and found.digest == digest:
+        _take_time(lambda: require_same_file(sent.tools.owner, found, digest, sent.settings))
     with sent.change() as connection:
-        approve_file(connection, sent.actor, name, sent.get("digest") or "")
+        approve_file(connection, sent.actor, name, digest)
     _start(sent, name)
     return _return(vendor, f"The file of {name} is approved, and sent now. Look again soon.")
 
