@@ -17,6 +17,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +32,8 @@ from roster_service.feeds.runs import start_load
 from roster_service.feeds.scripts import Background, Bounds, end_script, read_background, start_script
 
 FOLDER, FACTS, EXPORT = "previews", "preview.json", "export"
+# The mark of a preview whose load has begun.
+LOADED = "loaded"
 # A preview that nobody has loaded is deleted after this time, by the nightly sync, the next one or the start of a
 # console.
 KEPT_SECONDS = 7 * 86_400
@@ -68,6 +71,14 @@ class ExportPreview:
     path: str
     is_upload: bool
     source: str
+
+
+@dataclass(frozen=True)
+class OpenPreview:
+    """A preview that nobody has loaded or discarded yet. `since`: when it was begun, ISO 8601."""
+
+    preview: ExportPreview
+    since: str
 
 
 class UnderWayError(CommandError):
@@ -136,6 +147,19 @@ def find_preview(home: Path, preview_id: str) -> ExportPreview:
     raise CommandError("there is no such preview; it was loaded or discarded, or is too old")
 
 
+def list_previews(home: Path) -> list[OpenPreview]:
+    """Lists the previews that nobody has loaded or discarded yet, the newest first."""
+    found = []
+    for folder in (home / FOLDER).glob("*"):
+        if (folder / LOADED).exists():
+            continue
+        # One that is discarded meanwhile is gone.
+        with contextlib.suppress(OSError, CommandError):
+            since = datetime.fromtimestamp((folder / FACTS).stat().st_mtime, UTC)
+            found.append(OpenPreview(find_preview(home, folder.name), since.isoformat(timespec="seconds")))
+    return sorted(found, key=lambda it: it.since, reverse=True)
+
+
 def read_dry_run(home: Path, preview: ExportPreview) -> Background:
     """Returns the dry run of a preview."""
     found = read_background(home / FOLDER / preview.id)
@@ -162,6 +186,7 @@ def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: E
     """Starts the load of the export of a preview, which is deleted after that. Raises CommandError if a load of the
     feed was started and has not ended."""
     folder = home / FOLDER / preview.id
+    (folder / LOADED).touch(mode=0o600)
     # Its time begins anew: the nightly sync must not delete what is being loaded.
     os.utime(folder)
     given = (preview.feed, preview.format, preview.path)
@@ -169,7 +194,10 @@ def load_preview(connection: sa.Connection, actor: Actor, home: Path, preview: E
 
 
 def drop_preview(home: Path, preview: ExportPreview) -> None:
-    """Ends the dry run of a preview, and deletes it, and the export if it was uploaded."""
+    """Ends the dry run of a preview, and deletes it, and the export if it was uploaded. Raises CommandError once its
+    load has begun, which reads that."""
+    if (home / FOLDER / preview.id / LOADED).exists():
+        raise CommandError("the export of this preview is being loaded already")
     _drop(home / FOLDER / preview.id)
 
 

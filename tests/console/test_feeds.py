@@ -255,6 +255,30 @@ def test_a_feed_is_added_by_its_path_and_left_to_the_nightly_sync(
     assert (read_outcomes(console, "by path"), export.exists()) == ([], True)
 
 
+def test_a_preview_is_listed_until_it_is_discarded(
+    console: Console, browser: Browser, export: Path, in_process: None
+) -> None:
+    viewer = console.log_in(OperatorRole.VIEWER)
+    # That of a new feed in the list of feeds, any other one on the page of its feed.
+    for page in ("/feeds", "/feeds/springfield"):
+        sent = browser.send(f"{page}/path", name="<b>listed", format="oneroster", path=str(export))
+        preview = sent.headers["Location"].removeprefix("/console")
+        [listed] = read(browser, page)["previews"]
+        assert (f"/previews/{listed['preview']['id']}", listed["preview"]["source"]) == (preview, str(export))
+        text = browser.get(page).text
+        assert f'href="/console{preview}"' in text
+        assert f'action="/console{preview}/drop"' in text
+        assert "<b>listed" not in text
+        assert read(viewer, page)["previews"] == []
+        # Its load reads the export that was uploaded.
+        mark = console.home / export_previews.FOLDER / listed["preview"]["id"] / export_previews.LOADED
+        mark.touch()
+        assert (read(browser, page)["previews"], browser.send(f"{preview}/drop").status_code) == ([], 422)
+        mark.unlink()
+        assert browser.send(f"{preview}/drop").status_code == 303
+        assert read(browser, page)["previews"] == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_feed_with_any_name_has_a_page(console: Console, browser: Browser, name: str) -> None:
     with console.engine.begin() as connection:

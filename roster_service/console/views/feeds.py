@@ -20,7 +20,14 @@ from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.instants import find_today
 from roster_service.errors import CommandError
 from roster_service.feeds import feeds
-from roster_service.feeds.export_previews import ExportPreview, UnderWayError, preview_path, preview_upload
+from roster_service.feeds.export_previews import (
+    ExportPreview,
+    OpenPreview,
+    UnderWayError,
+    list_previews,
+    preview_path,
+    preview_upload,
+)
 from roster_service.feeds.feed_conditions import Condition, list_conditions
 from roster_service.feeds.feed_states import FeedState, Pause, find_listed_feed
 from roster_service.feeds.feeds import FORMATS, Feed, Remains
@@ -37,20 +44,22 @@ MOST_WORDS_BYTES = 2**20
 @dataclass(frozen=True)
 class FeedList:
     """The chosen feeds. `conditions`: what is said of each, by its name; `formats`, `words`: to choose from; `count`:
-    of all feeds."""
+    of all feeds; `previews`: the open ones of new feeds."""
 
     feeds: Paged
     conditions: Mapping[str, Sequence[Condition]]
     formats: Sequence[str]
     words: Sequence[str]
     count: int
+    previews: Sequence[OpenPreview]
 
 
 @dataclass(frozen=True)
 class FeedPage:
     """A feed. `conditions`: what is said of it; `runs`: its latest ones; `words`: its mapping of words; `load`,
     `removal`: those that were started last from the console, if they are under way or did nothing since the latest
-    run; `is_live`: whether the page changes by itself; `remains`: of a removed feed, what vendors still get of it."""
+    run; `is_live`: whether the page changes by itself; `remains`: of a removed feed, what vendors still get of it;
+    `previews`: the open ones of its exports."""
 
     feed: Feed
     conditions: Sequence[Condition]
@@ -62,14 +71,14 @@ class FeedPage:
     today: str
     is_live: bool
     remains: Remains | None
+    previews: Sequence[OpenPreview]
 
 
 @dataclass(frozen=True)
 class RemovalPage:
     """What the removal of a feed deletes. `last`: its last good run, with the live records by type, None also if a
-    removal has deleted these since; `retention_days`:
-    after which the purge deletes them; `remains`: of a removed feed, what vendors still get of it; `grants`: that end
-    with the records, in words."""
+    removal has deleted these since; `retention_days`: after which the purge deletes them; `remains`: of a removed feed,
+    what vendors still get of it; `grants`: that end with the records, in words."""
 
     feed: Feed
     last: FinishedRun | None
@@ -93,7 +102,14 @@ def read_feeds(visit: Visit) -> FeedList:
     ]
     words = sorted({said[0].word for said in conditions.values()})
     shown = cut_page(visit, chosen)
-    return FeedList(shown, {feed.name: conditions[feed] for feed in shown.rows}, FORMATS, words, len(conditions))
+    return FeedList(
+        shown,
+        {feed.name: conditions[feed] for feed in shown.rows},
+        FORMATS,
+        words,
+        len(conditions),
+        [found for found in _list_previews(visit) if found.preview.is_new],
+    )
 
 
 def read_feed(visit: Visit) -> FeedPage:
@@ -118,7 +134,13 @@ def read_feed(visit: Visit) -> FeedPage:
         today=str(find_today(visit.settings.time_zone)),
         is_live=is_live,
         remains=_find_remains(visit, feed),
+        previews=[found for found in _list_previews(visit) if found.preview.feed == feed.name],
     )
+
+
+def _list_previews(visit: Visit) -> Sequence[OpenPreview]:
+    """The open previews, for an operator who may see them."""
+    return list_previews(visit.settings.home) if visit.may(Verb.FEED_ADD) else ()
 
 
 def read_removal(visit: Visit) -> RemovalPage:
