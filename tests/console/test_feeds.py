@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
@@ -315,6 +316,18 @@ def test_settings_are_set_and_only_what_differs_is_recorded(own_console: Console
         assert [sorted(it) for it in connection.scalars(rows)] == [sorted(form)]
     refused = browser.send("/feeds/springfield/settings", path="relative")
     assert (refused.status_code, "no absolute path" in refused.text) == (422, True)
+    # What was typed is still there, and only in the form that was sent.
+    wrong = {"path": "/exports/other", "marker": "<b>end.txt", "hold_changes_percent": "abc", "reason": "a & b"}
+    refused = browser.send("/feeds/springfield/settings", **wrong)
+    settings, _, others = refused.text.partition('<details class="card" open><summary>Export and limits')[2].partition(
+        "</details>"
+    )
+    for name, value in wrong.items():
+        assert f'name="{name}" value="{html.escape(value)}"' in settings.replace('autocomplete="off" ', ""), name
+    assert 'name="strict" value="yes">' in settings
+    assert "a &amp; b" not in others
+    # A link types nothing.
+    assert 'value="/exports/of-a-link"' not in browser.get("/feeds/springfield?path=/exports/of-a-link").text
 
 
 WORDS = "file,column,word,means\nusers,role,pupil,student\n"
@@ -346,6 +359,11 @@ def test_a_mapping_of_words_is_set_stays_for_a_bad_one_and_is_removed(
 def test_a_feed_is_paused_and_resumed(browser: Browser) -> None:
     refused = browser.send("/feeds/springfield/pause", last="2020-01-01", reason="x")
     assert (refused.status_code, "The last day of a pause" in refused.text) == (422, True)
+    given = {"first": "2099-01-02", "last": "2099-01-01", "reason": HOSTILE}
+    refused = browser.send("/feeds/springfield/pause", **given)
+    pause = refused.text.partition('<details class="card" open><summary>Pause: none')[2].partition("</details>")[0]
+    values = {name: html.unescape(value) for name, value in re.findall(r'name="(\w+)"[^>]* value="([^"]*)"', pause)}
+    assert (refused.status_code, {name: values[name] for name in given}) == (422, given)
     assert browser.send("/feeds/springfield/pause", last="soon", reason="x").status_code == 422
     assert browser.send("/feeds/springfield/pause", last="2099-12-31", reason=HOSTILE).status_code == 303
     page = browser.get("/feeds/springfield").text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 import sqlalchemy as sa
@@ -165,6 +167,11 @@ def test_the_file_that_a_vendor_would_get_is_downloaded(console: Console, owner:
     assert said in read(refused.text)
 
 
+def read_inputs(form: str) -> dict[str, str]:
+    """The values of the fields of a form, by name."""
+    return {name: unescape(value) for name, value in re.findall(r'<input [^>]*name="(\w+)"[^>]* value="([^"]*)"', form)}
+
+
 def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
     console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +186,10 @@ def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
     for wrong in ({"secret": ""}, {"host_key": "ssh-ed25519 no"}, {"hour": "24"}, {"preset": "none"}):
         refused = owner.send(f"/vendors/{number}/files/delivery", **(given | wrong))
         assert (refused.status_code, PASSWORD in refused.text) == (422, False)
+        typed = refused.text.partition("<details open><summary>Add a delivery by SFTP")[2].partition("</details>")[0]
+        kept = {name: value for name, value in (given | wrong).items() if name not in ("secret", "preset", "login")}
+        assert {name: value for name, value in read_inputs(typed).items() if name in kept} == kept
+        assert f'<option value="{(given | wrong)["preset"]}" selected>' in typed or wrong == {"preset": "none"}
     owner.send(f"/vendors/{number}/files/delivery", **given)
     editor = console.log_in(OperatorRole.EDITOR)
     assert "Add a delivery" not in editor.get(f"/vendors/{number}/files").text
@@ -215,6 +226,15 @@ def test_a_delivery_is_changed_stopped_and_started_on_the_page_of_the_vendor(
         connection.execute(sa.text("UPDATE delivery_runs SET state = 'sent', message = NULL"))
     given |= {"delivery": NAME, "folder": "in", "hour": "4", "in_place": "yes", "login": "password", "secret": ""}
     assert owner.send(f"/vendors/{number}/files/delivery-set", **(given | {"host": ""})).status_code == 422
+    wrong = {**given, "preset": "st-math", "hour": "99", "port": "23", "contact": "c@d.example", "login": "key"}
+    refused = owner.send(f"/vendors/{number}/files/delivery-set", **wrong, reason="why")
+    change = refused.text.partition("<details open><summary>Stop, change or remove")[2].partition("</details>")[0]
+    change = change.partition("<h4>Change</h4>")[2].partition("</form>")[0]
+    kept = {name: value for name, value in wrong.items() if name not in ("secret", "preset", "login")}
+    assert (refused.status_code, read_inputs(change)) == (422, read_inputs(change) | kept | {"reason": "why"})
+    assert '<option value="st-math" selected>' in change
+    assert 'name="login" value="key" checked>' in change
+    assert 'name="in_place" value="yes" checked>' in change
     owner.send(f"/vendors/{number}/files/delivery-set", **given)
     assert started == []
     with console.engine.connect() as connection:
