@@ -248,9 +248,10 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
     sees = {screen.name for screen in SCREENS if signed_in.role.includes(screen.least)}
     given = {"screen": None, "query": {}, "error": None, **values}
     # A slash at the end is answered as without it. The page of a form is that above the address of the form.
-    here, query_string = request.path.rstrip("/"), request.query_string.decode(errors="replace")
+    here, query_string, sent_form = request.path.rstrip("/"), request.query_string.decode(errors="replace"), None
     if request.method == "POST":
-        here, query_string = here.rpartition("/")[0], ""
+        here, _, sent_form = here.rpartition("/")
+        query_string = ""
     section, opened = find_place(given["screen"], request.path.removeprefix(ROOT))
     return render_page(
         template,
@@ -267,6 +268,7 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
         csrf=ensure_csrf(),
         messages=get_flashed_messages(),
         here=here,
+        sent_form=sent_form,
         query_string=query_string,
         root=ROOT,
         **given,
