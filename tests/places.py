@@ -34,7 +34,7 @@ PRODUCT = ("roster_service", "sync_scripts")
 LEFT_OUT = ("--ignore=tests/grammar", "--ignore=tests/faults", "--ignore=tests/conformance")
 SLOW = 2.0
 # What the tests of `make test` may take together, as a part of what all take.
-SHARE = 0.21
+SHARE = 0.19
 PHASES = ("setup", "call", "teardown")
 # Why a test stays that no line needs.
 CHEAPEST, IN_TIME = "the cheapest case of its function", "there is time for it"
