@@ -80,8 +80,9 @@ def test_a_form_without_rules_does_not_widen_a_grant_with_rules(console: Console
 def test_the_effect_is_shown_and_nothing_is_saved(console: Console, browser: Browser) -> None:
     number, path = add_vendor(console, "effect")
     browser.send_shown(path, "set", extent="whole", **ALL)
-    sent = browser.send(f"{path}/effect", extent="some", school=["spr-elementary"], **BOXES)
-    assert sent.status_code == 200
+    sent = browser.send(f"{path}/effect", extent="some", school=["spr-elementary"], **BOXES, reason="asked by phone")
+    assert (sent.status_code, 'value="asked by phone"' in sent.text) == (200, True)
+    assert "asked by phone" not in browser.get(f"{path}?extent=whole&reason=asked+by+phone").text
     page = read(sent.text)
     before = browser.get(f"{path}.json?extent=whole").json["now"]
     assert f"This choice opens 3 students; now the vendor sees {before} of the district: {before - 3} fewer." in page
