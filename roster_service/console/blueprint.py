@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, timedelta
 from enum import Enum
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from flask import Blueprint, Flask, current_app, flash, get_flashed_messages, redirect, request, send_file
@@ -155,6 +156,8 @@ def _list_uploads(name: str) -> Sequence[Upload]:
 
 def _prepare() -> None:
     require_text(request.args)
+    if any("\x00" in str(value) for value in (request.view_args or {}).values()):
+        raise NotFound("A NUL is in no address.")
     # The server has asked `find_body_bytes`.
     request.max_content_length = MAX_UPLOAD_BYTES
     request.max_form_memory_size = MAX_FORM_BYTES
@@ -280,7 +283,7 @@ def answer_elsewhere(elsewhere: str) -> Response:
     Raises MethodNotAllowed for a form to a page, and NotFound for any other address below the console."""
     page = _find_page_of_form()
     if page is not None:
-        return redirect(page, 303)
+        return redirect(quote(page), 303)
     if _takes("GET"):
         raise MethodNotAllowed(["GET"], "This page takes no form.")
     raise NotFound("There is no such page.")
@@ -330,5 +333,5 @@ def _show_refusal(error: CommandError) -> Response:
     # `/feeds/upload` is the address of a form, and of the page of a feed with this name.
     page = _find_page_of_form()
     if page is not None:
-        return redirect(page, 303)
+        return redirect(quote(page), 303)
     return render_page("refusal", 404, title="Not found", text=str(error))
