@@ -30,7 +30,7 @@ from roster_service.db.tables import (
 )
 from roster_service.errors import CommandError
 from roster_service.feeds.roster_state import begin_change_of_rights
-from roster_service.roster.visibility import has_label
+from roster_service.roster.visibility import VENDOR, Viewer, has_label, is_kept
 from roster_service.roster.visible_orgs import forget_agreed
 from roster_service.roster.vocabulary import GRADES
 
@@ -181,21 +181,23 @@ class Students:
                 yield grades, number
 
 
-def read_students(connection: sa.Connection, district_id: str) -> Students:
-    """Reads the active students of a district."""
+def read_students(connection: sa.Connection, district_id: str, vendor_id: int | None = None) -> Students:
+    """Reads the active students of a district. `vendor_id`: of a vendor, who does not see those that are kept from
+    it."""
     own = sa.select(orgs.c.sourced_id).where(orgs.c.district_id == district_id)
     # The label of a user names the orgs of the roles.
     are_here = visibility_labels.c.student_orgs.bool_op("&&")(sa.func.array(own.scalar_subquery(), type_=CTexts))
     counted = (
         sa.select(users.c.label_id, users.c.grades, sa.func.count().label("students"))
-        .where(users.c.status == ACTIVE, has_label(users, are_here))
+        .where(users.c.status == ACTIVE, has_label(users, are_here), ~is_kept(users.c.sourced_id, Viewer.RULED_VENDOR))
         .group_by(users.c.label_id, users.c.grades)
         .subquery()
     )
     rows = sa.select(visibility_labels.c.student_orgs, counted.c.grades, counted.c.students).join(
         counted, counted.c.label_id == visibility_labels.c.id
     )
-    return Students([(held, grades or (), number) for held, grades, number in connection.execute(rows)])
+    found = connection.execute(rows, {VENDOR.key: vendor_id})
+    return Students([(held, grades or (), number) for held, grades, number in found])
 
 
 def list_school_names(connection: sa.Connection, district_id: str) -> list[tuple[str, str]]:

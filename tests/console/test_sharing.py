@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import vendor_rights, vendors
+from roster_service.accounts.kept_people import keep_from_vendor
 from roster_service.accounts.vendors import Grant
 from roster_service.db.tables import classes, vendor_grants
 from roster_service.schemas.flags import PermissionFlag
@@ -100,6 +101,16 @@ def test_the_effect_is_shown_and_nothing_is_saved(console: Console, browser: Bro
     assert [it["then"] for it in live["preview"]["counts"]][:2] == [3, 1]
     assert [it.rules for it in read_grants(console, number)] == [None]
     assert "Unknown" not in page
+
+
+def test_who_is_kept_from_the_vendor_is_not_counted(console: Console, browser: Browser) -> None:
+    number, path = add_vendor(console, "kept")
+    browser.send_shown(path, "set", extent="whole", **ALL)
+    before = browser.get(f"{path}.json").json["now"]
+    with console.engine.begin() as connection:
+        keep_from_vendor(connection, number, "spr-student-6")
+    found = browser.get(f"{path}.json?extent=some&school=spr-high").json
+    assert found["now"] == before - 1
 
 
 def test_the_effect_counts_what_the_vendor_can_get(console: Console, browser: Browser) -> None:
