@@ -20,6 +20,7 @@ from roster_service.console.filters import to_instant
 from roster_service.db.instants import format_instant
 from roster_service.db.tables import changes
 from roster_service.roster.withheld import WithheldField
+from roster_service.schemas.sharing_rules import Rules, Staff
 from tests.actors import TESTER
 from tests.console.conftest import Browser, Console, name_operator
 
@@ -377,6 +378,7 @@ def test_a_page_of_credentials_that_is_reloaded_says_when_they_were_made(
     with console.engine.connect() as connection:
         at = format_instant(connection.scalars(sa.select(changes.c.at).order_by(changes.c.id.desc())).first())
     assert f"Made {to_instant(None, at)}, and shown then" in again.text
+    assert f'href="/console{page.format(number).removesuffix("/new")}">go back' in again.text
     assert fields["once"] not in owner.get("/changes.json").text
     fields["once"] = read_once(owner.get(page.format(number)).text, path)
     if "Twice" not in fields.values():
@@ -439,6 +441,37 @@ def test_grants_are_set_once_their_effect_was_shown(console: Console, owner: Bro
         assert [it.rules.words for it in vendors.find_vendor_by_id(connection, number).grants if it.rules] == [
             "grade 3"
         ]
+
+
+def test_the_effect_of_a_page_that_lay_open_does_not_renew_it(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "swapped")
+    screen, email = f"/vendors/{number}/grants/{DISTRICT}", "swapped@console.example"
+    version = re.findall(r'name="version" value="([^"]*)"', owner.get(screen).text)[0]
+    with console.engine.begin() as connection:
+        vendor_rights.change_withheld(connection, TESTER, email, [WithheldField.SMS])
+    # What a change of the form swaps.
+    effect = owner.get(f"{screen}?extent=whole&staff=all&guardians=yes").text.partition('id="effect"')[2]
+    effect = effect.partition("Set the access")[0]
+    shown = re.findall(r'name="shown" value="([^"]+)"', effect)[0]
+    assert 'name="version"' not in effect
+    sent = owner.send(f"{screen}/set", version=version, shown=shown, extent="whole", **ALL)
+    assert (sent.status_code, read_grants(console, number)) == (422, set())
+
+
+def test_several_rules_are_not_made_one_unseen(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "several")
+    screen, email = f"/vendors/{number}/grants/{DISTRICT}", "several@console.example"
+    with console.engine.begin() as connection:
+        for school, grades in (("spr-elementary", "03"), ("spr-high", "10")):
+            rules = Rules(f"grades~'{grades}'", None, Staff.ALL, guardians=True)
+            vendor_rights.grant(connection, TESTER, email, DISTRICT, [school], rules=rules)
+        before = vendors.find_vendor(connection, email)
+    hidden = dict(re.findall(r'name="(version|shown)" value="([^"]*)"', owner.get(screen).text))
+    schools = ["spr-elementary", "spr-high"]
+    sent = owner.send(f"{screen}/set", **hidden, extent="some", school=schools, grade=["03"], **ALL, even_nothing="yes")
+    assert (sent.status_code, "first look at the effect" in sent.text) == (422, True)
+    with console.engine.connect() as connection:
+        assert vendors.find_vendor(connection, email) == before
 
 
 def test_fields_that_are_withheld_already_change_nothing(console: Console, owner: Browser) -> None:

@@ -110,7 +110,7 @@ def read_choice(visit: Visit) -> GrantChoice:
         chosen = {school_id for school_id in present if school_id}
     else:
         chosen = {*visit.lists("school")}
-    of_district = read_students(connection, district_id)
+    of_district = read_students(connection, district_id, vendor.id)
     numbers = of_district.count_by_org()
     schools = [
         School(sourced_id, name, numbers[sourced_id], checked=sourced_id in chosen)
@@ -122,6 +122,7 @@ def read_choice(visit: Visit) -> GrantChoice:
     grades = of_district.list_grades(checked or None)
     form = make_rule_form(connection, visit, ruled[0] if ruled else None, grades, district_id, checked)
     rules, preview = ruled[0] if ruled else None, None
+    is_one = {*granted} == {Grant(district_id, place, rules=rules) for place in places}
     problem = _CONTRADICTION if extent != SOME and chosen else None
     try:
         rules = rules if visit.get("staff") is None else read_rules(visit)
@@ -151,7 +152,8 @@ def read_choice(visit: Visit) -> GrantChoice:
         present=list(dict.fromkeys(item.describe() for item in ruled)),
         only=None if rules is None else rules.describe(),
         problem=problem,
-        shown=_digest(extent, checked, rules),
+        # The form has one rule; the present grants, which the page begins with, may have several.
+        shown=_digest(extent, checked, rules) if visit.get("extent") or is_one else "",
     )
 
 

@@ -46,7 +46,7 @@ const showKeptForm = async (plain) => {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const path = plain.getAttribute("action");
   const given = new FormData(plain);
-  const isRenewed = (name) => name === "csrf" || name === "once";
+  const isRenewed = (name) => ["csrf", "once", "version", "shown"].includes(name);
   const isSame = (one) => isRenewed(one.name) || given.getAll(one.name).includes(one.value);
   const own = [...page.querySelectorAll("main form[method=post]")].find((form) => {
     const places = [form.getAttribute("action"), ...[...form.querySelectorAll("[formaction]")].map((one) => one.getAttribute("formaction"))];
@@ -60,7 +60,8 @@ const showKeptForm = async (plain) => {
     else if (values.length) one.value = values[0];
   }
   // A form that was sent before counts once; and what is said of the present state is not of this form.
-  if (given.has("once")) own.querySelectorAll("[name=once]").forEach((one) => (one.value = given.get("once")));
+  // And what it was filled in beside is what it had shown.
+  for (const name of ["once", "version"]) if (given.has(name)) own.querySelectorAll(`[name=${name}]`).forEach((one) => (one.value = given.get(name)));
   own.querySelectorAll("[aria-live]").forEach((one) => one.remove());
   own.querySelectorAll("details").forEach((one) => (one.open = true));
   const title = own.closest("details")?.querySelector("summary").textContent;
