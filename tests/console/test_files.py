@@ -47,8 +47,18 @@ def number(console: Console) -> int:
     return int(found or 0)
 
 
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """The scripts that forms would have started, with their arguments."""
+    found: list[tuple[object, ...]] = []
+    monkeypatch.setattr(
+        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: found.append(words)
+    )
+    return found
+
+
 def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
-    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+    console: Console, owner: Browser, number: int, started: list[tuple[object, ...]]
 ) -> None:
     page = read(owner.get("").text)
     task = page.partition(f"all: {NAME} waiting ")[2]
@@ -59,10 +69,6 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
     shown = owner.get(f"/vendors/{number}/files").text
     assert "Approve this file and send it" in shown
     assert HOSTILE not in shown
-    started: list[tuple[object, ...]] = []
-    monkeypatch.setattr(
-        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words)
-    )
     with console.engine.connect() as connection:
         found = find_delivery(connection, NAME)
     digest = str(found.digest)
@@ -81,12 +87,8 @@ def test_a_file_that_waits_is_a_task_and_approved_on_the_page_of_the_vendor(
 
 
 def test_another_file_than_the_approved_one_is_neither_downloaded_nor_approved_and_says_why(
-    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+    console: Console, owner: Browser, number: int, started: list[tuple[object, ...]]
 ) -> None:
-    started: list[tuple[object, ...]] = []
-    monkeypatch.setattr(
-        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words)
-    )
     path, settings = f"/vendors/{number}/files", Settings(secret_key=SECRET_KEY)
 
     def find() -> Delivery:
@@ -173,12 +175,8 @@ def read_inputs(form: str) -> dict[str, str]:
 
 
 def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
-    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+    console: Console, owner: Browser, number: int, started: list[tuple[object, ...]]
 ) -> None:
-    started: list[str] = []
-    monkeypatch.setattr(
-        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words[-1])
-    )
     given = {
         "name": HOSTILE, "preset": "st-math", "host": "sftp.example.org", "username": "us", "host_key": HOST_KEY,
         "secret": PASSWORD, "login": "password", "hour": "5",
@@ -194,7 +192,7 @@ def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
     editor = console.log_in(OperatorRole.EDITOR)
     assert "Add a delivery" not in editor.get(f"/vendors/{number}/files").text
     assert editor.send(f"/vendors/{number}/files/delivery", **(given | {"name": "other"})).status_code == 403
-    assert started == [HOSTILE]
+    assert started == [("deliver", HOSTILE)]
     shown = owner.get(f"/vendors/{number}/files").text
     assert "us@sftp.example.org" in shown
     assert PASSWORD not in shown
@@ -211,12 +209,8 @@ def test_a_delivery_is_added_and_removed_and_its_secret_is_shown_nowhere(
 
 
 def test_a_delivery_is_changed_stopped_and_started_on_the_page_of_the_vendor(
-    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+    console: Console, owner: Browser, number: int, started: list[tuple[object, ...]]
 ) -> None:
-    started: list[str] = []
-    monkeypatch.setattr(
-        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words[-1])
-    )
     shown = owner.get(f"/vendors/{number}/files").text
     given = {"preset": "oneroster-1.1", "host": "sftp.example.org", "username": "us", "host_key": HOST_KEY}
     for name in ("host", "username", "host_key"):
@@ -242,7 +236,7 @@ def test_a_delivery_is_changed_stopped_and_started_on_the_page_of_the_vendor(
         assert read_secret(connection, NAME, Settings(secret_key=SECRET_KEY)) == PASSWORD
     assert (changed.hour, changed.in_place, changed.state) == (4, True, "sent")
     owner.send(f"/vendors/{number}/files/delivery-set", **(given | {"folder": "elsewhere"}))
-    assert started == [NAME]
+    assert started == [("deliver", NAME)]
     owner.send(f"/vendors/{number}/files/delivery-stop", delivery=NAME)
     assert "No file is sent until somebody starts it again" in owner.get(f"/vendors/{number}/files").text
     editor = console.log_in(OperatorRole.EDITOR)
@@ -253,12 +247,8 @@ def test_a_delivery_is_changed_stopped_and_started_on_the_page_of_the_vendor(
 
 
 def test_a_file_that_failed_is_tried_again_at_once(
-    console: Console, owner: Browser, number: int, monkeypatch: pytest.MonkeyPatch
+    console: Console, owner: Browser, number: int, started: list[tuple[object, ...]]
 ) -> None:
-    started: list[tuple[object, ...]] = []
-    monkeypatch.setattr(
-        "roster_service.console.views.files.start_script", lambda _c, _home, _folder, *words: started.append(words)
-    )
     path = f"/vendors/{number}/files"
     assert "Try again now" not in owner.get(path).text
     with console.engine.begin() as connection:
