@@ -338,11 +338,11 @@ def change_withheld(
     for an unknown vendor, and for one whose rights have changed since."""
     _begin(connection)
     vendor = _find_shown(connection, email, shown_version)
-    values = {"withheld": None if fields is None else _sort(fields)}
-    if vendor.own_withheld == (None if fields is None else (*_sort(fields),)):
+    wanted = None if fields is None else (*_sort(fields),)
+    if vendor.own_withheld == wanted:
         return vendor
     with recorded_vendor(connection, actor, Verb.VENDOR_SET_WITHHELD, email):
-        connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(values))
+        connection.execute(sa.update(vendors).where(vendors.c.id == vendor.id).values(withheld=wanted))
         after = find_vendor(connection, email)
         invalidate_tokens(connection, vendor.id, content_changed=after.withheld != vendor.withheld)
     return find_vendor(connection, email)
