@@ -276,6 +276,10 @@ def test_a_preview_is_listed_until_it_is_discarded(
         mark.touch()
         assert (read(browser, page)["previews"], browser.send(f"{preview}/drop").status_code) == ([], 422)
         mark.unlink()
+        # Its feed has another name by now.
+        facts = mark.with_name(export_previews.FACTS)
+        facts.write_text(facts.read_text().replace(f'"feed": "{listed["preview"]["feed"]}"', '"feed": "former"'))
+        assert [it["preview"]["feed"] for it in read(browser, "/feeds")["previews"]] == ["former"]
         assert browser.send(f"{preview}/drop").status_code == 303
         assert read(browser, page)["previews"] == []
 

@@ -44,7 +44,8 @@ MOST_WORDS_BYTES = 2**20
 @dataclass(frozen=True)
 class FeedList:
     """The chosen feeds. `conditions`: what is said of each, by its name; `formats`, `words`: to choose from; `count`:
-    of all feeds; `previews`: the open ones of new feeds."""
+    of all feeds; `previews`: the open ones of feeds that are none of them:
+    new ones, and those that were renamed meanwhile."""
 
     feeds: Paged
     conditions: Mapping[str, Sequence[Condition]]
@@ -100,7 +101,7 @@ def read_feeds(visit: Visit) -> FeedList:
         and (word is None or said[0].word == word)
         and (visit.get("needs") is None or said[0].needs)
     ]
-    words = sorted({said[0].word for said in conditions.values()})
+    words, known = sorted({said[0].word for said in conditions.values()}), {feed.name for feed in conditions}
     shown = cut_page(visit, chosen)
     return FeedList(
         shown,
@@ -108,7 +109,7 @@ def read_feeds(visit: Visit) -> FeedList:
         FORMATS,
         words,
         len(conditions),
-        [found for found in _list_previews(visit) if found.preview.is_new],
+        [found for found in _list_previews(visit) if found.preview.feed not in known],
     )
 
 
