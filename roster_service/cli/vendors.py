@@ -310,7 +310,7 @@ none_option = click.option(
 def vendor_set_withheld(
     email: str, fields: tuple[str, ...], is_none: bool, is_default: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Replace the list of fields that are withheld from the vendor EMAIL, and end its tokens.
+    """Replace the list of fields that are withheld from the vendor EMAIL; another list ends its tokens.
 
     Without the flag `contacts`, `phone` and `sms` are withheld too.
     """
