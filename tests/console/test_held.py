@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.console.views.held import list_emptied
 from roster_service.db.tables import changes, feeds, sync_runs
+from roster_service.feeds.feed_states import REMOVAL
 from roster_service.feeds.run_history import FinishedRun, ReadFile, explain_shrunk
 from roster_service.feeds.run_outcomes import OUTCOMES
 from roster_service.feeds.runs import read_approval
@@ -129,6 +130,15 @@ def test_the_evidence_comes_before_the_decision(own_console: Console, tmp_path: 
         (f' class="primary" formaction="/console/runs/{held}/held/discard"', "Discard: change nothing"),
         (' class="plain danger"', "Approve: delete 5 records, change 2, add 1"),
     ]
+    # Its feed was removed and taken back before: nothing is as it was.
+    assert "vendors go on reading the roster as it was" in page
+    copied = {column.name: column for column in sync_runs.c if column.name != "id"} | {"source": sa.literal(REMOVAL)}
+    own = sa.select(feeds.c.id).where(feeds.c.name == "springfield").scalar_subquery()
+    done = sa.select(*copied.values()).where(sync_runs.c.outcome == "done", sync_runs.c.feed_id == own)
+    with own_console.engine.begin() as connection:
+        connection.execute(sa.insert(sync_runs).from_select([*copied], done))
+    page = own_console.log_in(OperatorRole.EDITOR).get(f"/runs/{held}/held").text
+    assert "Nothing was loaded: vendors see none of its records as active." in page
 
 
 @pytest.mark.parametrize(
