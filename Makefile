@@ -118,8 +118,8 @@ places: $(VENV)/.test ## Measure every test, and write into tests/places.txt whi
 	@rm -rf $(MEASURED)
 	@$(BIN)/python -m tests.places $(MEASURED)
 
-mutants: $(VENV)/.test ## Put $NUMBER (100) small faults into what decides and loads, one at a time, and say which no test finds; after `make places`, hours
-	@$(BIN)/python -m tests.mutants $(MEASURED) --number $(or $(NUMBER),100) --seed $(or $(SEED),0)
+mutants: $(VENV)/.test ## Put $NUMBER (100) small faults into what decides and loads, one at a time, and say which no test finds; from number $BEGIN (1) on; after `make places`, hours
+	@$(BIN)/python -m tests.mutants $(MEASURED) --number $(or $(NUMBER),100) --seed $(or $(SEED),0) --begin $(or $(BEGIN),1)
 
 bench: $(VENV)/.bench ## Measure the service beside what bounds it, on a district of $STUDENTS (191,000); PLOT=FILE draws it too
 	@$(BIN)/python -m tests.bench.bench_service $(if $(PLOT),--plot $(PLOT))

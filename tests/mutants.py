@@ -302,12 +302,13 @@ def main(say: Callable[[str], None] = print) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", default="", help="the beginning of the paths of files")
+    parser.add_argument("--begin", type=int, default=1, help="the number of the first: goes on with a run that ended")
     given = parser.parse_args()
     chosen = [it for it in choose(ROOT, given.number, given.seed) if it.file.startswith(given.only)]
     tests, outcomes = Tests(given.folder), list[Outcome]()
     with tempfile.TemporaryDirectory(prefix="roster-mutants-") as name:
         folder = Path(shutil.copytree(ROOT, Path(name) / "project", ignore=LEFT_OUT))
-        for number, mutant in enumerate(chosen, 1):
+        for number, mutant in enumerate(chosen[given.begin - 1 :], given.begin):
             outcomes.append(try_mutant(mutant, folder, tests, given.processes))
             say(f"{number}/{len(chosen)} {describe(outcomes[-1])}")
     for title, group in (
