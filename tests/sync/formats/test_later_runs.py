@@ -15,6 +15,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.tables import ROSTER_TABLES
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.registry import CLEVER, SDS, Family
+from tests.extent import examples
 from tests.sync.conftest import EXPORTS, PARTS, empty_roster, state
 from tests.sync.export_changes import Rows, read_csv, write_csv
 
@@ -82,7 +83,7 @@ def anew(make_database: Callable[[], str]) -> Iterator[sa.Engine]:
     engine.dispose()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(examples(1, 1, 5)))
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_run_leaves_what_a_first_load_makes(
     engine: sa.Engine, anew: sa.Engine, tmp_path: Path, name: str, seed: int
