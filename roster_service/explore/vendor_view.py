@@ -265,7 +265,8 @@ class _Look:
     def show_student(self, facts: RecordFacts, sourced_id: str, naming: str | None) -> VendorView:
         """Returns the view of the vendor interface. `naming`: why a student names the person, who is none."""
         vendor = facts.vendor
-        holder = find_holder_of(self.connection, vendor.id)
+        with self.serving.connect() as serving:
+            holder = find_holder_of(self.connection, serving, vendor.id)
         shown = ("-" if holder is None else holder.key_prefix, "API key", VENDOR_INTERFACE, "POST", STUDENTS_PATH)
         if naming is not None:
             return VendorView(*shown, None, f"by itself, but inside of a student: {naming}")

@@ -117,7 +117,7 @@ def ask_students(console: Console, vendor: Vendor) -> list[Any]:
         account = Account(
             vendor.id, vendor.email, replace_key(connection, TESTER, vendor.email, timedelta(0)).api_key, str(password)
         )
-        holder = find_holder_of(connection, vendor.id)
+        holder = find_holder_of(connection, connection, vendor.id)
     assert holder is not None
     client, found = VendorClient(console.vendors), []
     answer = client.login(account)

@@ -217,6 +217,14 @@ def test_what_students_have_inside_is_judged_by_the_flags_of_the_vendor(own_cons
     assert find_shown() == dict.fromkeys(("class", "enrollment", "org", "user", "demographics"), True)
 
 
+def test_a_look_at_a_pupil_has_the_answer_of_the_vendor_interface(browser: Browser) -> None:
+    for version in ("", "v1"):
+        looked = browser.send("/records/spr-student-1/look", vendor="both@vendors.example", version=version)
+        assert looked.status_code == 200
+        shown = html.unescape(looked.text).partition("POST /v1/students")[2]
+        assert '"sourcedId": "spr-student-1"' in shown, version
+
+
 def test_a_look_shows_the_answer_of_the_vendor_and_is_recorded(console: Console, browser: Browser) -> None:
     path = "/records/spr-student-1/look"
     looked = browser.send(path, vendor="both@vendors.example", version="v1p2", reason="a call of the family")

@@ -112,12 +112,13 @@ def find_key_holder(connection: sa.Connection, key: str) -> KeyHolder | None:
     return None if _KEY.fullmatch(key) is None else _find_holder(connection, hash_secret(key))
 
 
-def find_holder_of(connection: sa.Connection, vendor_id: int) -> KeyHolder | None:
-    """Returns a vendor as the holder of the newest of its API keys; None if it has no valid one."""
+def find_holder_of(connection: sa.Connection, serving: sa.Connection, vendor_id: int) -> KeyHolder | None:
+    """Returns a vendor as the holder of the newest of its API keys; None if it has no valid one. `connection`: reads
+    the keys; `serving`: as the serving role, which alone admits a vendor beside the owner of the tables."""
     newest = (
         sa.select(api_keys.c.key_hash).where(api_keys.c.vendor_id == vendor_id).order_by(api_keys.c.created_at.desc())
     )
-    holders = (_find_holder(connection, bytes(key_hash)) for key_hash in connection.scalars(newest).all())
+    holders = (_find_holder(serving, bytes(key_hash)) for key_hash in connection.scalars(newest).all())
     return next((holder for holder in holders if holder is not None), None)
 
 
