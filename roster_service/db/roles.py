@@ -137,6 +137,8 @@ RIGHTS: Mapping[DatabaseRole, tuple[str, ...]] = {
         # A person who is erased or hidden.
         f"DELETE ON {_join_names(_OF_PEOPLE)}",
         f"UPDATE (date_last_modified) ON {tables.users.name}",
+        # A client with other scopes sees something else, by the same orgs.
+        f"UPDATE (revision) ON {tables.visible_feeds.name}",
         # The groups of grants with rules follow, with departures of what leaves them.
         f"INSERT, UPDATE, DELETE ON {tables.group_members.name}",
         f"INSERT, UPDATE (departed_at) ON {tables.departures.name}",

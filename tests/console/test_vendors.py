@@ -264,6 +264,17 @@ def test_a_client_of_another_vendor_cannot_be_changed(console: Console, owner: B
         assert clients.find_listed_client(connection, other.client_id) == other
 
 
+def test_other_scopes_are_saved(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "scoped")
+    with console.engine.begin() as connection:
+        scopes = [Scope("v1p2", ScopeName.FULL)]
+        made = clients.add_client(connection, TESTER, "scoped@console.example", "program", scopes)
+    form = {"client": made.client_id, "scope": "v1p2/roster-core.readonly"}
+    assert owner.send(f"/vendors/{number}/credentials/scopes", **form).status_code == 303
+    with console.engine.connect() as connection:
+        assert clients.find_listed_client(connection, made.client_id).scopes == ("v1p2/roster-core.readonly",)
+
+
 def test_a_removal_needs_the_name_typed(console: Console, owner: Browser) -> None:
     number = add_vendor(console, "removed")
     for typed in ("", "removed", "REMOVED@console.example"):

@@ -2216,6 +2216,8 @@ GRANT SELECT ON TABLE public.visibility_labels TO console_role;
 GRANT SELECT ON TABLE public.visible_feeds TO serving_role;
 GRANT SELECT ON TABLE public.visible_feeds TO console_role;
 
+GRANT UPDATE(revision) ON TABLE public.visible_feeds TO console_role;
+
 GRANT SELECT ON TABLE public.visible_groups TO serving_role;
 GRANT SELECT ON TABLE public.visible_groups TO console_role;
 
