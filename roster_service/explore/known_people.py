@@ -58,11 +58,14 @@ class KnownPerson:
         return ", ".join(filter(None, (named, self.detail, self.whereabouts)))
 
 
-def find_people(connection: sa.Connection, typed: str, secret_key: str) -> list[KnownPerson]:
+def find_people(
+    connection: sa.Connection, typed: str, secret_key: str, *, with_excluded: bool = True
+) -> list[KnownPerson]:
     """Returns the person with an id; or else the people of the roster whom a text names, as the search of the roster
-    finds them, at most `MOST_CHOICES`. Raises UnknownPersonError if there is nobody."""
+    finds them, at most `MOST_CHOICES`. `with_excluded`: also an erased or hidden one. Raises UnknownPersonError if
+    there is nobody."""
     known = find_person(connection, typed, secret_key)
-    if known is not None:
+    if known is not None and (with_excluded or known.whereabouts not in EXCLUDED):
         return [known]
     found: list[KnownPerson] = []
     if LEAST_CHARACTERS <= len(typed) <= MOST_CHARACTERS and "\x00" not in typed:

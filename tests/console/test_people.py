@@ -43,6 +43,13 @@ def test_a_hidden_pupil_is_listed_says_so_and_is_shown_again(console: Console, b
         assert (f'href="/console/records/{PUPIL}"' in text, "hidden" in read(text)) == (False, False), place
         near = browser.get(place.replace(PUPIL, PUPIL[:-1])).text
         assert (f'href="/console/records/{PUPIL}"' in near, "is hidden" in read(near)) == (False, False), place
+    asked = f"/disclosures?person={PUPIL}"
+    assert f"had records of {PUPIL}, who is hidden" in read(browser.get(asked).text)
+    answered = read(other.get(asked).text)
+    assert ("who is hidden" in answered, f"Nobody in the roster has the id or name {PUPIL}" in answered) == (
+        False,
+        True,
+    )
     viewer = read(other.get(f"/records/{PUPIL}").text)
     assert "hidden" not in viewer
     assert f"The roster has no record {PUPIL}" in viewer

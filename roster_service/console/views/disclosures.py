@@ -188,7 +188,8 @@ def read_disclosures(visit: Visit) -> Disclosures:
     found: Sequence[KnownPerson] = ()
     problem = None
     try:
-        found = [] if person is None else find_people(connection, person, secret_key)
+        may_know = visit.may(Verb.PERSON_HIDE)
+        found = [] if person is None else find_people(connection, person, secret_key, with_excluded=may_know)
     except UnknownPersonError as error:
         problem = str(error)
     one = found[0] if len(found) == 1 else None
