@@ -26,6 +26,7 @@ from roster_service.accounts.kept_people import KeptPerson, forget_kept, keep_fr
 from roster_service.accounts.vendors import find_vendor
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
+from roster_service.db.folding import split_name
 from roster_service.db.instants import find_today
 from roster_service.db.tables import (
     ROSTER_TABLES,
@@ -368,7 +369,7 @@ def _delete_orderings(connection: sa.Connection, ids: Sequence[str]) -> None:
 
 
 def _require_nameless(actor: Actor, naming: str) -> None:
-    if re.search(naming, actor.reason or "", re.IGNORECASE):
+    if _is_named(actor.reason or "", naming):
         raise CommandError("the reason names the person, and the change log would keep it; give another reason")
 
 
@@ -386,12 +387,12 @@ def _require_no_rule(connection: sa.Connection, ids: Collection[str]) -> None:
 def _forget_logged(connection: sa.Connection, naming: str, rare: str, ids: Collection[str]) -> None:
     """Takes a person out of the change log: the reasons that name the person, also of pauses, and the values in rules
     of grants. `rare`: the pattern of the names that are of nobody else, for the reason of a pause that still counts."""
-    named = changes.c.reason.regexp_match(naming, flags="i")
+    named = _find_naming(connection, changes.c.id, changes.c.reason, naming)
     connection.execute(sa.update(changes).where(named).values(reason=None))
-    paused = feeds.c.pause_reason.regexp_match(rare, flags="i")
+    paused = _find_naming(connection, feeds.c.id, feeds.c.pause_reason, rare)
     connection.execute(sa.update(feeds).where(paused).values(pause_reason=_ERASED))
     for column in (changes.c.before, changes.c.after):
-        why = column["pause_reason"].astext.regexp_match(rare, flags="i")
+        why = _find_naming(connection, changes.c.id, column["pause_reason"].astext, rare)
         erased_reason = sa.func.jsonb_build_object("pause_reason", _ERASED)
         connection.execute(sa.update(changes).where(why).values({column: column.concat(erased_reason)}))
     values = (changes.c.before, changes.c.after)
@@ -402,6 +403,19 @@ def _forget_logged(connection: sa.Connection, naming: str, rare: str, ids: Colle
         if erased != states:
             own = sa.update(changes).where(changes.c.id == number)
             connection.execute(own.values(dict(zip(values, erased, strict=True))))
+
+
+def _find_naming(
+    connection: sa.Connection, key: sa.Column[int], text: sa.ColumnElement[Any], naming: str
+) -> sa.ColumnElement[bool]:
+    """The condition of the rows, by their key, whose text names a person."""
+    rows = connection.execute(sa.select(key, text).where(text.is_not(None)))
+    return key.in_([number for number, said in rows if _is_named(said, naming)])
+
+
+def _is_named(text: str, naming: str) -> bool:
+    """Whether a text that somebody typed names a person: also without accents, or with other signs or blanks."""
+    return any(re.search(naming, said, re.IGNORECASE) for said in (text, " ".join(split_name(text))))
 
 
 def _erase_grants(state: State, ids: Collection[str]) -> State:
@@ -432,7 +446,8 @@ def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:
     if person is not None:
         # A short number of another system is also the value of others.
         others = [number for number in _list_numbers(person)[1:] if number and len(number) >= LEAST_NAMING]
-        names += [person.username, person.email, person.identifier, *others, *_list_full_names(person)]
+        names += [person.username, person.email, person.identifier, *others]
+        names += [form for name in _list_full_names(person) for form in (name, " ".join(split_name(name)))]
     spelled = {text for name in names if name for text in (name, json.dumps(name, ensure_ascii=False)[1:-1])}
     # Without a name, the pattern that no text fits.
     return rf"(?<!\w)({'|'.join(re.escape(text) for text in sorted(spelled) if len(text) >= least) or '(?!)'})(?!\w)"

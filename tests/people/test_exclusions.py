@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.db import tables
 from roster_service.errors import CommandError, SettingError, StorageError
 from roster_service.feeds.exclusions import ExclusionKind
+from roster_service.feeds.feeds import Pause, pause_feed
 from roster_service.feeds.sync_lock import hold_lock
 from roster_service.people import end_exclusion, exclude_person, export_has, finish, sweep
 from roster_service.schemas.sharing_rules import Rules, Staff
@@ -288,6 +290,11 @@ def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine
         end(engine, ID, ExclusionKind.HIDDEN)
 
 
+TODAY = date(2026, 11, 30)
+# As telephones and other keyboards write the name.
+SPELLED = ["about ZOË O’BRIEN", "about Zoe\u0308 O'Brien", "about Zoë\u00a0 O'Brien's mother", "about Zoe O Brien"]
+
+
 @pytest.mark.shows(
     "Erased people",
     "The change log names an erased person by a keyed hash, and refuses a reason with the name.",
@@ -297,6 +304,7 @@ def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine
     [
         *(f"about {ID}", "about ZOË O'BRIEN", "about O'Brien, Zoë", "zoe.obrien@example.org"),
         *("about Zoë Maxine O'Brien", "about O'Brien, Zoë M.", "about card 4711-0815"),
+        *SPELLED,
     ],
 )
 def test_a_reason_that_names_the_person_is_refused(engine: sa.Engine, springfield: Path, reason: str) -> None:
@@ -325,6 +333,24 @@ def test_the_change_log_names_an_erased_person_by_a_hash(engine: sa.Engine, spri
     assert len({row.subject for row in rows}) == 1
     assert ID not in str(rows)
     assert "Brien" not in str(rows)
+
+
+def test_an_erasure_takes_the_reasons_that_name_the_person_however_it_is_spelled(
+    engine: sa.Engine, springfield: Path
+) -> None:
+    load_first(engine, "feed", springfield)
+    others = ["about Zoë Brien", "about Zoë and O'Brien"]
+    with engine.begin() as connection:
+        for reason in (*SPELLED, *others):
+            actor = Actor(ActorKind.SYSTEM_USER, "tester@tests", reason)
+            pause_feed(connection, actor, "feed", Pause(TODAY, TODAY, reason), TODAY)
+    exclude(engine, ID)
+    paused = sa.select(tables.changes).where(tables.changes.c.verb == "feed pause").order_by(tables.changes.c.id)
+    with engine.connect() as connection:
+        rows = connection.execute(paused).all()
+    assert [row.reason for row in rows] == [None] * len(SPELLED) + others
+    assert [row.after["pause_reason"] for row in rows] == ["(erased)"] * len(SPELLED) + others
+    assert [row.before["pause_reason"] for row in rows] == [None] + ["(erased)"] * len(SPELLED) + others[:1]
 
 
 RULED = "ruled@vendor.example"
