@@ -91,11 +91,12 @@ def set_role(connection: sa.Connection, actor: Actor, email: str, role: Operator
 
 
 def set_operator_enabled(connection: sa.Connection, actor: Actor, email: str, enabled: bool) -> OperatorAccount:
-    """Enables or disables an operator, and ends an open link and all sessions. Raises CommandError for an unknown
-    operator and for the last owner."""
-    verb = Verb.OPERATOR_ENABLE if enabled else Verb.OPERATOR_DISABLE
+    """Enables an operator, or disables one, and ends an open link and all sessions. A link that was made since counts
+    from then on. Raises CommandError for an unknown operator and for the last owner."""
+    if enabled:
+        return _change(connection, actor, Verb.OPERATOR_ENABLE, email, {"enabled": True})
     end_sessions(connection, normalize_email(email))
-    return _change(connection, actor, verb, email, {"enabled": enabled, "link": None})
+    return _change(connection, actor, Verb.OPERATOR_DISABLE, email, {"enabled": False, "link": None})
 
 
 def reset_password(connection: sa.Connection, actor: Actor, email: str, secret_key: str) -> str:
@@ -126,7 +127,9 @@ def _find_linked(connection: sa.Connection, said: OperatorLink) -> OperatorAccou
     own = operators.c.id == said.operator_id, operators.c.link == said.link, operators.c.enabled
     email = connection.scalar(sa.select(operators.c.email).where(*own))
     if email is None:
-        raise CommandError("the link was used already, or a newer one was made; log in, or ask an owner for a new link")
+        raise CommandError(
+            "the link was used already, a newer one was made, or you are disabled; log in, or ask an owner"
+        )
     return find_operator(connection, email)
 
 

@@ -26,11 +26,12 @@ ROLES = click.Choice([role.value for role in OperatorRole])
 
 @dataclasses.dataclass(frozen=True)
 class PasswordLink:
-    """The link with which an operator sets a password, once, within `hours`."""
+    """The link with which an operator sets a password, once, within `hours`, while the operator is enabled."""
 
     email: str
     link: str
     hours: int
+    enabled: bool
 
 
 @click.group()
@@ -55,13 +56,16 @@ def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
 
 
 def _invite(settings: Settings, added: OperatorAccount, token: str) -> PasswordLink:
-    return PasswordLink(added.email, f"{settings.find_console_url()}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
+    link = f"{settings.find_console_url()}{LINK_PATH}?link={token}"
+    return PasswordLink(added.email, link, LINK_SECONDS // 3600, added.enabled)
 
 
 def _describe_invitation(made: PasswordLink) -> str:
     settings = terminal.read_settings()
     host = urlsplit(made.link).hostname or ""
     lines = [made.link, f"With this link {made.email} sets a password, once, within {made.hours} hours."]
+    if not made.enabled:
+        lines.append(f"{made.email} is disabled now: the link counts after `roster operator enable {made.email}`.")
     if host in ANY_HOST or is_local_host(host):
         lines.append(OWN_ADDRESS.format(host, made.email))
     if settings.console_address is None and settings.database_url is not None and not settings.served_path.exists():

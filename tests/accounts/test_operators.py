@@ -228,6 +228,16 @@ def test_a_link_ends_with(connection: sa.Connection, end: Callable[[sa.Connectio
         operators.use_link(connection, token, PASSWORD, SECRET_KEY)
 
 
+def test_a_link_that_a_disabled_operator_gets_counts_once_they_are_enabled(connection: sa.Connection) -> None:
+    add(connection, ANN, OperatorRole.EDITOR)
+    operators.set_operator_enabled(connection, TESTER, ANN, enabled=False)
+    token = operators.reset_password(connection, TESTER, ANN, SECRET_KEY)
+    with pytest.raises(CommandError, match="or you are disabled"):
+        operators.use_link(connection, token, PASSWORD, SECRET_KEY)
+    operators.set_operator_enabled(connection, TESTER, ANN, enabled=True)
+    assert operators.use_link(connection, token, PASSWORD, SECRET_KEY).has_password
+
+
 def test_a_reset_ends_the_password_at_once(connection: sa.Connection) -> None:
     operators.use_link(connection, add(connection, ANN, OperatorRole.EDITOR), PASSWORD, SECRET_KEY)
     token = operators.reset_password(connection, TESTER, ANN, SECRET_KEY)

@@ -254,6 +254,13 @@ def test_a_link_sets_the_password_once_and_logs_in(console: Console) -> None:
     assert "no link of this service" in forged.text
 
 
+def test_the_link_of_a_disabled_operator_says_that_it_waits(console: Console) -> None:
+    owner, email, words = console.log_in(), "waits@operators.example", "is disabled now: the link counts once"
+    assert words not in owner.send("/operators/add", email=email, name="Waits", role="viewer").text
+    owner.send("/operators/enable", email=email, enabled="no")
+    assert words in owner.send("/operators/reset", email=email).text
+
+
 @pytest.mark.parametrize(("shape", "is_page"), [("", True), (".json", False)])
 def test_a_failure_is_a_page_unless_a_program_asks(
     console: Console, monkeypatch: pytest.MonkeyPatch, shape: str, is_page: bool

@@ -41,11 +41,12 @@ class Account:
 
 @dataclass(frozen=True)
 class Invitation:
-    """The link with which an operator sets a password, once, within `hours`."""
+    """The link with which an operator sets a password, once, within `hours`, while the operator is enabled."""
 
     email: str
     link: str
     hours: int
+    enabled: bool
 
 
 def read_operators(visit: Visit) -> OperatorList:
@@ -103,7 +104,7 @@ def add_operator(sent: Submission) -> Outcome:
     with sent.change() as connection:
         key = sent.settings.read_secret_key()
         token = operators.add_operator(connection, sent.actor, email, name, _read_role(sent), key)
-    return _show_link(sent, email, token)
+        return _show_link(sent, operators.find_operator(connection, email), token)
 
 
 def reset_password(sent: Submission) -> Outcome:
@@ -111,13 +112,14 @@ def reset_password(sent: Submission) -> Outcome:
     the link, and an owner who loses it is locked out."""
     email = sent.form.get("email", "")
     with sent.change() as connection:
-        if operators.find_operator(connection, email).email == sent.signed_in.email:
+        found = operators.find_operator(connection, email)
+        if found.email == sent.signed_in.email:
             raise CommandError(
                 "your password and this session would end at once; another owner can make a new link for you, and so "
                 "can roster operator reset on the machine of the service"
             )
         token = operators.reset_password(connection, sent.actor, email, sent.settings.read_secret_key())
-    return _show_link(sent, email, token)
+    return _show_link(sent, found, token)
 
 
 def set_role(sent: Submission) -> Outcome:
@@ -163,9 +165,10 @@ def _read_role(sent: Submission) -> OperatorRole:
         raise CommandError("choose a role") from None
 
 
-def _show_link(sent: Submission, email: str, token: str) -> Shown:
-    made = Invitation(email, f"{sent.tools.origin}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
-    return Shown("invitation", f"A link for {email}", made)
+def _show_link(sent: Submission, found: OperatorAccount, token: str) -> Shown:
+    link = f"{sent.tools.origin}{LINK_PATH}?link={token}"
+    made = Invitation(found.email, link, LINK_SECONDS // 3600, found.enabled)
+    return Shown("invitation", f"A link for {found.email}", made)
 
 
 SCREENS = (
