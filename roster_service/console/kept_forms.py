@@ -21,7 +21,7 @@ LONGEST = 48 * 1024
 # Of the session that has ended.
 _LEFT_OUT = frozenset({"csrf"})
 # Secrets, and what confirms a change that cannot be undone: they are typed again.
-TYPED_AGAIN = frozenset({"again", "code", "key", "link", "password", "secret", "typed"})
+TYPED_AGAIN = frozenset({"again", "code", "key", "password", "secret", "typed"})
 
 
 @dataclass(frozen=True)
