@@ -100,9 +100,11 @@ class Login:
         address, lifetime = request.remote_addr, self.tools.lifetime
         token = operator_sessions.begin_session(connection, email, address, browser, lifetime)
         wanted = session.get(NEXT, ROOT)
-        # Nothing of the cookie that came with the login stays.
+        # Other tabs of an operator whose session has ended have forms of it.
+        csrf = session.get(CSRF) if session.get(OPERATOR) == email else None
+        # Nothing else of the cookie that came with the login stays.
         session.clear()
-        session[TOKEN], session[CSRF], session[OPERATOR] = token, secrets.token_urlsafe(32), email
+        session[TOKEN], session[CSRF], session[OPERATOR] = token, csrf or secrets.token_urlsafe(32), email
         kept = read_kept(request.form.get("kept", ""), email, self.tools.settings.read_secret_key())
         response = redirect(wanted, 303) if kept is None else render_page("kept", csrf=session[CSRF], kept=kept)
         self.browsers.remember(response, email)

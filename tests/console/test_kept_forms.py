@@ -111,6 +111,20 @@ def test_another_operator_and_a_later_one_see_nothing_of_it(
         assert log_in_again(browser, shown, name_operator(OperatorRole.OWNER)).status_code == 303
 
 
+def test_the_forms_of_two_tabs_are_taken_after_one_login(console: Console, owner: Browser) -> None:
+    """One tab had been sent before the login, and one is sent after it."""
+    email = name_operator(OperatorRole.OWNER)
+    csrf, form = owner.read_csrf("/account"), {**FORM, "email": "tab@vendors.example", "once": "y" * 22}
+    shown = send_late(console, owner, **FORM)
+    assert owner.log_in(email).status_code == 303
+    sent = owner.client.post(f"{ROOT}/vendors/new/add", data={"csrf": csrf, **form})
+    assert (sent.status_code, 'class="secret"' in sent.text) == (200, True)
+    assert "What you sent" in log_in_again(owner, shown, email).text
+    owner.send("/logout")
+    assert owner.log_in(email).status_code == 303
+    assert owner.client.post(f"{ROOT}/vendors/new/add", data={"csrf": csrf, **FORM}).status_code == 403
+
+
 @pytest.mark.parametrize("kept", ["", "no form", "gAAAAA"])
 def test_a_forged_one_is_left_out(console: Console, kept: str) -> None:
     browser = console.open()
