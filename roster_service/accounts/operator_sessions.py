@@ -37,8 +37,6 @@ _KEY = re.compile("[A-Z2-7]{32}", re.ASCII)
 ISSUER = "Roster Service"
 # Clocks may differ by a step of 30 seconds in either direction.
 TOLERATED_STEPS = 1
-# How much older the stored instant of the last request may be: not every request writes it.
-_USE_STEP = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -123,6 +121,11 @@ class Lifetime:
     idle: timedelta
     most: timedelta
 
+    @property
+    def step(self) -> timedelta:
+        """How much older the stored instant of the last request may be: not every request writes it."""
+        return min(self.idle / 60, timedelta(minutes=1))
+
     def is_live(self) -> sa.ColumnElement[bool]:
         """The condition that a session has not ended."""
         own = operator_sessions.c
@@ -174,7 +177,7 @@ def find_session(connection: sa.Connection, token: str, lifetime: Lifetime) -> S
             operators.c.email,
             operators.c.name,
             operators.c.role,
-            (operator_sessions.c.used_at < sa.func.now() - _USE_STEP).label("is_older"),
+            (operator_sessions.c.used_at < sa.func.now() - lifetime.step).label("is_older"),
         )
         .join(operators, operators.c.id == operator_sessions.c.operator_id)
         .where(operator_sessions.c.token_hash == _hash(token), operators.c.enabled, lifetime.is_live())

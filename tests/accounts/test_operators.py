@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.accounts import operator_sessions, operators, vendors
-from roster_service.accounts.operator_sessions import LINK_SECONDS, OperatorLink, sign_link
+from roster_service.accounts.operator_sessions import LINK_SECONDS, Lifetime, OperatorLink, sign_link
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.db import tables
@@ -257,6 +258,19 @@ def test_a_link_ends_after_48_hours(connection: sa.Connection, monkeypatch: pyte
         operators.use_link(connection, token, PASSWORD, SECRET_KEY)
     monkeypatch.setattr("itsdangerous.timed.time.time", lambda: now + LINK_SECONDS - 60)
     assert operators.use_link(connection, token, PASSWORD, SECRET_KEY).has_password
+
+
+@pytest.mark.parametrize(
+    ("idle", "age", "is_written"), [(60, 59, False), (60, 61, True), (1, 2, True), (1440, 61, True)]
+)
+def test_a_request_begins_the_idle_time_anew(connection: sa.Connection, idle: int, age: int, is_written: bool) -> None:
+    """To a sixtieth of it, and to a minute."""
+    lifetime = Lifetime(timedelta(minutes=idle), timedelta(hours=12))
+    token = operator_sessions.begin_session(connection, BOB, None, None, lifetime)
+    used = tables.operator_sessions.c.used_at
+    connection.execute(sa.update(tables.operator_sessions).values(used_at=sa.func.now() - timedelta(seconds=age)))
+    assert operator_sessions.find_session(connection, token, lifetime) is not None
+    assert connection.scalar(sa.select(used > sa.func.now() - timedelta(seconds=1))) is is_written
 
 
 def bend(token: str) -> str:
