@@ -93,7 +93,7 @@ class Why(Enum):
     )
     OTHER_WAYS = Seeing.CLOSED, "the ways that have it do not show it of this person"
     NO_RIGHT = Seeing.CLOSED, "no secret, link, delivery or key that is open has the scope or the flag for it"
-    WITHHELD = Seeing.WITHHELD, "on the list of fields that are withheld from the vendor"
+    WITHHELD = Seeing.WITHHELD, "by the list of the vendor, the default of the service, or its agreement"
     EMPTY = Seeing.EMPTY, "the roster has no {} of this person"
     HIDDEN = Seeing.CLOSED, "{}"
 

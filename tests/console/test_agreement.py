@@ -90,6 +90,19 @@ def test_what_ends_is_shown_before_it_is_saved(console: Console, page: str) -> N
     assert "Nothing is saved yet" not in viewer.get(f"{page}?title=x").text
 
 
+def test_the_page_of_a_pupil_says_that_the_agreement_may_withhold_a_part(console: Console, page: str) -> None:
+    owner = console.log_in()
+    with console.engine.begin() as connection:
+        clients.add_client(connection, TESTER, EMAIL, "reader", [Scope("v1p2", ScopeName.CORE)])
+    save(owner, page, element=["names", "classes"])
+    rows = owner.get("/records/spr-student-1.json").json["person"]["grid"]
+    [cells] = [row["cells"] for row in rows if row["vendor"] == EMAIL]
+    assert (cells[1]["state"], cells[1]["reason"]) == (
+        "withheld",
+        "by the list of the vendor, the default of the service, or its agreement",
+    )
+
+
 def test_an_agreement_is_saved_shown_and_taken_away(console: Console, page: str) -> None:
     owner = console.log_in()
     assert "gets all that is granted to it, without an end" in owner.get(page).text
