@@ -157,7 +157,11 @@ class DirectoryLogin:
             )
         operator = find_directory_operator(connection, f"{claims['iss']} {claims['sub']}", email)
         if operator is None:
-            return self._refuse(f"No operator has the account {email}; an owner can add one.", 403)
+            return self._refuse(
+                f"No enabled operator has this account, {email}; an owner can add or enable one, or, if the directory "
+                "has made the account anew, reset the operator.",
+                403,
+            )
         self._begin(connection, operator.email)
         # The cookie of the console comes back from a page of the console only, so no redirect leads on.
         return render_page("continue", title="You are logged in", root=self._root)

@@ -278,6 +278,16 @@ REFUSED: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
+def test_who_has_another_account_than_before_is_sent_to_an_owner_for_a_reset(
+    console: Console, provider: Provider
+) -> None:
+    for subject, is_known in (("subject-of-ann", True), ("a later one", False)):
+        provider.claims = {"sub": subject}
+        browser = console.open()
+        answered = browser.get(lead(browser, provider)).text
+        assert ("or, if the directory has made the account anew, reset" in answered) is not is_known
+
+
 @pytest.mark.shows(
     "Console",
     "A login of a directory is checked whole, belongs to one browser, and is bound to one account.",
