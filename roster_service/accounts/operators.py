@@ -32,8 +32,9 @@ from roster_service.errors import CommandError
 
 @dataclass(frozen=True)
 class OperatorAccount:
-    """An operator's account. `has_password`: whether the operator has used a link; `has_link`: whether one is open;
-    `has_codes`: whether a login with the password needs a one-time code too."""
+    """An operator's account. `has_password`: whether the operator has used a link; `has_link`: whether one was made
+    that nobody has used, which may be older than 48 hours; `has_codes`: whether a login with the password needs a
+    one-time code too."""
 
     email: str
     name: str

@@ -89,7 +89,7 @@ def _to_row(item: OperatorAccount) -> dict[str, str]:
         "role": item.role,
         "enabled": "yes" if item.enabled else "no",
         "password": "yes" if item.has_password else "no",
-        "open link": "yes" if item.has_link else "no",
+        "unused link": "yes" if item.has_link else "no",
         "codes": "yes" if item.has_codes else "no",
     }
 

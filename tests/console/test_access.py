@@ -257,6 +257,8 @@ def test_a_link_sets_the_password_once_and_logs_in(console: Console) -> None:
 def test_the_link_of_a_disabled_operator_says_that_it_waits(console: Console) -> None:
     owner, email, words = console.log_in(), "waits@operators.example", "is disabled now: the link counts once"
     assert words not in owner.send("/operators/add", email=email, name="Waits", role="viewer").text
+    # It may have ended, too.
+    assert "no password yet, link not used" in owner.get("/operators").text
     owner.send("/operators/enable", email=email, enabled="no")
     assert words in owner.send("/operators/reset", email=email).text
 
