@@ -179,7 +179,8 @@ def answer_screen(tools: Tools, login: Login, screen: Screen, shape: Shape, **pl
             return _show_screen(screen, visit, 200, error=None)
         content = screen.read(visit)
     if shape is Shape.CSV and screen.rows is not None:
-        return make_csv(screen.rows(content), screen.name)
+        rows = screen.rows(content)
+        return make_csv(rows, screen.name if len(rows) < screen.most_rows else f"{screen.name}-first-{len(rows)}")
     return make_json(content)
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from roster_service.console.screen import MOST_ROWS
 from roster_service.console.visit import Visit
 
 SIZE = 50
-# Of a file of CSV, which is made in memory.
-MOST_ROWS = 200_000
 # Beyond it a person should filter; the pages before are cheap to skip.
 MOST_PAGES = 10_000
 

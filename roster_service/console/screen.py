@@ -10,12 +10,16 @@ from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.visit import Outcome, Submission, Visit
 
+# Of a file of CSV, which is made in memory.
+MOST_ROWS = 200_000
+
 
 @dataclass(frozen=True)
 class Screen:
     """A page. `name`: of its template; `path`: below `/console`, as Flask writes paths; `read`: reads the content, a
     dataclass, which the template shows and `.json` has; `rows`: the rows of its `.csv`, as `make_csv` takes them, None
-    if it has no list; `menu`: its place in the menu, None for a page that others lead to."""
+    if it has no list; `menu`: its place in the menu, None for a page that others lead to; `most_rows`: of the `.csv`,
+    of a longer list the first ones."""
 
     name: str
     path: str
@@ -24,6 +28,7 @@ class Screen:
     read: Callable[[Visit], Any]
     rows: Callable[[Any], Sequence[Any]] | None
     menu: str | None
+    most_rows: int = MOST_ROWS
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from oneroster_filter.folding import fold
 
 from roster_service.accounts.clients import list_clients
 from roster_service.change_log.actors import OperatorRole
+from roster_service.console.views import roster
 from roster_service.console.views.roster import KINDS
 from roster_service.db.tables import changes, pulls, users
 from roster_service.explore.known_people import find_people
@@ -228,6 +229,20 @@ def test_a_csv_has_all_pages(browser: Browser) -> None:
     assert len(everyone) > len(find(browser, kind="users")["rows"])  # type: ignore[arg-type]
     lines = browser.get("/roster.csv", query_string={"kind": "users"}).text.splitlines()
     assert len([line for line in lines if line.endswith(",active")]) == len(everyone)
+
+
+def test_the_name_of_a_csv_says_that_it_has_the_first_rows_alone(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [screen] = roster.SCREENS
+    monkeypatch.setattr(roster, "MOST_ROWS", 3)
+    monkeypatch.setitem(vars(screen), "most_rows", 3)
+    for query, rows, name in (({}, 3, "roster-first-3"), ({"search": "spr-student-1"}, 1, "roster")):
+        answer = browser.get("/roster.csv", query_string={"kind": "users", **query})
+        assert (len(answer.text.splitlines()), answer.headers["Content-Disposition"]) == (
+            rows + 1,
+            f'attachment; filename="{name}.csv"',
+        )
 
 
 def test_a_csv_has_the_columns_of_the_page(browser: Browser) -> None:

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from roster_service.change_log.actors import OperatorRole
 from roster_service.change_log.changes import Verb
-from roster_service.console.list_pages import MOST_ROWS, Paged, find_window, make_paged
-from roster_service.console.screen import Form, Screen
+from roster_service.console.list_pages import Paged, find_window, make_paged
+from roster_service.console.screen import MOST_ROWS, Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
