@@ -254,6 +254,17 @@ def test_a_link_sets_the_password_once_and_logs_in(console: Console) -> None:
     assert "no link of this service" in forged.text
 
 
+def test_an_owner_who_gives_up_the_role_reads_that_it_is_done(console: Console) -> None:
+    email = "former@operators.example"
+    add_operator(console.engine, email, OperatorRole.OWNER, SECRET)
+    browser = console.open()
+    browser.log_in(email)
+    for role, status in (("owner", 200), ("viewer", 200), ("owner", 403)):
+        sent = browser.send("/operators/role", email=email, role=role)
+        shown = sent if sent.status_code == 403 else browser.get(sent.headers["Location"].removeprefix(ROOT))
+        assert (shown.status_code, f"{email} is {role} now." in shown.text) == (status, status == 200), role
+
+
 def test_the_link_of_a_disabled_operator_says_that_it_waits(console: Console) -> None:
     owner, email, words = console.log_in(), "waits@operators.example", "is disabled now: the link counts once"
     assert words not in owner.send("/operators/add", email=email, name="Waits", role="viewer").text

@@ -126,7 +126,9 @@ def set_role(sent: Submission) -> Outcome:
     """Gives an operator another role."""
     with sent.change() as connection:
         changed = operators.set_role(connection, sent.actor, sent.form.get("email", ""), _read_role(sent))
-    return Moved("/operators", f"{changed.email} is {changed.role} now.")
+    # The page is an owner's, and one may have given up the role.
+    path = "/account" if changed.email == sent.signed_in.email else "/operators"
+    return Moved(path, f"{changed.email} is {changed.role} now.")
 
 
 def set_enabled(sent: Submission) -> Outcome:
