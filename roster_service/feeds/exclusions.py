@@ -14,6 +14,8 @@ from enum import StrEnum
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from roster_service.db.engine import make_engine
+from roster_service.db.roles import find_owner_url
 from roster_service.db.tables import exclusions, feeds
 from roster_service.errors import SettingError
 
@@ -65,10 +67,13 @@ class Exclusion:
 
 
 def renew_statistics(engine: sa.Engine) -> None:
-    """Makes PostgreSQL take new samples of all tables: the old ones have values of people who were erased or purged
-    since. It leaves those of a table without any row, and, as a role that does not own the tables, all."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    """Makes PostgreSQL take new samples of all tables, as their owner: the old ones have values of people who were
+    erased or purged since. It leaves those of a table without any row."""
+    with engine.connect() as connection:
+        owner = make_engine(find_owner_url(connection).render_as_string(hide_password=False))
+    with owner.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE")
+    owner.dispose()
 
 
 def list_exclusions(connection: sa.Connection) -> list[Exclusion]:

@@ -107,6 +107,25 @@ def test_who_else_may_be_meant_stands_above_what_takes_a_person_out(console: Con
     assert said_once not in seen
 
 
+def test_an_erasure_leaves_nothing_of_the_person_in_the_statistics_of_the_database(
+    console: Console, browser: Browser
+) -> None:
+    [person] = add_people(console.engine, [("Ada", "Sampled")], "sampled")
+    with console.engine.begin() as connection:
+        connection.exec_driver_sql("ANALYZE users")
+
+    def is_sampled() -> bool:
+        bounds = "SELECT 1 FROM pg_stats WHERE tablename = 'users' AND histogram_bounds::text LIKE '%%Sampled%%'"
+        with console.engine.connect() as connection:
+            return connection.exec_driver_sql(bounds).first() is not None
+
+    assert is_sampled()
+    assert browser.send(f"/records/{to_segment(person)}/erasure/erase", typed=person).status_code == 303
+    assert not is_sampled()
+    [row] = browser.get("/people.json").json["rows"]["rows"]
+    assert browser.send("/people/lift", person=row["reference"]).status_code == 303
+
+
 def test_an_erased_pupil_is_listed_by_a_hash_and_lifted(console: Console, browser: Browser) -> None:
     step = f"/records/{OTHER}/erasure"
     said = read(browser.get(step).text)
