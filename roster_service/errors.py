@@ -105,6 +105,10 @@ class SentBeforeError(CommandError):
         self.at = at
 
 
+class WrongCodeError(CommandError):
+    """A one-time code is wrong, or was used."""
+
+
 class UnknownPersonError(CommandError):
     """Nobody who is known has an id or a name."""
 

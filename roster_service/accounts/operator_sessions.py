@@ -72,6 +72,11 @@ def make_code_key() -> str:
     return pyotp.random_base32()
 
 
+def is_code_key(text: str) -> bool:
+    """Returns whether a text is a key of `make_code_key`."""
+    return _KEY.fullmatch(text) is not None
+
+
 def make_address(key: str, email: str) -> str:
     """Returns the address of a key that apps read from a QR code."""
     return str(pyotp.TOTP(key).provisioning_uri(name=email, issuer_name=ISSUER))
@@ -79,7 +84,7 @@ def make_address(key: str, email: str) -> str:
 
 def find_step(key: str, code: str) -> int | None:
     """Returns the time step that a code is of, if it is one of now; else None, also for a text that is no key."""
-    if _KEY.fullmatch(key) is None:
+    if not is_code_key(key):
         return None
     generator = pyotp.TOTP(key)
     now = int(time.time()) // generator.interval

@@ -27,7 +27,7 @@ from roster_service.auth.credentials.secrets import hash_password, matches_passw
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole, normalize_email, read_email, read_name
 from roster_service.change_log.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import operators
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, WrongCodeError
 
 
 @dataclass(frozen=True)
@@ -162,15 +162,15 @@ def verify_password(connection: sa.Connection, email: str, password: str) -> Ope
 
 def set_codes(connection: sa.Connection, actor: Actor, key: str | None, code: str, secret_key: str) -> None:
     """Gives the actor, an operator, one-time codes with this key, which the first code proves; `key`: None ends them,
-    with a code of the present key. Raises CommandError for a code that is wrong or was used, and for a key in place of
-    a present one."""
+    with a code of the present key. Raises WrongCodeError for a code that is wrong or was used, and CommandError for a
+    key in place of a present one."""
     with _recorded(connection, actor, Verb.OPERATOR_SET_CODES, actor.name):
         if key is not None and find_operator(connection, actor.name).has_codes:
             raise CommandError("a login needs codes already; turn them off first, with one of them")
         step = None if key is None else find_step(key, code)
         is_proved = use_code(connection, actor.name, code, secret_key) if key is None else step is not None
         if not is_proved:
-            raise CommandError("the code is wrong, or was used already; wait for the next one")
+            raise WrongCodeError("the code is wrong, or was used already; wait for the next one")
         store_code_key(connection, actor.name, key, step, secret_key)
 
 

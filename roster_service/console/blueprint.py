@@ -222,7 +222,8 @@ def _show_outcome(screen: Screen, sent: Submission, outcome: Outcome) -> Respons
         return redirect(ROOT + outcome.path, 303)
     if isinstance(outcome, Download):
         return send_file(outcome.file, "application/zip", as_attachment=True, download_name=outcome.name)
-    return _make_signed_in_page(outcome.template, sent.signed_in, 200, title=outcome.title, content=outcome.content)
+    values = {"title": outcome.title, "content": outcome.content}
+    return _make_signed_in_page(outcome.template, sent.signed_in, outcome.status, **values)
 
 
 def _show_again(screen: Screen, sent: Submission, status: int, error: str | None) -> Response:

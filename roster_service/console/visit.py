@@ -171,6 +171,7 @@ class Shown:
     template: str
     title: str
     content: Any
+    status: int = 200
 
 
 @dataclass(frozen=True)

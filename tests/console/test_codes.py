@@ -97,6 +97,15 @@ def test_a_key_that_no_code_proves_is_refused(make_user: Callable[[str], Browser
     assert browser.send("/account/codes", key=key, code="123456").status_code == (303 if not key else 422)
 
 
+def test_a_wrong_code_leaves_the_key_on_the_page(make_user: Callable[[str], Browser], clock: Clock) -> None:
+    browser = make_user("again")
+    app = pyotp.TOTP(pyotp.random_base32())
+    wrong = browser.send("/account/codes", key=app.secret, code="12 34")
+    assert (wrong.status_code, "wait for the next one" in wrong.text) == (422, True)
+    assert f'name="key" value="{app.secret}"' in wrong.text
+    assert browser.send("/account/codes", key=app.secret, code=app.at(clock.now)).status_code == 303
+
+
 def test_codes_are_turned_off_with_a_code(console: Console, make_user: Callable[[str], Browser], clock: Clock) -> None:
     browser = make_user("off")
     app = set_up(browser, clock)

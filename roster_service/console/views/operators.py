@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import segno
 
 from roster_service.accounts import operator_sessions, operators
-from roster_service.accounts.operator_sessions import LINK_PATH, LINK_SECONDS, OpenSession, make_address, make_code_key
+from roster_service.accounts.operator_sessions import (
+    LINK_PATH,
+    LINK_SECONDS,
+    OpenSession,
+    is_code_key,
+    make_address,
+    make_code_key,
+)
 from roster_service.accounts.operators import OperatorAccount
 from roster_service.auth.throttling.throttles import LoginAttempt
 from roster_service.change_log.actors import OperatorRole
@@ -16,7 +23,7 @@ from roster_service.change_log.changes import Verb
 from roster_service.console.filters import to_counted
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, WrongCodeError
 
 
 @dataclass(frozen=True)
@@ -67,30 +74,38 @@ def read_account(visit: Visit) -> Account:
 
 @dataclass(frozen=True)
 class NewCodes:
-    """A key for one-time codes that the operator's app must prove. `picture`: its QR code, as SVG."""
+    """A key for one-time codes that the operator's app must prove. `picture`: its QR code, as SVG; `problem`: why the
+    code that was sent did not, None before one was."""
 
     key: str
     picture: str
+    problem: str | None
 
 
 def make_codes(sent: Submission) -> Outcome:
     """Shows a new key for one-time codes. It counts once a code has proved it."""
-    key = make_code_key()
+    return _show_key(sent, make_code_key(), None)
+
+
+def _show_key(sent: Submission, key: str, problem: str | None) -> Shown:
     address = make_address(key, sent.signed_in.email)
     picture = segno.make(address).svg_inline(scale=5, light="#fff", border=2)
-    return Shown("codes", "One-time codes", NewCodes(key, picture))
+    return Shown("codes", "One-time codes", NewCodes(key, picture, problem), 200 if problem is None else 422)
 
 
 def set_codes(sent: Submission) -> Outcome:
-    """Turns one-time codes on, with the key that was shown, or off."""
+    """Turns one-time codes on, with the key that was shown, which a wrong code leaves on the page; or off."""
     key = sent.get("key")
     attempt = LoginAttempt.of_code(sent.signed_in.email, f"session {sent.signed_in.session_id}")
     attempt.require_room(sent.tools.counters)
     try:
         with sent.change() as connection:
             operators.set_codes(connection, sent.actor, key, sent.form.get("code", ""), sent.settings.read_secret_key())
-    except CommandError:
+    except CommandError as error:
         attempt.count_failure(sent.tools.counters)
+        if isinstance(error, WrongCodeError) and key is not None and is_code_key(key):
+            # The app has it already.
+            return _show_key(sent, key, str(error))
         raise
     words = "A login needs a code of your app from now on." if key else "A login needs no code any more."
     return Moved("/account", words)
