@@ -334,5 +334,7 @@ def look(sent: Submission) -> Outcome:
     return Shown("vendor_list", f"{KINDS[kind][1]} as {view.vendor} sees them", LookPage(view, records, page, again))
 
 
-SCREENS = (Screen("roster", "/roster", "Roster", OperatorRole.VIEWER, read_roster, list_csv, "Roster", MOST_ROWS),)
+SCREENS = (
+    Screen("roster", "/roster", "Roster", OperatorRole.VIEWER, read_roster, list_csv, "Roster", most_rows=MOST_ROWS),
+)
 FORMS = (Form("roster", "look", Verb.SHOW, look, None),)
