@@ -128,6 +128,13 @@ def test_an_agreement_is_saved_shown_and_taken_away(console: Console, page: str)
     assert "has no agreement any more" in owner.get(page).text
 
 
+def test_an_agreement_that_begins_later_is_left_to_begin(console: Console, page: str) -> None:
+    owner = console.log_in()
+    save(owner, page, first_day=str(LAST_DAY))
+    [task] = [it for it in owner.get("/index.json").json["agreements"] if it["subject"] == "Agreed"]
+    assert (task["word"], task["remedy"]) == ("begins later", "let it begin, or save one that holds now")
+
+
 def test_a_form_that_is_refused_comes_back_with_its_values(console: Console, page: str) -> None:
     owner = console.log_in()
     for changed, said in (

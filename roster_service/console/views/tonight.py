@@ -312,6 +312,8 @@ def _list_agreement_tasks(found: Sequence[KnownAgreement]) -> Iterator[Task]:
         remedy = (
             f"save the next agreement on its first day, or let it end; {known.agreement.contact} answers at the vendor"
         )
+        if known.refusal is not None and known.days_left is not None:
+            word, remedy = "begins later", "let it begin, or save one that holds now"
         yield Task(known.name, word, colour, text, remedy, path=path, screen="agreement", verb=verb)
 
 
