@@ -36,6 +36,7 @@ from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.nightly_feeds import NightlySync, announce_ends, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
+from sync_scripts.engine.run_record import translate_database_errors
 from sync_scripts.notifications.channels import list_channels
 from sync_scripts.purge import purge
 from sync_scripts.retention import delete_expired, delete_old_orderings
@@ -89,7 +90,8 @@ def _run_step(name: str, work: Step, notify: Notify) -> ExitCode:
     """Does the work of a step, and returns its exit code. Its result becomes an event for `notify`, and so does an
     error, so that it does not stop the nightly sync."""
     try:
-        result = work()
+        with translate_database_errors():
+            result = work()
         if isinstance(result, dict):
             notify({"step": name, **result, "exit": ExitCode.LOADED})
     except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other steps)

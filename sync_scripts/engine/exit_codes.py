@@ -23,7 +23,7 @@ from roster_service.feeds.run_outcomes import MISSING, STALE
 from roster_service.feeds.sync_lock import LockedError
 from sync_scripts.engine.progress import survive_lost_output
 from sync_scripts.engine.report import Report
-from sync_scripts.engine.run_record import describe_cause
+from sync_scripts.engine.run_record import describe_cause, translate_database_errors
 from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError
 from sync_scripts.reading.registry import OtherFormatError
 from sync_scripts.reading.rejections import SHOWN, RefusedExportError
@@ -129,7 +129,8 @@ def exit_on_error(*, as_json: bool) -> Iterator[None]:
     output; else it is text on standard error.
     """
     try:
-        yield
+        with translate_database_errors():
+            yield
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (every error has a code)
         with survive_lost_output():
             if as_json:

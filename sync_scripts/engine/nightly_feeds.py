@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import date, tzinfo
 from functools import partial
@@ -18,7 +19,7 @@ from roster_service.accounts.credentials import list_credentials
 from roster_service.change_log.actors import find_system_user
 from roster_service.db.instants import describe_instant, find_today
 from roster_service.db.tables import feeds, sync_runs
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, DatabaseUnavailableError
 from roster_service.feeds.feed_conditions import NO_PATH, explain_no_path
 from roster_service.feeds.feed_states import FeedState, Pause, make_pause
 from roster_service.feeds.held_runs import HELD
@@ -31,7 +32,7 @@ from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from sync_scripts.engine.progress import Notify, notify_steps
 from sync_scripts.engine.run import Options
-from sync_scripts.engine.run_record import name_error_outcome, record_run
+from sync_scripts.engine.run_record import name_error_outcome, record_run, translate_database_errors
 from sync_scripts.notifications.announcement import Announcement, AnnouncementKind
 from sync_scripts.notifications.channels import announce, list_channels
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError
@@ -132,8 +133,17 @@ def load_feeds(sync: NightlySync) -> list[ExitCode]:
         waiting.clear()
         for thread in others:
             thread.join()
-    _announce_waiting(sync, loaded)
+    with _unless_database_is_away():
+        _announce_waiting(sync, loaded)
     return codes
+
+
+@contextlib.contextmanager
+def _unless_database_is_away() -> Iterator[None]:
+    """Ends the block without an error if the database is away: nothing tells then what is announced already, and the
+    next sync announces what is still so."""
+    with contextlib.suppress(DatabaseUnavailableError), translate_database_errors():
+        yield
 
 
 def _make_indexes(engine: sa.Engine) -> None:
@@ -153,7 +163,8 @@ def _load_in_turn(sync: NightlySync, waiting: deque[_Turn], codes: list[ExitCode
         feed, attempt = turn.feed, turn.attempt
         sync.sleep(max(0.0, turn.ready_at - sync.now()))
         try:
-            code = _load_feed(sync, feed, is_last=attempt == ATTEMPTS)
+            with translate_database_errors():
+                code = _load_feed(sync, feed, is_last=attempt == ATTEMPTS)
         except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other feeds)
             if isinstance(error, IncompleteExportError) and attempt < ATTEMPTS:
                 sync.notify({"feed": feed.name, "outcome": "waiting", "message": str(error)})
@@ -220,7 +231,8 @@ def _report_error(sync: NightlySync, feed: NightlyFeed, error: Exception) -> Exi
     exit_codes.print_fault(error)
     # Another run of the feed is under way, which says nothing of its export.
     if not isinstance(error, LockedError):
-        _announce_change(sync, feed.name, name_error_outcome(error), str(described["message"]))
+        with _unless_database_is_away():
+            _announce_change(sync, feed.name, name_error_outcome(error), str(described["message"]))
     return code
 
 

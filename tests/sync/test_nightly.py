@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
@@ -111,6 +112,30 @@ def test_a_crash_ends_the_run_of_one_feed_and_quotes_no_row(
     assert ends["springfield"]["outcome"] == "done"
     assert len(snapshot(engine, tables.users)) == 15
     assert cell not in json.dumps(lines)
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_database_that_goes_away_is_named_by_each_feed_and_step(
+    engine: sa.Engine, load_run: LoadRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise psycopg2.OperationalError("away")
+
+    def lose(connection: sa.Connection, *_: object) -> None:
+        engine.dispose()
+        sa.event.listen(engine, "do_connect", refuse)
+        connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+    monkeypatch.setattr("sync_scripts.engine.load.add_district", lose)
+    try:
+        code, lines = load_run()
+    finally:
+        sa.event.remove(engine, "do_connect", refuse)
+    outcomes = {line.get("feed") or line["step"]: line["outcome"] for line in lines if "outcome" in line}
+    assert code == ExitCode.UNAVAILABLE
+    assert outcomes.pop("without a path") == "no path"
+    assert {"shelbyville", "springfield", "purge", "labels", "delivery"} < outcomes.keys()
+    assert set(outcomes.values()) == {"unavailable"}
 
 
 @pytest.mark.usefixtures("folders")
