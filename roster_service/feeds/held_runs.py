@@ -30,6 +30,8 @@ def keep_export(path: Path, home: Path, run_id: int, folder: str = FOLDER) -> Pa
     the copy. Raises StorageError if it cannot, and then leaves no partial copy."""
     # Resolved first, because a path that ends in `..` has no name of its own.
     kept = home.resolve() / folder / str(run_id) / (path.resolve().name or "export")
+    # A backup that was restored gives the numbers of later runs again, and nobody may have swept their copies yet.
+    drop_export(str(kept))
     try:
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.is_dir():

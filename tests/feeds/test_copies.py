@@ -51,6 +51,15 @@ def test_a_copy_of_an_export_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert (copied.read_text(), copied.stat().st_mtime) == ("sourcedId\n", 2)
 
 
+def test_a_copy_takes_the_place_of_what_a_run_with_its_number_has_left(tmp_path: Path) -> None:
+    """A backup that was restored gives the numbers of later runs again."""
+    for text in ("before", "after"):
+        export = tmp_path / text / "export.zip"
+        export.parent.mkdir()
+        export.write_text(text)
+        assert keep_export(export, tmp_path, 7).read_text() == text
+
+
 def test_a_copy_that_cannot_be_looked_at_is_not_there(tmp_path: Path) -> None:
     assert (is_there(str(tmp_path)), is_there(str(tmp_path / ("x" * 300)))) == (True, False)
 
