@@ -161,7 +161,7 @@ def finish(engine: sa.Engine, home: Path, removal: Removal, seconds: float, say:
     """Does what follows the commit of a removal: deletes the exports that have an erased person from the data folder,
     and sweeps. `seconds`: to wait at most; it says so. Returns whether the requests that began before the removal have
     ended. Raises StorageError, after all else, for an export that it cannot delete."""
-    left = [export for export in (*removal.held_exports, *removal.kept_exports) if not drop_export(export)]
+    left = [export for export in (*removal.held_exports, *removal.kept_exports) if not drop_export(export, home)]
     if removal.kind is ExclusionKind.ERASED:
         drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]))
     with say_later(say, f"waiting at most {seconds:.0f} seconds for the end of requests that began before"):

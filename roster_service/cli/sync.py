@@ -84,7 +84,7 @@ def sync_discard(run: int, as_json: bool) -> None:
     with terminal.open_change() as (connection, actor):
         name, kept = discard_run(connection, actor, run)
     for export in kept:
-        drop_export(export)
+        drop_export(export, terminal.read_settings().home)
     terminal.show(
         {"run": run, "outcome": "discarded"}, as_json, lambda _: f"discarded the run {run} of the feed {name}"
     )

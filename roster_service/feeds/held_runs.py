@@ -31,7 +31,7 @@ def keep_export(path: Path, home: Path, run_id: int, folder: str = FOLDER) -> Pa
     # Resolved first, because a path that ends in `..` has no name of its own.
     kept = home.resolve() / folder / str(run_id) / (path.resolve().name or "export")
     # A backup that was restored gives the numbers of later runs again, and nobody may have swept their copies yet.
-    drop_export(str(kept))
+    drop_export(str(kept), home)
     try:
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.is_dir():
@@ -41,7 +41,7 @@ def keep_export(path: Path, home: Path, run_id: int, folder: str = FOLDER) -> Pa
         else:
             _copy_private(path, kept)
     except OSError as error:
-        drop_export(str(kept))
+        drop_export(str(kept), home)
         # `copytree` raises an error with a list of (source, target, reason).
         reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
         raise StorageError(f"the export cannot be kept at {kept}: {reason}") from None
@@ -101,10 +101,12 @@ def _finds(stream: IO[bytes], wanted: Collection[bytes]) -> bool:
     return False
 
 
-def drop_export(kept: str) -> bool:
-    """Deletes a kept export and the folder that was made for it. Returns whether nothing of it is left."""
+def drop_export(kept: str, home: Path) -> bool:
+    """Deletes a kept export, and the folder that was made for it, from the data folder `home`. Returns whether nothing
+    of it is left: a copy of the database names exports in the data folder of the other one, which may need them."""
     folder = Path(kept).parent
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.resolve().is_relative_to(home.resolve()):
+        shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.lstat()
     except OSError as error:

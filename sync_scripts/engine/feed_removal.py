@@ -84,7 +84,7 @@ def remove_feed(
                 removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
                 connection.execute(sa.update(feeds).where(feeds.c.id == feed.id).values(removed))
     for export in kept:
-        drop_export(export)
+        drop_export(export, settings.home)
     return dataclasses.replace(report, run=number)
 
 

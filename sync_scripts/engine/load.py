@@ -89,7 +89,7 @@ def load(
             ):
                 report, kept = _load_beside_others(connection, run, record)
     for export in kept:
-        drop_export(export)
+        drop_export(export, options.settings.home)
     return report
 
 

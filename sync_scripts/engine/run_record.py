@@ -349,5 +349,5 @@ def record_hold(
         superseded = supersede(connection, run.feed_id, run.number)
         yield dataclasses.replace(report, run=run.number), superseded
     except BaseException:
-        drop_export(kept)
+        drop_export(kept, home)
         raise

@@ -187,7 +187,7 @@ class Sequence:
             self._load(feed, Path(kept), export, options)
         else:
             assert closed == [kept]
-            drop_export(kept)
+            drop_export(kept, self.settings.home)
         assert not Path(kept).exists()
 
     def _remove(self, feed: str, *, at_once: bool) -> None:

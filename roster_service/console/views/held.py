@@ -193,7 +193,7 @@ def discard(sent: Submission) -> Outcome:
     with sent.change() as connection:
         name, kept = discard_run(connection, sent.actor, run)
     for export in kept:
-        drop_export(export)
+        drop_export(export, sent.settings.home)
     return Moved(f"/runs/{run}", f"Run {run} is discarded; the roster of {name} stays as it is.")
 
 

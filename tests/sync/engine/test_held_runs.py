@@ -189,6 +189,20 @@ def test_a_service_that_stores_no_changes_stores_none_of_a_held_run(
     assert (report.outcome, list_changes(engine, report.run or 0)) == ("held", [])
 
 
+@pytest.mark.parametrize("ends", [*("discard", "approve"), "next run"])
+def test_a_copy_of_the_database_deletes_no_export_in_the_data_folder_of_the_other(
+    engine: sa.Engine, held: int, call: Call, springfield: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    kept, home = Path(snapshot(engine, sync_runs)[held]["kept_export"]), springfield.parent / "home of the copy"
+    monkeypatch.setenv("ROSTER_HOME", str(home))
+    if ends == "next run":
+        load(engine, "springfield", springfield, options=Options(Settings(home=home)))
+    else:
+        assert call("sync", ends, held).exit_code == 0
+    assert snapshot(engine, sync_runs)[held]["kept_export"] is None
+    assert kept.exists()
+
+
 def test_approving_applies_the_kept_export(engine: sa.Engine, held: int, call: Call, tmp_path: Path) -> None:
     (tmp_path / "night.zip").write_bytes(b"another export by now")
     kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
