@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from roster_service.errors import RosterServiceError
-from sync_scripts.reading.package import list_entries
+from sync_scripts.reading.package import describe_unreadable, list_entries
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection
 
 # How long to wait after an export was changed while it was read.
@@ -38,8 +38,13 @@ class MissingExportError(RefusedExportError):
 
 
 def require_export(path: Path) -> None:
-    """Raises MissingExportError if there is no file or folder at `path`."""
-    if not path.exists():
+    """Raises MissingExportError if there is no file or folder at `path`, and RefusedExportError if nobody can tell, as
+    of one in a folder that this user may not enter."""
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise RefusedExportError(Findings.of([Rejection(path.name, describe_unreadable(error))])) from None
+    if not is_there:
         raise MissingExportError(path)
 
 

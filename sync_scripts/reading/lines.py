@@ -31,8 +31,12 @@ PIECE = 2**18
 
 def open_plain(stream: IO[bytes]) -> BinaryIO:
     """The file as UTF-8 with line feeds, if its first bytes show that it is UTF-16 or has line ends of old Macs; else
-    `stream` itself. `stream`: at its start, with the method `peek` of buffered files."""
-    head = cast(Any, stream).peek(HEAD)[:HEAD]
+    `stream` itself. `stream`: at its start, with the method `peek` of buffered files; closed if that fails."""
+    try:
+        head = cast(Any, stream).peek(HEAD)[:HEAD]
+    except BaseException:
+        stream.close()
+        raise
     encoding = _find_utf_16(head)
     if encoding is not None:
         return PlainStream(stream, encoding, UTF_8, UTF_16)

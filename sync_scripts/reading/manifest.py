@@ -14,7 +14,13 @@ from sync_scripts.formats.tolerated import Deviation, Notice, Tolerated
 from sync_scripts.reading.headers import SEPARATED, find_separator
 from sync_scripts.reading.lines import CleanLines, decode_cell, list_deviations
 from sync_scripts.reading.lookalikes import name_lookalikes
-from sync_scripts.reading.package import UNREADABLE, ExportPackage, leave_out_others, recognize_names
+from sync_scripts.reading.package import (
+    UNREADABLE,
+    ExportPackage,
+    describe_unreadable,
+    leave_out_others,
+    recognize_names,
+)
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
 FILE_NAME = "manifest.csv"
@@ -107,8 +113,8 @@ def _read_rows(package: ExportPackage) -> tuple[list[tuple[int, str, str]], tupl
     try:
         with package.open(FILE_NAME) as stream:
             data, deviations = stream.read(MOST_BYTES + 1), list_deviations(stream)
-    except UNREADABLE:
-        raise refuse("is truncated or damaged") from None
+    except UNREADABLE as error:
+        raise refuse(describe_unreadable(error)) from None
     if len(data) > MOST_BYTES:
         raise refuse(f"is longer than {MOST_BYTES} bytes")
     deviations += CleanLines(io.BytesIO(data)).deviations

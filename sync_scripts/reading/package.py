@@ -85,6 +85,13 @@ class ExportPackage:
     lookalikes: tuple[Lookalike, ...] = ()
 
 
+def describe_unreadable(error: BaseException) -> str:
+    """Returns why a file cannot be read, of which reading raised one of `UNREADABLE`: the machine does not give it, or
+    what it has is not whole."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"cannot be read: {reason}" if reason else "is truncated or damaged"
+
+
 def recognize_names(package: ExportPackage, known: Iterable[str]) -> tuple[ExportPackage, tuple[Notice, ...]]:
     """(the package, where files whose names differ from `known` names only in letter case have the known names; the
     notices about them).
@@ -194,7 +201,7 @@ def _open_folder(path: Path) -> ExportPackage:
         # The sizes of now: somebody may replace the folder while the sync reads it.
         sizes = {name: (path / top / name).stat().st_size for name in names}
     except OSError as error:
-        raise _refuse(path, error.strerror or "cannot be read") from None
+        raise _refuse(path, describe_unreadable(error)) from None
     return ExportPackage(
         path, frozenset(sizes), lambda name: open_plain((path / top / name).open("rb")), sizes.__getitem__, notices
     )
@@ -207,7 +214,7 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
         name = path.name.lower()
         raise _refuse(path, next(words for pattern, words in NO_ZIP if re.fullmatch(pattern, name))) from None
     except OSError as error:
-        raise _refuse(path, error.strerror or "cannot be read") from None
+        raise _refuse(path, describe_unreadable(error)) from None
 
 
 def _normalize_path(name: str) -> str:
@@ -256,11 +263,7 @@ def _open_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
         stream = archive.open(entry)
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise RefusedExportError(Findings.of([Rejection(entry.filename, f"cannot be unpacked: {error}")])) from None
-    try:
-        return open_plain(stream)
-    except BaseException:
-        stream.close()
-        raise
+    return open_plain(stream)
 
 
 def _is_litter(name: str) -> bool:

@@ -18,7 +18,7 @@ from sync_scripts.formats.tolerated import Notice, Tolerated
 from sync_scripts.reading.headers import Header, read_header
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, Rows, SuspectBytesError
 from sync_scripts.reading.manifest import Contents
-from sync_scripts.reading.package import UNREADABLE, ExportPackage
+from sync_scripts.reading.package import UNREADABLE, ExportPackage, describe_unreadable
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 from sync_scripts.reading.repair import RepairedLines, find_faults, find_shapes
 from sync_scripts.staging.line_hashes import DigestingReader, LastLines, LineHasher, NewLines
@@ -132,8 +132,8 @@ def _open(package: ExportPackage, file: CsvFile) -> Iterator[BinaryIO]:
     try:
         with package.open(file.file_name) as stream:
             yield stream
-    except UNREADABLE:
-        raise DamagedFileError(file.file_name, "is truncated or damaged") from None
+    except UNREADABLE as error:
+        raise DamagedFileError(file.file_name, describe_unreadable(error)) from None
 
 
 def _find_faults(package: ExportPackage, file: CsvFile, header: Header) -> Findings:
@@ -216,7 +216,7 @@ def _copy(
 
 def _raise_damage(error: psycopg2.Error, reader: _Reader, file: CsvFile) -> None:
     if isinstance(reader.failure, UNREADABLE):
-        raise DamagedFileError(file.file_name, "is truncated or damaged") from None
+        raise DamagedFileError(file.file_name, describe_unreadable(reader.failure)) from None
     if reader.failure is not None and not isinstance(reader.failure, SuspectBytesError):
         raise reader.failure
     if reader.failure is None and not (error.pgcode or "").startswith(DATA_EXCEPTION):

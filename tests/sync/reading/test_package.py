@@ -325,6 +325,18 @@ def test_a_damaged_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Pa
     assert "users.csv is truncated or damaged" in read_refusal(shared_engine, path)
 
 
+def test_a_file_that_the_machine_does_not_give(shared_engine: sa.Engine, springfield: Path) -> None:
+    (springfield / "users.csv").unlink()
+    # It is there, and nobody can read its first byte.
+    (springfield / "users.csv").symlink_to("/proc/self/mem")
+    assert "users.csv: cannot be read: Input/output error" in read_refusal(shared_engine, springfield)
+
+
+def test_a_path_that_the_machine_does_not_give(shared_engine: sa.Engine, tmp_path: Path) -> None:
+    name = "x" * 300
+    assert f"{name}: cannot be read: File name too long" in read_refusal(shared_engine, tmp_path / name)
+
+
 def test_a_file_twice_in_a_zip(shared_engine: sa.Engine, springfield: Path, tmp_path: Path) -> None:
     path = zipped(springfield, tmp_path / "export.zip")
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
