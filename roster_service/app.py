@@ -27,6 +27,7 @@ from roster_service.db.engine import (
     make_ordering_engine,
     make_reading_engine,
     make_startup_engine,
+    read_url,
     require_reachable,
     require_reading,
 )
@@ -278,7 +279,8 @@ def prepare_database(settings: Settings, database_url: str, roles: Collection[Da
     standby = None
     if settings.read_database_url is not None:
         name = str(sa.make_url(urls[DatabaseRole.SERVING]).username)
-        standby = make_role_url(settings.read_database_url, name, settings.role_password)
+        read = read_url(settings.read_database_url, "ROSTER_READ_DATABASE_URL")
+        standby = make_role_url(read, name, settings.role_password)
     return Addresses(urls, standby, database_id)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg2
 import sqlalchemy as sa
-from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, make_dsn
 from psycopg2.extensions import connection as DriverConnection  # noqa: N812  (the driver's own class)
 from sqlalchemy.exc import InvalidatePoolError, OperationalError
 
@@ -211,19 +211,30 @@ def _write_options(session: dict[str, str]) -> dict[str, str]:
     return {"options": " ".join(f"-c {name}={_SPECIAL.sub(_ESCAPED, value)}" for name, value in settings.items())}
 
 
-def _make_engine(
-    url: str, extra: Mapping[str, Any], *, pool_size: int, timeout_seconds: float = math.inf, **more: Any
-) -> sa.Engine:
-    """Returns an engine whose sessions end a statement after `timeout_seconds`. `more`: for `create_engine`."""
+def read_url(text: str, setting: str = "the database URL") -> sa.URL:
+    """Returns the address of a PostgreSQL. Raises SettingError for another text, naming the `setting`."""
     try:
-        address = sa.make_url(url)
+        address = sa.make_url(text)
     except Exception as error:
-        raise SettingError("the database URL cannot be read") from error
+        raise SettingError(f"{setting} cannot be read") from error
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise SettingError(f"the database must be PostgreSQL, not {address.get_backend_name()}")
     if "@" in (address.host or ""):
         # The rest of the password would stand in each message that names the host.
-        raise SettingError("the database URL has two @; in a password, write @ as %40")
+        raise SettingError(f"{setting} has two @; in a password, write @ as %40")
+    for name in address.query:
+        try:
+            make_dsn(**{name: ""})
+        except psycopg2.ProgrammingError:
+            raise SettingError(f"{setting} has the parameter {name}, which libpq does not know") from None
+    return address
+
+
+def _make_engine(
+    url: str, extra: Mapping[str, Any], *, pool_size: int, timeout_seconds: float = math.inf, **more: Any
+) -> sa.Engine:
+    """Returns an engine whose sessions end a statement after `timeout_seconds`. `more`: for `create_engine`."""
+    address = read_url(url)
     engine = sa.create_engine(
         address.set(drivername="postgresql+psycopg2"),
         poolclass=DeadlinePool,

@@ -227,6 +227,11 @@ def test_the_migrations_make_the_tables_that_the_code_declares(engine: sa.Engine
         pytest.param({"database_url": "mysql://h/d"}, "must be PostgreSQL, not mysql", id="another database"),
         pytest.param({"database_url": "no url"}, "the database URL cannot be read", id="no URL"),
         pytest.param(
+            {"database_url": "postgresql://u:hidden@127.0.0.1:1/d?sslmod=require"},
+            "the database URL has the parameter sslmod, which libpq does not know",
+            id="unknown parameter",
+        ),
+        pytest.param(
             {"database_url": "postgresql://u:hidden@127.0.0.1:1/d"},
             "the database at postgresql://u:***@127.0.0.1:1/d does not answer",
             id="unreachable",

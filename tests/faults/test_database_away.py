@@ -229,3 +229,10 @@ def test_a_wrong_setting_stops_the_start(tmp_path: Path, address: str, reason: s
     process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode != 0
     assert f"roster: {reason}\n" in log.read_text()
+
+
+def test_a_wrong_address_of_the_standby_stops_the_start(tmp_path: Path, url: str) -> None:
+    process, _, log = start(tmp_path, database_url=url, read_database_url="standby")
+    process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode != 0
+    assert "roster: ROSTER_READ_DATABASE_URL cannot be read\n" in log.read_text()
