@@ -175,7 +175,7 @@ def require_free_port(settings: Settings, name: str, remedy: str) -> None:
         try:
             probe.bind((settings.host, settings.port))
         except OSError as error:
-            is_foreign = error.errno == errno.EADDRNOTAVAIL
+            is_foreign = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
             advice = f"choose an address of this machine: {name}" if is_foreign else f"choose another port: {remedy}"
             raise CommandError(f"cannot listen on {settings.host_and_port} ({error.strerror}); {advice}") from None
 

@@ -338,8 +338,9 @@ def test_a_data_folder_that_cannot_be_written_stops_no_start(
     assert capsys.readouterr().err == f"roster: the data folder {home} cannot be written: File exists\n"
 
 
-def test_an_address_of_another_machine_is_one_sentence(free_port: int) -> None:
-    done = run_here(host="192.0.2.1", port=str(free_port))
+@pytest.mark.parametrize("host", ["192.0.2.1", "999.0.2.1"])
+def test_an_address_of_no_network_card_is_one_sentence(free_port: int, host: str) -> None:
+    done = run_here(host=host, port=str(free_port))
     assert done.exit_code == 1
     assert done.stderr.endswith("; choose an address of this machine: ROSTER_HOST\n")
 
