@@ -46,7 +46,9 @@ def db_upgrade(as_json: bool) -> None:
 
 AFTER_RESTORE = """the roster is at revision {revision}; earlier entity tags, revisions and deltas no longer count
 Do again what was done after the backup was made:
-- grants, flags, clients, API keys and passwords, above all those that were revoked or rotated (`roster vendor list`)
+- grants, flags, withheld fields, clients, API keys and passwords, above all those that were revoked or rotated
+  (`roster vendor list`), and deliveries that were stopped (`roster delivery list`)
+- operators: a backup from before lets those in again who were disabled, removed or reset (`roster operator list`)
 - `roster person erase` and `roster person hide`, which a backup from before undoes
 - `roster agreement set`, and `roster agreement require`: a backup from before ends nothing on a last day
 - `roster keys rotate`, if a signing key was replaced because others knew it
