@@ -44,7 +44,7 @@ MOST_COMPARED = 1000
 INSTEAD = (
     (r"xl/workbook\.(xml|bin)", "is an Excel workbook; save each of its sheets as a CSV file"),
     (rf".*\.csv{PACKED}", "has no CSV file, but the packed file {}; unpack it"),
-    (r".*\.zip", "has no CSV file, but the zip {}; unpack it, and give that zip itself"),
+    (r".*\.zip", "has no CSV file, but the zip {}; give that zip itself"),
     (r".*\.csv", "has its CSV files in {folder}/; put them at the root, or give that folder"),
     (f".*{WORKBOOK}", "has no CSV file, but the Excel workbook {}; save each of its sheets as a CSV file"),
     (f".*{PACKED}", "has no CSV file, but the packed file {}; unpack it"),

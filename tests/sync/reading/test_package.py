@@ -113,11 +113,7 @@ def test_no_zip(shared_engine: sa.Engine, tmp_path: Path) -> None:
 
 # The folder of an export below the one that is given, and as what it is packed -> the words.
 MISPLACED = {
-    "a zip in a folder": (
-        "",
-        True,
-        "given: has no CSV file, but the zip export.zip; unpack it, and give that zip itself",
-    ),
+    "a zip in a folder": ("", True, "given: has no CSV file, but the zip export.zip; give that zip itself"),
     "deep folders": ("a/b/c", False, "given: has its CSV files in a/b/c/; put them at the root, or give that folder"),
 }
 
