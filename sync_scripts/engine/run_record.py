@@ -13,7 +13,7 @@ from typing import Any
 import psycopg2
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import Subject, Verb, recorded
@@ -183,6 +183,9 @@ def translate_database_errors() -> Iterator[None]:
             raise StorageError(f"the disk of the database is full: {message}") from None
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             message = message or "it ended the connection; its log has the reason"
+        if isinstance(error, OperationalError) and error.statement is None and not state:
+            # Of a connection that could not be made: the words of libpq.
+            message = message or str(cause).strip().partition("\n")[0]
         message = message or f"{type(cause).__name__} {state}".strip()
         raise DatabaseUnavailableError(f"the database gave up: {message}") from None
 

@@ -119,7 +119,7 @@ def test_a_database_that_goes_away_is_named_by_each_feed_and_step(
     engine: sa.Engine, load_run: LoadRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise psycopg2.OperationalError("away")
+        raise psycopg2.OperationalError("connection refused\nIs the server running?")
 
     def lose(connection: sa.Connection, *_: object) -> None:
         engine.dispose()
@@ -136,6 +136,7 @@ def test_a_database_that_goes_away_is_named_by_each_feed_and_step(
     assert outcomes.pop("without a path") == "no path"
     assert {"shelbyville", "springfield", "purge", "labels", "delivery"} < outcomes.keys()
     assert set(outcomes.values()) == {"unavailable"}
+    assert lines[-1]["message"] == "the database gave up: connection refused"
 
 
 @pytest.mark.usefixtures("folders")
