@@ -85,8 +85,17 @@ def read_address(*schemes: str) -> Callable[[str], str]:
 
 
 def read_base_url(text: str) -> str:
-    """Accepts an http or https address; returns it without a trailing slash."""
-    return read_address("http", "https")(text).rstrip("/")
+    """Accepts an http or https address that others can follow; returns it without a trailing slash."""
+    if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", text):
+        raise ValueError("must begin with http:// or https://, and have a host and at most a path")
+    return text.rstrip("/")
+
+
+def read_receivers(text: str) -> str:
+    """Accepts e-mail addresses, separated by commas."""
+    if not all(re.fullmatch(r"[^@]*[^@\s]@[^@\s]+", address.strip()) for address in text.split(",")):
+        raise ValueError("must be e-mail addresses, separated by commas")
+    return text
 
 
 def read_directory(text: str) -> str:
@@ -344,9 +353,12 @@ class Settings:
     mail_from: str = declare_setting(
         "roster@localhost", read_text, "sender of the announcements; one that your mail server takes"
     )
-    mail_to: str | None = declare_setting(None, read_text, "receivers of the announcements, separated by commas")
+    mail_to: str | None = declare_setting(None, read_receivers, "receivers of the announcements, separated by commas")
     webhook_url: str | None = declare_setting(
-        None, read_base_url, "address that announcements of the sync are posted to, as JSON; none: nowhere", hide_secret
+        None,
+        read_address("http", "https"),
+        "address that announcements of the sync are posted to, as JSON; none: nowhere",
+        hide_secret,
     )
     webhook_secret: str | None = declare_setting(
         None, read_secret, "secret that signs what is posted there, of at least 32 characters", hide_secret
