@@ -44,7 +44,7 @@ def db_upgrade(as_json: bool) -> None:
     terminal.show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
 
 
-AFTER_RESTORE = """the roster is at revision {revision}; earlier entity tags, revisions and deltas no longer count
+AFTER_RESTORE = """the roster is at revision {revision}; earlier tokens, tags, revisions and deltas no longer count
 Do again what was done after the backup was made:
 - grants, flags, withheld fields, clients, API keys and passwords, above all those that were revoked or rotated
   (`roster vendor list`), and deliveries that were stopped (`roster delivery list`)

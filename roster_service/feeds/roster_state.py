@@ -27,6 +27,8 @@ from roster_service.roster.visible_orgs import refresh_vendors_of
 # The bounds of the random number that is added to the revision of a restored roster. It is larger than the number of
 # syncs since the backup can be, and random, so that two restores of one backup get different revisions.
 MIN_RESTORE_STEP, RESTORE_STEPS_END = 2**20, 2**30
+# The same for the version of a vendor's grants, which has fewer digits.
+MIN_VERSION_STEP, VERSION_STEPS_END = 2**12, 2**20
 _CLUSTER = "(SELECT system_identifier FROM pg_control_system())"
 _DATABASE = "(SELECT oid FROM pg_database WHERE datname = current_database())"
 # The cluster, its timeline, the database and the table. A failover and a restored base backup begin a new timeline; a
@@ -122,8 +124,9 @@ def advance_restored_state(connection: sa.Connection, actor: Actor) -> RosterSta
 
     Entity tags, caches of workers and orderings belong to a revision, so none of the time before the
     restore is used again. Consumers cannot continue their deltas, because the restored roster may lack, even as a
-    tombstone, a record that was added after the backup: so `deletions_since` becomes the present. Raises CommandError
-    while a sync is under way, because a sync gives stamps too.
+    tombstone, a record that was added after the backup: so `deletions_since` becomes the present. All tokens end: the
+    versions that they carry count changes since the backup again, and those of a lost right could be valid once more.
+    Raises CommandError while a sync is under way, because a sync gives stamps too.
     """
     if not try_sync_lock(connection, "notes a restored database"):
         raise CommandError("a sync is under way; try again when it is done")
@@ -145,6 +148,8 @@ def advance_restored_state(connection: sa.Connection, actor: Actor) -> RosterSta
         # A client may be within a pull that was lost, and would go on in one that it began before.
         for table in (tables.ordering_chunks, tables.orderings):
             connection.execute(sa.delete(table))
+        step = MIN_VERSION_STEP + secrets.randbelow(VERSION_STEPS_END - MIN_VERSION_STEP)
+        connection.execute(sa.update(tables.vendors).values(grant_version=tables.vendors.c.grant_version + step))
     return restored
 
 

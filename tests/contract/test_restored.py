@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from roster_service.accounts import clients
+from roster_service.auth.scopes import Scope, ScopeName
 from roster_service.cli import main
 from sync_scripts.engine.load import load
+from tests.actors import TESTER
 from tests.cli.conftest import make_environment
 from tests.postgres.loaded import EXPORTS, FEEDS
 
-from .client import VERSIONS
-from .conftest import SECRET_KEY, Served
+from .client import DEMOGRAPHICS, FULL, VERSIONS
+from .conftest import SECRET_KEY, Roster, Served
 
 PATH = "/users/spr-student-1"
 
@@ -65,6 +68,7 @@ def test_a_restored_roster_leaves_every_revision_and_tag_that_it_had(
     for _ in range(2):
         before = served.client.call(version, PATH)
         leave_revisions(served)
+        served.client.forget_tokens()
         # Of a worker that knew the caller, without a restart.
         after = served.client.call(version, PATH, headers={"If-None-Match": before.headers["ETag"]})
         assert (after.status, after.records) == (200, before.records)
@@ -75,3 +79,22 @@ def test_a_restored_roster_leaves_every_revision_and_tag_that_it_had(
     assert after.headers["X-Roster-Deletions-Since"] > first.headers["X-Roster-As-Of"]
     again = served.client.call(version, PATH, headers={"If-None-Match": after.headers["ETag"]})
     assert again.status == 304
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_token_of_before_opens_nothing_after_as_many_changes_as_were_lost(
+    make_served: Callable[..., Served], roster: Roster, version: str
+) -> None:
+    lost, restored = make_served(), make_served()
+
+    def change(served: Served, *names: ScopeName) -> None:
+        with served.engine.begin() as connection:
+            scopes = [Scope(version, name) for name in names]
+            clients.change_scopes(connection, TESTER, roster.credentials["both"][0], scopes)
+
+    change(lost, ScopeName.FULL, ScopeName.DEMOGRAPHICS)
+    token = lost.client.token(version, (FULL, DEMOGRAPHICS))
+    assert lost.client.call(version, "/demographics", bearer=token).status == 200
+    leave_revisions(restored)
+    change(restored, ScopeName.FULL)
+    assert restored.client.call(version, "/demographics", bearer=token).status == 401
