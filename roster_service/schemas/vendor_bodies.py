@@ -134,7 +134,9 @@ class StudentsRequest(StrictSchema):
     schools = fields.List(
         make_text(),
         validate=validate.Length(1, MAX_SCHOOLS),
-        metadata=describe("Only students of these schools of the district, by sourcedId"),
+        metadata=describe(
+            "Only students of these schools of the district, by sourcedId; a body has at most 65,536 bytes"
+        ),
     )
     modifiedSince = RequestInstant(
         format="iso",

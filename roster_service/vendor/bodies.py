@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from flask import Response, request
 from marshmallow import Schema, ValidationError
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from roster_service.errors import (
     AGREEMENT_HEADER,
@@ -162,11 +162,18 @@ def name_method(error: MethodNotAllowed) -> str:
     return "GET" if "GET" in (error.valid_methods or ()) else "POST"
 
 
+def describe_long_body() -> str:
+    """Returns what is wrong with a body that is too large."""
+    return f"the body is longer than {request.max_content_length or 0:,} bytes"
+
+
 def _to_refusal(error: HTTPException) -> RefusedRequestError:
     if isinstance(error, NotFound):
         return RefusedRequestError(Problem.UNKNOWN_PATH, f"there is no such path; {ROOT}/openapi.json lists all")
     if isinstance(error, MethodNotAllowed):
         return RefusedRequestError(Problem.METHOD, f"this path takes {name_method(error)}, not {request.method[:20]}")
+    if isinstance(error, RequestEntityTooLarge):
+        return RefusedRequestError(Problem.PARAMETER, describe_long_body())
     if error.code is not None and error.code < 500:
         return RefusedRequestError(Problem.PARAMETER, error.description or "the request cannot be read")
     return RefusedRequestError(Problem.INTERNAL, "the service failed")

@@ -8,7 +8,7 @@ from flask import Flask, Response, current_app, request
 from psycopg2.errors import QueryCanceled
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from roster_service.auth.agreed_rights import note_ended
 from roster_service.auth.scopes import TOKEN_PATH
@@ -93,6 +93,8 @@ def _describe(error: HTTPException) -> str:
         return NO_PATH
     if isinstance(error, MethodNotAllowed):
         return f"this path takes {vendor.name_method(error)}"
+    if isinstance(error, RequestEntityTooLarge):
+        return vendor.describe_long_body()
     return error.description or error.name
 
 

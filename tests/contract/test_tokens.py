@@ -220,7 +220,8 @@ def test_the_endpoint_is_post_alone(client: RosterClient, method: str) -> None:
 
 
 def test_a_body_that_is_too_large_is_413(client: RosterClient) -> None:
-    assert client.ask_token({**client.form(), "padding": "x" * 100_000}).status == 413
+    answer = client.ask_token({**client.form(), "padding": "x" * 100_000})
+    assert (answer.status, answer.json["error_description"]) == (413, "the body is longer than 65,536 bytes")
 
 
 # --- scopes ------------------------------------------------------------------------------------------------------

@@ -164,6 +164,7 @@ BAD_BODIES: list[Any] = [
     pytest.param(b"[" * 60_000, "no JSON", id="deep"),
     pytest.param(b'{"email": NaN}', "no JSON", id="NaN"),
     pytest.param(b"9" * 5000, "no JSON", id="an endless number"),
+    pytest.param(b" " * 65_537, "longer than 65,536 bytes", id="long"),
     pytest.param(b"[]", "a JSON object", id="a list"),
     pytest.param(b"null", "a JSON object", id="null"),
     pytest.param(b'{"email": "a@b", "email": "c@d"}', "`email` is given more than once", id="a key twice"),
