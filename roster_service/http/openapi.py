@@ -18,6 +18,7 @@ from flask_smorest import Api, Blueprint
 from flask_smorest.spec.plugins import FlaskPlugin
 from marshmallow import Schema, fields
 
+from roster_service.errors import AGREEMENT_HEADER
 from roster_service.http.request_facts import find_root_url
 
 FILE = "examples.json"
@@ -148,6 +149,15 @@ def describe_contact(contact: str | None) -> dict[str, Any]:
     if contact is None:
         return {}
     return {"contact": {"email" if "@" in contact and "://" not in contact else "url": contact}}
+
+
+AGREEMENT_HEADERS = {
+    AGREEMENT_HEADER: {
+        "description": "Why the agreement does not hold: `ended on` or `begins on` and a day, or `is required, and "
+        "there is none`",
+        "schema": {"type": "string"},
+    }
+}
 
 
 def refer(kind: str, name: str) -> dict[str, str]:

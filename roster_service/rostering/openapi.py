@@ -42,6 +42,7 @@ HEADERS: Mapping[str, Any] = {
     **STATE_HEADERS,
     "ETag": {"description": "For `If-None-Match`", "schema": {"type": "string"}},
     RETRY_AFTER: {"description": "Seconds to wait", "schema": {"type": "integer"}},
+    **openapi.AGREEMENT_HEADERS,
     WARNING_HEADER: {
         "description": "Only if the service ignored a part of the request: a JSON object with the code and the text",
         "schema": {"type": "string"},
@@ -197,10 +198,10 @@ def _describe_failure(
     status: int, reason: str, refusals: Mapping[str, Mapping[str, str]], profile: ErrorProfile
 ) -> dict[str, Any]:
     examples = {name: {"value": shape_failure(info, profile)} for name, info in refusals.items()}
-    headers = (*RATE_HEADERS, RETRY_AFTER) if status in RETRIED else RATE_HEADERS
+    more = openapi.AGREEMENT_HEADERS if status == 403 else (RETRY_AFTER,) if status in RETRIED else ()
     return {
         "description": reason,
-        "headers": _refer_headers(headers),
+        "headers": _refer_headers((*RATE_HEADERS, *more)),
         "content": openapi.make_body(ERROR_SCHEMAS[profile], examples=examples),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roster_service.auth.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
-from roster_service.http.openapi import EXAMPLE_ROOT, DocumentApi, load_examples, make_body, refer
+from roster_service.http.openapi import AGREEMENT_HEADERS, EXAMPLE_ROOT, DocumentApi, load_examples, make_body, refer
 from roster_service.schemas.versions import VERSIONS
 
 TAG = {"name": "Authorization", "description": "Access tokens (RFC 6749), their public keys, and metadata (RFC 8414)"}
@@ -71,7 +71,8 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
 # Path -> status -> the reason.
 REASONS = {
     TOKEN_PATH: {
-        400: "The request is not a token request, comes over http, or no requested scope can be granted",
+        400: "The request is not a token request, comes over http, or no requested scope can be granted, or the "
+        "agreement of the vendor does not hold",
         401: "The client id or the secret is wrong",
         429: "Too many token requests of the client or from the address",
         503: "The database is busy or unavailable; try again",
@@ -155,11 +156,13 @@ def _describe_responses(path: str, schema: str) -> dict[str, Any]:
     described: dict[str, Any] = {
         "200": {"description": schema, "content": make_body(refer("schemas", schema))},
     }
+    more = {400: AGREEMENT_HEADERS} if path == TOKEN_PATH else {}
     for status, reason in REASONS[path].items():
+        names = (RETRY_AFTER,) if status in RETRIED else more.get(status, ())
         examples = {name: {"value": body} for name, body in refusals[str(status)].items()}
         described[str(status)] = {
             "description": reason,
-            "headers": {RETRY_AFTER: refer("headers", RETRY_AFTER)} if status in RETRIED else {},
+            "headers": {name: refer("headers", name) for name in names},
             "content": make_body(refer("schemas", "OAuthError"), examples=examples),
         }
     return described

@@ -10,7 +10,7 @@ from marshmallow import Schema
 from roster_service import __version__
 from roster_service.auth.throttling import limits
 from roster_service.feeds import roster_state
-from roster_service.http.openapi import DocumentApi, collect_field_examples, load_examples, make_body
+from roster_service.http.openapi import AGREEMENT_HEADERS, DocumentApi, collect_field_examples, load_examples, make_body
 from roster_service.schemas.students import Student
 from roster_service.schemas.vendor_bodies import Failure
 from roster_service.vendor.bodies import ROOT
@@ -30,8 +30,13 @@ REFUSALS = {
     500: "`internal`: a fault of the service",
     503: "`unavailable`: the database is busy or away; try again",
 }
-# The statuses of refusals before the vendor is known: their responses have no `RateLimit` headers.
-KEYLESS = (403, 405)
+# The headers of refusals: no `RateLimit` where none knows the vendor.
+REFUSAL_HEADERS = {
+    **dict.fromkeys(REFUSALS, RATE_HEADERS),
+    403: RATE_HEADERS | AGREEMENT_HEADERS,
+    405: {},
+    **dict.fromkeys((429, 503), RATE_HEADERS | RETRY_AFTER),
+}
 
 
 def make_api(app: Flask, public_url: str | None, contact: str | None) -> DocumentApi:
@@ -88,11 +93,10 @@ def document(
     }
     refusals = load_examples()["vendor"]["refusals"]
     for status, reason in REFUSALS.items():
-        headers = ({} if status in KEYLESS else RATE_HEADERS) | (RETRY_AFTER if status in (429, 503) else {})
         examples = {name: {"value": body} for name, body in refusals.get(str(status), {}).items()}
         responses[str(status)] = {
             "description": reason,
-            "headers": headers,
+            "headers": REFUSAL_HEADERS[status],
             "content": make_body(Failure, examples=examples),
         }
     return {

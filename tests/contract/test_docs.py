@@ -88,6 +88,19 @@ def test_a_public_url_is_the_address_in_the_documents(make_served: Callable[...,
         assert "contact" not in document["info"]
 
 
+def test_what_an_agreement_refuses_has_its_header_in_the_documents(client: RosterClient) -> None:
+    refusals = set[tuple[str, str]]()
+    for root in (*ROOTS.values(), "/v1"):
+        document = client.fetch(f"{root}/openapi.json").json
+        for path, item in document["paths"].items():
+            for status, answer in next(iter(item.values()))["responses"].items():
+                name = answer.get("$ref", "").rpartition("/")[2]
+                found = document["components"]["responses"][name] if name else answer
+                if "X-Roster-Agreement" in found.get("headers", {}):
+                    refusals.add(("/oauth/token" if path == "/oauth/token" else root, status))
+    assert refusals == {("/oauth/token", "400"), *((root, "403") for root in (*ROOTS.values(), "/v1"))}
+
+
 @pytest.mark.parametrize(
     ("contact", "member"), [("roster@district.example", "email"), ("https://district.example/roster", "url")]
 )
