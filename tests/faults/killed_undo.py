@@ -42,7 +42,7 @@ def main() -> None:
     """Loads the export."""
     watch(load, "name_session", lambda _connection, _feed, step: str(step))
     watch(run_record, "keep_for_undo", lambda *_: None, KEPT)
-    watch(load, "drop_export", lambda _: COMMITTED)
+    watch(load, "drop_export", lambda *_: COMMITTED)
     load_oneroster.main(sys.argv[2:])
 
 
