@@ -52,9 +52,16 @@ def page(console: Console) -> str:
         return f"/vendors/{vendors.find_vendor(connection, EMAIL).id}/agreement"
 
 
+def open_form(browser: Browser, page: str) -> str:
+    """The version of the agreement of which a page has the form."""
+    version = re.search(r'name="version" value="(\w*)"', browser.get(page).text)
+    assert version is not None
+    return version[1]
+
+
 def save(browser: Browser, page: str, **changed: Any) -> TestResponse:
     """Looks at what the form changes, and saves it."""
-    form = {**FORM, **changed}
+    form = {**FORM, "version": open_form(browser, page), **changed}
     shown = browser.send(f"{page}/effect", **form)
     seen = re.search(r'name="seen" value="(\w+)"', shown.text)
     assert seen is not None, shown.text
@@ -83,11 +90,23 @@ def test_what_ends_is_shown_before_it_is_saved(console: Console, page: str) -> N
     later = owner.send(f"{page}/save", **{**form, "element": email[:2]}, seen=seen[1])
     assert (later.status_code, "e-mail addresses" in later.text) == (422, True)
     assert save(owner, page, element=email).status_code == 303
-    again = owner.send(f"{page}/effect", **form).text
+    again = owner.send(f"{page}/effect", **form, version=open_form(owner, page)).text
     assert "Nothing ends that Agreed gets now" in again
     viewer = console.log_in(OperatorRole.VIEWER)
     assert viewer.send(f"{page}/effect", **form).status_code == 403
     assert "Nothing is saved yet" not in viewer.get(f"{page}?title=x").text
+
+
+def test_a_form_that_lay_open_takes_nothing_back(console: Console, page: str) -> None:
+    owner, colleague = console.log_in(), console.log_in()
+    for contact in ("first@vendor.example", "second@vendor.example"):
+        shown = open_form(owner, page)
+        assert save(colleague, page, contact=contact).status_code == 303
+        for step in ("effect", "save"):
+            refused = owner.send(f"{page}/{step}", **FORM, version=shown)
+            assert (refused.status_code, "has changed since this page was shown" in refused.text) == (422, True)
+        assert contact in owner.get(page).text
+    assert shown != open_form(owner, page)
 
 
 def test_the_page_of_a_pupil_says_that_the_agreement_may_withhold_a_part(console: Console, page: str) -> None:
