@@ -111,12 +111,12 @@ def test_a_change_of_the_roster_changes_revision_and_tag(make_served: Callable[.
     with own.engine.begin() as connection:
         connection.execute(sa.text("UPDATE orgs SET name = 'New Name' WHERE sourced_id = 'spr-high'"))
         connection.execute(
-            sa.text("UPDATE visible_feeds SET revision = revision + 1, as_of = '2026-12-01T01:02:03.004+02:00'")
+            sa.text("UPDATE visible_feeds SET revision = revision + 1, as_of = '2999-12-01T01:02:03.004+02:00'")
         )
     new = own.client.call("v1p1", "/orgs", headers={"If-None-Match": old.headers["ETag"]})
     assert new.status == 200
     assert int(new.headers["X-Roster-Revision"]) == int(old.headers["X-Roster-Revision"]) + 1
-    assert new.headers["X-Roster-As-Of"] == "2026-11-30T23:02:03.004Z"
+    assert new.headers["X-Roster-As-Of"] == "2999-11-30T23:02:03.004Z"
     assert "New Name" in new.body.decode()
 
 
