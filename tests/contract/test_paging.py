@@ -97,6 +97,16 @@ def test_a_page_is_this_window_with_these_links(
 
 
 @each_version
+def test_a_count_and_the_page_behind_it_need_nothing_that_was_asked_before(client: RosterClient, version: str) -> None:
+    query = {"filter": f"username!='nobody counted this before in {version}'"}
+    counted = client.call(version, "/users", {**query, "limit": "0"})
+    page = client.call(version, "/users", {**query, "limit": "2", "offset": "2"})
+    every = client.call(version, "/users", query).ids
+    assert (counted.ids, counted.total, page.total) == ([], len(every), len(every))
+    assert page.ids == every[2:4]
+
+
+@each_version
 def test_without_records_there_is_one_page(client: RosterClient, version: str) -> None:
     for query in ("filter=status='none'", "filter=status='none'&limit=5", "filter=status='none'&offset=5"):
         answer = client.call(version, "/users", query)
