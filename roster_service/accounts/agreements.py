@@ -22,6 +22,7 @@ from roster_service.accounts.districts import DISTRICT, SCHOOL, require_org
 from roster_service.accounts.known_agreements import (
     Agreement,
     KnownAgreement,
+    find_agreement,
     is_required,
     list_agreements,
     list_lacking,
@@ -88,9 +89,16 @@ def set_agreement(connection: sa.Connection, actor: Actor, email: str, agreement
     return find_vendor(connection, email)
 
 
-def save_agreement(connection: sa.Connection, actor: Actor, email: str, agreement: Agreement) -> SavedAgreement:
-    """The same, with what ends by it: who only wants to see that rolls back."""
+def save_agreement(
+    connection: sa.Connection, actor: Actor, email: str, agreement: Agreement, *, shown_version: str | None = None
+) -> SavedAgreement:
+    """The same, with what ends by it: who only wants to see that rolls back. `shown_version`: of the agreement that the
+    operator was shown, empty for none; None: it is saved whatever there is. Raises CommandError for another one."""
+    begin_change_of_rights(connection)
     former = find_vendor(connection, email)
+    present = find_agreement(connection, former)
+    if shown_version not in (None, "" if present is None else present.agreement.version):
+        raise CommandError("nothing was saved: the agreement has changed since this page was shown; look at it again")
     before = list_received(connection)[former.email]
     vendor = set_agreement(connection, actor, email, agreement)
     after, [known] = list_received(connection)[vendor.email], list_agreements(connection, [vendor])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -69,6 +70,11 @@ class Agreement:
     def list_values(self) -> dict[str, Any]:
         """Returns the values by name, as JSON has them."""
         return {name: str(value) if isinstance(value, date) else value for name, value in asdict(self).items()}
+
+    @property
+    def version(self) -> str:
+        """A word that no other agreement has."""
+        return sha256(repr(self).encode()).hexdigest()
 
     @property
     def starts_at(self) -> datetime:

@@ -15,7 +15,6 @@ from roster_service.accounts.districts import DISTRICT, SCHOOL, DistrictName, fi
 from roster_service.accounts.known_agreements import Agreement, KnownAgreement, find_agreement, is_required
 from roster_service.accounts.parts import PARTS
 from roster_service.accounts.vendor_rights import read_withheld_default
-from roster_service.accounts.vendors import Vendor
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
 from roster_service.change_log.changes import Verb
 from roster_service.console.screen import Form, Screen
@@ -63,13 +62,13 @@ def read_agreement(visit: Visit) -> AgreementPage:
         actor = Actor(ActorKind.OPERATOR, visit.signed_in.email, None)
         # It ends without a commit. The page says why a form was refused.
         with suppress(CommandError), visit.tools.owner.connect() as connection:
-            saving = _save(connection, actor, head.vendor, visit)
+            saving = _save(connection, actor, head.vendor.email, visit)
     return AgreementPage(
         head=head,
         known=known,
         facts={} if known is None else known.list_facts(),
         values=values,
-        version=visit.get("version") or _name_version(known),
+        version=visit.get("version") or ("" if known is None else known.agreement.version),
         saving=saving,
         seen="" if saving is None else _digest(saving),
         required=is_required(visit.connection),
@@ -86,14 +85,14 @@ def read_agreement(visit: Visit) -> AgreementPage:
 def show_effect(sent: Submission) -> Outcome:
     """Shows what the agreement of the form would change, and saves nothing."""
     with sent.tools.owner.connect() as connection:
-        _save(connection, sent.actor, find_vendor(sent), sent)
+        _save(connection, sent.actor, find_vendor(sent).email, sent)
     return Again()
 
 
 def save_form(sent: Submission) -> Outcome:
     """Saves the agreement of the form, if the page has shown what it changes."""
     with sent.change() as connection:
-        saved = _save(connection, sent.actor, find_vendor(sent), sent)
+        saved = _save(connection, sent.actor, find_vendor(sent).email, sent)
         if sent.get("seen") != _digest(saved):
             raise CommandError("nothing was saved: first look at what it changes now, then save it")
     known = saved.known
@@ -105,14 +104,7 @@ def _digest(saved: SavedAgreement) -> str:
     return sha256("\n".join([*saved.ends, *saved.known.list_facts().values()]).encode()).hexdigest()
 
 
-def _name_version(known: KnownAgreement | None) -> str:
-    """A word that another agreement does not have; none for none."""
-    return "" if known is None else sha256(repr(known.agreement).encode()).hexdigest()
-
-
-def _save(connection: sa.Connection, actor: Actor, vendor: Vendor, sent: Submission | Visit) -> SavedAgreement:
-    if (sent.get("version") or "") != _name_version(find_agreement(connection, vendor)):
-        raise CommandError("nothing was saved: the agreement has changed since this page was shown; look at it again")
+def _save(connection: sa.Connection, actor: Actor, email: str, sent: Submission | Visit) -> SavedAgreement:
     schools, keys = ([line.strip() for line in (sent.get(name) or "").splitlines()] for name in ("schools", "keys"))
     agreement = Agreement(
         title=sent.get("title") or "",
@@ -130,7 +122,7 @@ def _save(connection: sa.Connection, actor: Actor, vendor: Vendor, sent: Submiss
         subcontractors=sent.get("subcontractors") or "",
         link=sent.get("link") or "",
     )
-    return save_agreement(connection, actor, vendor.email, agreement)
+    return save_agreement(connection, actor, email, agreement, shown_version=sent.get("version") or "")
 
 
 def _read_day(sent: Submission | Visit, name: str, word: str) -> date:
