@@ -53,6 +53,7 @@ from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.pipeline import Services
 from roster_service.rostering.token_endpoint import TokenEndpoint, register_token_endpoint
+from roster_service.schemas.vendor_bodies import MAX_BODY_BYTES
 from roster_service.serving.orderings import Orderings
 from roster_service.serving.params import Limits
 from roster_service.serving.reader import Reader
@@ -72,8 +73,6 @@ from roster_service.web.time_limit import TimeLimit
 from roster_service.web.transparency_page import register_transparency
 from roster_service.web.transport_check import register_transport_check
 
-# Only the token endpoint and the vendor interface take a body, and both bodies are small.
-MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
 ACCOUNTS_POOL_SIZE = 2
 _log = logging.getLogger(__name__)

@@ -13,6 +13,8 @@ from roster_service.schemas.students import INCLUDES, Student
 
 MAX_STUDENTS = 5000
 DEFAULT_STUDENTS = 100
+# Only the token endpoint and the vendor interface take a body, and both bodies are small.
+MAX_BODY_BYTES = 64 * 1024
 MAX_SCHOOLS = 1000
 MAX_TEXT_LENGTH = 256
 # The largest offset and the largest revision that PostgreSQL accepts.
@@ -135,7 +137,7 @@ class StudentsRequest(StrictSchema):
         make_text(),
         validate=validate.Length(1, MAX_SCHOOLS),
         metadata=describe(
-            "Only students of these schools of the district, by sourcedId; a body has at most 65,536 bytes"
+            f"Only students of these schools of the district, by sourcedId; a body has at most {MAX_BODY_BYTES:,} bytes"
         ),
     )
     modifiedSince = RequestInstant(

@@ -17,7 +17,7 @@ from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.server import TcpWSGIServer
 
-from roster_service.app import MAX_BODY_BYTES
+from roster_service.schemas.vendor_bodies import MAX_BODY_BYTES
 from roster_service.server.http_channel import UNBOUNDED, Channel
 from roster_service.server.http_parser import HEAD_BYTES
 from roster_service.server.http_turns import SerialTasks

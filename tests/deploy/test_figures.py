@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roster_service.app import MAX_BODY_BYTES
 from roster_service.errors import BUSY_RETRY_SECONDS
+from roster_service.schemas.vendor_bodies import MAX_BODY_BYTES
 from roster_service.server.gunicorn_app import find_worker_timeout
 from roster_service.server.http_parser import HEAD_BYTES, LINE_BYTES
 from roster_service.settings import Settings

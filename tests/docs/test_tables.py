@@ -9,7 +9,6 @@ from pathlib import Path
 from marshmallow import Schema
 from prometheus_client import REGISTRY
 
-from roster_service.app import MAX_BODY_BYTES
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.scopes import EXPLANATIONS, ScopeName, make_content_rights
 from roster_service.auth.throttling.counters import THROTTLES
@@ -25,7 +24,7 @@ from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.rostering.status_info import STATUS_INFO
 from roster_service.schemas.kinds import list_hidden, list_roster_fields
 from roster_service.schemas.students import Student
-from roster_service.schemas.vendor_bodies import StudentsRequest
+from roster_service.schemas.vendor_bodies import MAX_BODY_BYTES, StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_app import STOP_SECONDS, find_worker_timeout
 from roster_service.server.gunicorn_worker import HANDOVER_SECONDS

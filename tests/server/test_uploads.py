@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roster_service.app import MAX_BODY_BYTES
+from roster_service.schemas.vendor_bodies import MAX_BODY_BYTES
 from roster_service.server import http_channel
 
 from .conftest import LARGE, Worker
