@@ -44,8 +44,8 @@ MOST_WORDS_BYTES = 2**20
 @dataclass(frozen=True)
 class FeedList:
     """The chosen feeds. `conditions`: what is said of each, by its name; `formats`, `words`: to choose from; `count`:
-    of all feeds; `previews`: the open ones of feeds that are none of them:
-    new ones, and those that were renamed meanwhile."""
+    of all feeds; `previews`: the open ones of feeds that are none of them: new ones, and those that were renamed
+    meanwhile."""
 
     feeds: Paged
     conditions: Mapping[str, Sequence[Condition]]
