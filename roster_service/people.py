@@ -9,11 +9,8 @@ Each change needs an actor, and is one row of the change log, which names the pe
 
 from __future__ import annotations
 
-import itertools
-import json
-import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -26,7 +23,6 @@ from roster_service.accounts.kept_people import KeptPerson, forget_kept, keep_fr
 from roster_service.accounts.vendors import find_vendor
 from roster_service.change_log.actors import Actor
 from roster_service.change_log.changes import State, Subject, Verb, recorded
-from roster_service.db.folding import split_name
 from roster_service.db.instants import find_today
 from roster_service.db.tables import (
     ROSTER_TABLES,
@@ -44,6 +40,7 @@ from roster_service.db.tables import (
 )
 from roster_service.errors import CommandError, StorageError
 from roster_service.explore.known_people import Whereabouts, require_person
+from roster_service.explore.person_names import LEAST_NAMING, is_named, list_ids, make_name_pattern
 from roster_service.feeds import exclusions
 from roster_service.feeds.exclusions import Exclusion, ExclusionKind, IdHasher
 from roster_service.feeds.export_previews import drop_previews_with
@@ -62,8 +59,6 @@ from roster_service.settings import Settings
 
 _VERBS = {ExclusionKind.ERASED: Verb.PERSON_ERASE, ExclusionKind.HIDDEN: Verb.PERSON_HIDE}
 _ENDS = {ExclusionKind.ERASED: Verb.PERSON_LIFT, ExclusionKind.HIDDEN: Verb.PERSON_SHOW}
-# The characters of the shortest text that names nobody else.
-LEAST_NAMING = 5
 # The fields of a rule of students whose value is one person's, and what the change log has for an erased one.
 _IDENTIFYING = frozenset(
     {
@@ -125,7 +120,7 @@ def exclude_person(
         if must_be_known:
             require_person(connection, sourced_id, settings.read_secret_key())
         person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
-        naming = _list_names(sourced_id, person)
+        naming = make_name_pattern(sourced_id, person)
         _require_nameless(actor, naming)
         own = sa.select(enrollments.c.sourced_id).where(enrollments.c.user_id == sourced_id)
         ids = (sourced_id, *connection.scalars(own))
@@ -136,9 +131,9 @@ def exclude_person(
         lock_groups(connection)
         if kind is ExclusionKind.ERASED:
             # A short id or number is also the value of others, such as a grade.
-            rare = _list_names(sourced_id, person, LEAST_NAMING)
+            rare = make_name_pattern(sourced_id, person, LEAST_NAMING)
             delete_person_values(connection, ids, rare)
-            ids_of_rules = _list_ids(sourced_id, person)
+            ids_of_rules = list_ids(sourced_id, person)
             _require_no_rule(connection, ids_of_rules)
             forget_kept(connection, sourced_id)
             forget_person(connection, hasher.hash_id(sourced_id))
@@ -207,7 +202,7 @@ def add_new_ids(
         said = sorted(kept[name][0].sourced_id if name in kept else name for name in missing)
         raise CommandError(f"nothing is said of {', '.join(said)}; name the new ids, or say `--others-gone`")
     for sourced_id in (*named, *new_ids.values()):
-        _require_nameless(actor, _list_names(sourced_id, None))
+        _require_nameless(actor, make_name_pattern(sourced_id, None))
     for reference, new_id in new_ids.items():
         if reference in excluded:
             kind = excluded[reference].kind
@@ -257,7 +252,7 @@ def keep_person(
         if bool(before) != shown:
             raise CommandError(f"{sourced_id} is {'not' if shown else 'already'} kept from {vendor.email}")
         person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
-        _require_nameless(actor, _list_names(sourced_id, person))
+        _require_nameless(actor, make_name_pattern(sourced_id, person))
         if shown:
             return_to_vendor(connection, vendor.id, sourced_id)
             return before[0]
@@ -279,7 +274,7 @@ def note_answer(connection: sa.Connection, actor: Actor, sourced_id: str, settin
     """Notes that the answer to a parent about a person is made. Raises CommandError if the reason of the actor names
     the person."""
     person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
-    _require_nameless(actor, _list_names(sourced_id, person))
+    _require_nameless(actor, make_name_pattern(sourced_id, person))
     reference = IdHasher(settings.read_secret_key()).name_id(sourced_id)
     with recorded(connection, actor, Verb.PERSON_ANSWER, Subject("person", reference), dict):
         pass
@@ -297,7 +292,7 @@ def ask_deletion(
     if require_person(connection, sourced_id, key).whereabouts is Whereabouts.ERASED:
         raise CommandError(f"{sourced_id} is erased, and nothing may tell of the person: write to the vendor yourself")
     person = connection.execute(sa.select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
-    _require_nameless(actor, _list_names(sourced_id, person))
+    _require_nameless(actor, make_name_pattern(sourced_id, person))
     today = find_today(settings.time_zone)
     return add_request(connection, actor, vendor, IdHasher(key).hash_id(sourced_id), due, today)
 
@@ -369,7 +364,7 @@ def _delete_orderings(connection: sa.Connection, ids: Sequence[str]) -> None:
 
 
 def _require_nameless(actor: Actor, naming: str) -> None:
-    if _is_named(actor.reason or "", naming):
+    if is_named(actor.reason or "", naming):
         raise CommandError("the reason names the person, and the change log would keep it; give another reason")
 
 
@@ -410,12 +405,7 @@ def _find_naming(
 ) -> sa.ColumnElement[bool]:
     """The condition of the rows, by their key, whose text names a person."""
     rows = connection.execute(sa.select(key, text).where(text.is_not(None)))
-    return key.in_([number for number, said in rows if _is_named(said, naming)])
-
-
-def _is_named(text: str, naming: str) -> bool:
-    """Whether a text that somebody typed names a person: also without accents, or with other signs or blanks."""
-    return any(re.search(naming, said, re.IGNORECASE) for said in (text, " ".join(split_name(text))))
+    return key.in_([number for number, said in rows if is_named(said, naming)])
 
 
 def _erase_grants(state: State, ids: Collection[str]) -> State:
@@ -431,47 +421,6 @@ def _erase_grants(state: State, ids: Collection[str]) -> State:
         return part | {"students": rule, "only": part["only"].replace(part["students"], rule)}
 
     return {**state, "grants": [[erase(part) for part in grant] for grant in state["grants"]]}
-
-
-def _list_ids(sourced_id: str, person: Any) -> frozenset[str]:
-    """The values by which the rule of a grant can name a person. `person`: as for `_list_names`."""
-    others = () if person is None else (person.username, person.email, *_list_numbers(person))
-    return frozenset(value.casefold() for value in (sourced_id, *others) if value)
-
-
-def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:
-    """The pattern of the texts that name a person, also inside JSON; both Python and PostgreSQL read it. `person`: the
-    row of the user; None if there is none; `least`: the characters that a name has at least."""
-    names = [sourced_id]
-    if person is not None:
-        # A short number of another system is also the value of others.
-        others = [number for number in _list_numbers(person)[1:] if number and len(number) >= LEAST_NAMING]
-        names += [person.username, person.email, person.identifier, *others]
-        names += [form for name in _list_full_names(person) for form in (name, " ".join(split_name(name)))]
-    spelled = {text for name in names if name for text in (name, json.dumps(name, ensure_ascii=False)[1:-1])}
-    # Without a name, the pattern that no text fits.
-    return rf"(?<!\w)({'|'.join(re.escape(text) for text in sorted(spelled) if len(text) >= least) or '(?!)'})(?!\w)"
-
-
-def _list_numbers(person: Any) -> Sequence[str]:
-    """The identifiers of a person beside the id."""
-    return (person.identifier, person.user_master_identifier, *(entry["identifier"] for entry in person.user_ids or ()))
-
-
-def _list_full_names(person: Any) -> Iterator[str]:
-    """The given and the family names of a person, with the middle ones and without."""
-    given, middle, family = (
-        [name for name in names if name]
-        for names in (
-            (person.given_name, person.preferred_first_name),
-            (None, person.middle_name, person.preferred_middle_name),
-            (person.family_name, person.preferred_last_name),
-        )
-    )
-    for first, last in itertools.product(given, family):
-        for firsts in (first, *(f"{first} {more}" for name in middle for more in (name, f"{name[0]}.", name[0]))):
-            yield f"{firsts} {last}"
-            yield f"{last}, {firsts}"
 
 
 def export_has(export: Path, sourced_id: str) -> bool:
