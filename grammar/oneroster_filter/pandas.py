@@ -27,8 +27,8 @@ def pandas_mask(typed: TypedExpr, frame: pd.DataFrame) -> pd.Series[bool]:
     Args:
         typed: What `check` returned.
         frame: A frame with a column for each field of the expression. A number is compared as text, an integer in a
-            column with gaps too. A dotted field has a column with exactly its
-            name, or its first name is a column of dicts or of lists of dicts. NaN, NaT, None and NA are absent values.
+            column with gaps too. A dotted field has a column with exactly its name, or its first name is a column of
+            dicts or of lists of dicts. NaN, NaT, None and NA are absent values.
 
     Returns:
         A Series of bools with the index of the frame.

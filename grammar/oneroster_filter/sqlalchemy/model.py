@@ -63,7 +63,7 @@ def sqlalchemy_fields(
             not.
     """
     paths = names if isinstance(names, Mapping) else {name: name for name in names}
-    unknown = ", ".join(kinds.keys() - paths.keys())
+    unknown = ", ".join(sorted(kinds.keys() - paths.keys()))
     if unknown:
         raise FieldTypesError(f"`kinds` has no field of these names: {unknown}")
 
