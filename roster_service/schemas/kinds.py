@@ -431,6 +431,24 @@ class ObjectList(_Many, fields.List[Any]):
         return self._through(self.members[name].source(rest, rights), rights)
 
 
+class StoredList(ObjectList):
+    """A list of objects that a column stores as records show them, or NULL."""
+
+    def __init__(
+        self, schema: type[Schema], stored: sa.ColumnElement[Any], rows: ChildRows, *given: Any, **options: Any
+    ) -> None:
+        """`stored`: the column; `rows`: its entries, which filters read. Raises TypeError for a schema of which rights
+        cut something."""
+        super().__init__(schema, rows, *given, **options)
+        if any(member.withheld_as or member.part for member in self.members.values()):
+            raise TypeError(f"{schema.__name__} has members that not every vendor sees")
+        self.stored = stored
+
+    def json(self, rights: ContentRights) -> sa.ColumnElement[str]:
+        # To make the texts of the entries takes a tenth of the time of a page.
+        return json_text.stored_json(self.stored)
+
+
 def find_list(schema: type[Schema], name: str) -> _Many:
     """Returns the list `name` of a schema. Raises TypeError for another field."""
     found = list_roster_fields(schema)[name]

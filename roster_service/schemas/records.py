@@ -234,8 +234,9 @@ class UserRecord(Record):
             MetadataOf.GUARDIANS: PersonPart.GUARDIAN_METADATA,
         },
     )
-    userIds = kinds.ObjectList(
+    userIds = kinds.StoredList(
         UserId,
+        _users.user_ids,
         kinds.ChildRows(lambda _rights: sa.true(), (_user_id_entry.c.ordinality,)),
         "The identifiers of the user in other systems",
         withheld_as=WithheldField.USER_IDS,

@@ -15,12 +15,15 @@ from roster_service.roster.withheld import WithheldField
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.kinds import (
     ORG,
+    ChildRows,
     Day,
     Flag,
     Instant,
     Metadata,
     Ref,
     RosterField,
+    StoredList,
+    StrictSchema,
     Text,
     TextArray,
     list_roster_fields,
@@ -190,6 +193,14 @@ def test_a_reference_is_made_only_where_it_may_be_seen() -> None:
 def test_a_reference_must_say_who_may_see_it() -> None:
     with pytest.raises(TypeError, match="visible"):
         Ref(ORG, sa.column("c"), "")  # type: ignore[call-arg]
+
+
+def test_a_list_that_rights_cut_is_not_shown_as_it_is_stored() -> None:
+    class Item(StrictSchema):
+        phone = Text(sa.column("phone"), "", withheld_as=WithheldField.PHONE)
+
+    with pytest.raises(TypeError, match="Item"):
+        StoredList(Item, sa.column("c"), ChildRows(lambda _rights: sa.true(), ()), "")
 
 
 def test_metadata_that_is_hidden_cannot_be_asked_for() -> None:
