@@ -74,6 +74,9 @@ def remove_feed(
                 report, differences, grants = _compare(connection, feed, settings, at_once=at_once)
                 if any(report.purged.values()) or any(difference.counts.any for difference in differences):
                     report = _write(connection, feed.id, number, report, differences, settings)
+                if at_once:
+                    # Also of a feed whose runs were all held, or whose records the purge has deleted.
+                    delete_run_values(connection, [feed.id])
                 forget_all_needs(connection, feed.id)
                 end_grants(connection, actor, grants if at_once else ())
                 run_record.end_run(connection, number, NO_FINDINGS, **report.to_row())
@@ -137,7 +140,6 @@ def _write(
     if report.purged:
         forget_agreed(connection, *connection.scalars(sa.select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
         delete_records(connection, feed_id)
-        delete_run_values(connection, [feed_id])
     else:
         if settings.change_days:
             record_changes(connection, number, differences, NOTHING)

@@ -82,15 +82,19 @@ def test_the_purge_deletes_the_records_after_the_retention(engine: sa.Engine, lo
     assert not [key for rows in state(engine).values() for key in rows if "spr-" in str(key)]
 
 
-def test_at_once_nothing_stays_of_the_records(engine: sa.Engine, loaded: Path) -> None:
+@pytest.mark.parametrize("is_purged", [False, True])
+def test_at_once_nothing_stays_of_the_records(engine: sa.Engine, loaded: Path, is_purged: bool) -> None:
     cell_of("users", "spr-student-1", "enabledUser", "maybe")(loaded)
     cell_of("users", "spr-student-2", "givenName", "Other")(loaded)
     load(engine, "springfield", loaded, options=Options(allow_mass_delete=True))
     others = list_others(engine)
+    if is_purged:
+        remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
+        purge(engine, -1)
     report = remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=True)
     assert state(engine) == others
-    assert report.purged["users"] == find_latest_run(engine).counts["users"]["purged"] == 15
-    assert read_state(engine).deletions_since == read_state(engine).as_of == report.stamp
+    assert report.purged["users"] == find_latest_run(engine).counts["users"]["purged"] == (0 if is_purged else 15)
+    assert is_purged or read_state(engine).deletions_since == read_state(engine).as_of == report.stamp
     with engine.connect() as connection:
         for table in (sync_rejections, sync_changes):
             assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
