@@ -137,7 +137,7 @@ def exclude_person(
             _require_no_rule(connection, ids_of_rules)
             forget_kept(connection, sourced_id)
             forget_person(connection, hasher.hash_id(sourced_id))
-            _forget_logged(connection, naming, rare, ids_of_rules)
+            _forget_logged(connection, naming, ids_of_rules)
             held = _discard_held(connection, feed_ids, sourced_id)
             kept = forget_copies(connection, sync_runs.c.feed_id.in_(feed_ids))
         stamp = make_next_stamp(connection)
@@ -379,15 +379,15 @@ def _require_no_rule(connection: sa.Connection, ids: Collection[str]) -> None:
         raise CommandError(f"the rules of {', '.join(sorted(found))} name the person; grant with other ones first")
 
 
-def _forget_logged(connection: sa.Connection, naming: str, rare: str, ids: Collection[str]) -> None:
+def _forget_logged(connection: sa.Connection, naming: str, ids: Collection[str]) -> None:
     """Takes a person out of the change log: the reasons that name the person, also of pauses, and the values in rules
-    of grants. `rare`: the pattern of the names that are of nobody else, for the reason of a pause that still counts."""
+    of grants."""
     named = _find_naming(connection, changes.c.id, changes.c.reason, naming)
     connection.execute(sa.update(changes).where(named).values(reason=None))
-    paused = _find_naming(connection, feeds.c.id, feeds.c.pause_reason, rare)
+    paused = _find_naming(connection, feeds.c.id, feeds.c.pause_reason, naming)
     connection.execute(sa.update(feeds).where(paused).values(pause_reason=_ERASED))
     for column in (changes.c.before, changes.c.after):
-        why = _find_naming(connection, changes.c.id, column["pause_reason"].astext, rare)
+        why = _find_naming(connection, changes.c.id, column["pause_reason"].astext, naming)
         erased_reason = sa.func.jsonb_build_object("pause_reason", _ERASED)
         connection.execute(sa.update(changes).where(why).values({column: column.concat(erased_reason)}))
     values = (changes.c.before, changes.c.after)

@@ -338,19 +338,21 @@ def test_the_change_log_names_an_erased_person_by_a_hash(engine: sa.Engine, spri
 def test_an_erasure_takes_the_reasons_that_name_the_person_however_it_is_spelled(
     engine: sa.Engine, springfield: Path
 ) -> None:
-    load_first(engine, "feed", springfield)
+    cell_of("users", ID, "identifier", "4711")(springfield)
+    load(engine, "feed", springfield)
+    naming = [*SPELLED, "about 4711"]
     others = ["about Zoë Brien", "about Zoë and O'Brien"]
     with engine.begin() as connection:
-        for reason in (*SPELLED, *others):
+        for reason in (*naming, *others):
             actor = Actor(ActorKind.SYSTEM_USER, "tester@tests", reason)
             pause_feed(connection, actor, "feed", Pause(TODAY, TODAY, reason), TODAY)
     exclude(engine, ID)
     paused = sa.select(tables.changes).where(tables.changes.c.verb == "feed pause").order_by(tables.changes.c.id)
     with engine.connect() as connection:
         rows = connection.execute(paused).all()
-    assert [row.reason for row in rows] == [None] * len(SPELLED) + others
-    assert [row.after["pause_reason"] for row in rows] == ["(erased)"] * len(SPELLED) + others
-    assert [row.before["pause_reason"] for row in rows] == [None] + ["(erased)"] * len(SPELLED) + others[:1]
+    assert [row.reason for row in rows] == [None] * len(naming) + others
+    assert [row.after["pause_reason"] for row in rows] == ["(erased)"] * len(naming) + others
+    assert [row.before["pause_reason"] for row in rows] == [None] + ["(erased)"] * len(naming) + others[:1]
 
 
 RULED = "ruled@vendor.example"
