@@ -177,7 +177,7 @@ def read_tonight(visit: Visit) -> Tonight:
         deliveries=deliveries,
         agreements=list(_list_agreement_tasks(list_agreements(connection))),
         deletions=list(_list_deletion_tasks(list_requests(connection, today, deletion_requests.c.answered.is_(None)))),
-        empty_rules=list(_list_empty_rules(list_empty_rules(connection))),
+        empty_rules=list(_list_empty_rules(visit, list_empty_rules(connection))),
         doubts=list(_list_doubts(doubts[:MOST_IN_NEED])),
         more_doubts=len(doubts[MOST_IN_NEED:]),
         rows=shown,
@@ -287,10 +287,13 @@ def _list_delivery_tasks(found: Sequence[Delivery]) -> Iterator[Task]:
             )
 
 
-def _list_empty_rules(found: Sequence[EmptyRule]) -> Iterator[Task]:
-    """Yields what to look at for each rule that opens nothing."""
+def _list_empty_rules(visit: Visit, found: Sequence[EmptyRule]) -> Iterator[Task]:
+    """Yields what to look at for each rule that opens nothing. A rule may name a person, whom an observer does not
+    see."""
+    may_see = visit.signed_in.role.includes(OperatorRole.VIEWER)
     for rule in found:
-        text = f"no {rule.kind} of {rule.place} has {rule.filter} now, so this rule opens nothing"
+        named = rule.filter if may_see else "what a rule asks for"
+        text = f"no {rule.kind} of {rule.place} has {named} now, so this rule opens nothing"
         remedy = "change the rule, if its course or subject has another name"
         path, verb = f"/vendors/{rule.vendor_id}", Verb.VENDOR_GRANT
         yield Task(rule.vendor, "opens nothing", Colour.WARN, text, remedy, path=path, screen="vendor", verb=verb)
