@@ -25,6 +25,7 @@ from roster_service.db.tables import (
     delivery_runs,
     ordering_chunks,
     orderings,
+    pulls,
     refused_requests,
     sync_changes,
     sync_rejections,
@@ -57,9 +58,14 @@ def delete_expired(engine: sa.Engine, settings: Settings) -> dict[str, int]:
 
 
 def delete_old_orderings(engine: sa.Engine) -> None:
-    """Deletes orderings that are older than a day: they may have ids of purged records, and a pull that is still under
-    way has a younger one. The next request for a later page makes an ordering again."""
-    old = orderings.c.made_at < NOW - make_interval(1)
+    """Deletes orderings that are older than a day, because they may have ids of purged records, but for those that a
+    pull under way reads: while nothing changes, one serves for days. The next request makes an ordering again."""
+    names = ("feed_id", "visible_set", "revision")
+    parts = sa.func.unnest(pulls.c.feed_ids, pulls.c.visible_sets, pulls.c.feed_revisions)
+    part = parts.table_valued(*names, name="part").render_derived()
+    same = (orderings.c[name] == part.c[name] for name in names)
+    is_read = sa.exists().where(pulls.c.ends_at > NOW, pulls.c.query == orderings.c.query, *same)
+    old = (orderings.c.made_at < NOW - make_interval(1)) & ~is_read
     with engine.begin() as connection:
         gone = connection.scalars(sa.delete(orderings).where(old).returning(orderings.c.id)).all()
         connection.execute(sa.delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(gone)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from werkzeug.test import TestResponse
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
+from sync_scripts.retention import delete_old_orderings
 from tests.conftest import Tally
 from tests.contract.client import ROOTS, VERSIONS
 from tests.contract.model import RESOURCES, filterable, sortable
@@ -150,6 +152,21 @@ def test_a_later_page_of_a_pull_that_has_ended_is_refused(world: World, version:
     assert other._get(f"{address}&offset=2").status_code == 200
     assert reader._get(address).status_code == 200
     assert reader._get(f"{address}&offset=2").status_code == 200
+
+
+@pytest.mark.parametrize("is_under_way", [True, False])
+def test_the_nightly_sync_leaves_what_a_pull_under_way_reads(world: World, is_under_way: bool) -> None:
+    """While nothing changes, an ordering of days ago serves."""
+    reader = world.read_rostering("two districts", "v1p2")
+    address = f"{ROOTS['v1p2']}/users?sort=familyName&limit=2"
+    assert len(list_ids(reader._get(address))) == 2
+    with world.engine.begin() as connection:
+        connection.execute(sa.update(tables.orderings).values(made_at=sa.func.now() - timedelta(days=2)))
+        if not is_under_way:
+            connection.execute(sa.update(tables.pulls).values(ends_at=tables.pulls.c.begun_at))
+    DATA["a person joins"](world, Random(1))
+    delete_old_orderings(world.engine)
+    assert reader._get(f"{address}&offset=2").status_code == (200 if is_under_way else 410)
 
 
 @pytest.mark.parametrize("query", ["filter=status%3D%27active%27", "filter=status%3D%27active%27&sort=familyName", ""])
