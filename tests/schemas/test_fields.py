@@ -195,6 +195,15 @@ def test_a_reference_must_say_who_may_see_it() -> None:
         Ref(ORG, sa.column("c"), "")  # type: ignore[call-arg]
 
 
+@RECORDS
+def test_what_a_version_requires_is_there_where_the_export_had_none(record: type[Record]) -> None:
+    """A column that may be NULL is replaced, by its field or in its text."""
+    for place, field in list_all_fields(list_roster_fields(record), record.__name__):
+        stored = getattr(field, "value", getattr(field, "identifier", None))
+        if field.required and isinstance(stored, sa.Column) and stored.nullable:
+            assert "coalesce" in sql(field.json(NOTHING)), place
+
+
 def test_a_list_that_rights_cut_is_not_shown_as_it_is_stored() -> None:
     class Item(StrictSchema):
         phone = Text(sa.column("phone"), "", withheld_as=WithheldField.PHONE)
