@@ -215,7 +215,8 @@ class Operation:
         params = read_params(pairs, self._parameters, self._limits)
         plan = make_plan(params, self._record, token.rights, self.endpoint.path_filter, path_ids)
         if _has_plus_in_value(address.query):
-            plan = replace(plan, notices=(*plan.notices, _PLUS))
+            # As a notice of the filter, before those of other parameters.
+            plan = replace(plan, notices=(_PLUS, *plan.notices))
         return PlannedRequest(self, token, admission, plan, pairs, address)
 
     def _require_scope(self, token: AccessToken) -> None:

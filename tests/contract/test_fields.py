@@ -172,11 +172,12 @@ def test_several_warnings_stand_in_one_envelope(client: RosterClient, version: s
     assert answer.ids == client.call(version, "/users", "limit=2").ids
 
 
+@pytest.mark.parametrize("filter_", ["status='Active'", "sourcedId='s+1'"])
 @each_version
-def test_of_several_warnings_the_first_gives_the_code(client: RosterClient, version: str) -> None:
+def test_of_several_warnings_the_first_gives_the_code(client: RosterClient, version: str, filter_: str) -> None:
     """In the order of the guide, whatever that of the query."""
     parts = {
-        "invalid_filter_field": "filter=status='Active'",
+        "invalid_filter_field": f"filter={filter_}",
         "invalid_sort_field": "sort=height",
         "invalid_selection_field": "fields=shoeSize,,status",
     }
