@@ -289,6 +289,12 @@ def was_disclosed(connection: sa.Connection, id_hash: bytes) -> bool:
     )
 
 
+def names_district(connection: sa.Connection, sourced_id: str) -> bool:
+    """Returns whether a row of the access log has a district, which the roster may have no more."""
+    own = sa.select(1).select_from(disclosures).where(_CONDITIONS["district"](sourced_id))
+    return bool(connection.scalar(sa.select(own.exists())))
+
+
 _CONDITIONS: Mapping[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     "vendor_id": lambda value: disclosures.c.vendor_id == value,
     # The row of a day has the responses before the instant, too.

@@ -17,6 +17,7 @@ from roster_service.access_log import reports
 from roster_service.access_log.entries import PersonHasher
 from roster_service.access_log.reports import AccessLogFilter
 from roster_service.access_log.writer import move_rows_of_ended_workers
+from roster_service.accounts.districts import find_org
 from roster_service.accounts.vendors import find_vendor
 from roster_service.change_log.changes import Change, list_changes
 from roster_service.cli import terminal
@@ -109,7 +110,7 @@ def audit(
             caller=caller,
             address=address,
             scope=scope,
-            district=district,
+            district=_find_district(connection, district),
             person=None if known is None else hasher.hash_id(known.sourcedId),
         )
         found = reports.read_access_log(connection, wanted)
@@ -124,6 +125,13 @@ def audit(
 
 def _find_vendor_id(connection: sa.Connection, email: str | None) -> int | None:
     return None if email is None else find_vendor(connection, email).id
+
+
+def _find_district(connection: sa.Connection, name: str | None) -> str | None:
+    """The sourcedId of a district of the roster, or of one that the log alone has."""
+    if name is None or reports.names_district(connection, name):
+        return name
+    return find_org(connection, name, "district", None)
 
 
 def _warn(left_out: int) -> None:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from roster_service.access_log.entries import HASH_BYTES, Disclosure, Entry, PersonHasher
 from roster_service.access_log.writer import write_entries, write_rows
 from roster_service.accounts import vendors
-from roster_service.db.tables import audit
+from roster_service.db.tables import audit, orgs
 from roster_service.errors import Problem
 from roster_service.feeds.roster_state import read_database_id
 from sync_scripts.access_log_days import fold_days
@@ -35,7 +35,10 @@ def requests(answer: Answer, engine: sa.Engine, tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text(SECRET_KEY)
     ids = [answer("vendor", "add", email, "--name", "x")["id"] for email in (EMAIL, "other@example.com")]
     calls = [(1, ids[0], 200), (2, ids[0], 200), (2, ids[0], 403), (2, ids[1], 200)]
+    district = {"feed_id": 1, "status": "active", "date_last_modified": "2026-01-01", "type": "district"}
+    named = {"sourced_id": "district-2", "name": "The District 2", "district_id": "district-2"}
     with engine.begin() as connection:
+        connection.execute(sa.insert(orgs).values(district | named))
         for day, vendor, status in calls:
             at, records = datetime(2026, 11, day, 23, 59, tzinfo=UTC), 3 if status == 200 else 0
             caller, address = f"key-{vendor}", f"192.0.2.{day}"
@@ -76,7 +79,7 @@ def requests(answer: Answer, engine: sa.Engine, tmp_path: Path) -> None:
         ("audit", ["--scope", "v1p2/roster"], 0),
         ("audit", ["--district", "everywhere", "--client", "key-1"], 2),
         ("audit", ["--district", "district-2"], 1),
-        ("audit", ["--district", "district"], 0),
+        ("audit", ["--district", "The District 2"], 1),
         ("audit", ["--person", NASTY], 3),
         ("audit", ["--person", NASTY, "--vendor", EMAIL], 2),
         ("audit", ["--person", NASTY, "--since", "2026-11-02", "--client", "key-1"], 1),
@@ -89,6 +92,12 @@ def test_rows_of_a_vendor_from_a_day_on(
     assert len(answer(command, *options)) == count
     printed = roster(command, *options, "--csv").stdout.splitlines()
     assert len(printed) - 1 == count or (printed, count) == ([""], 0)
+
+
+def test_a_district_that_neither_the_roster_nor_the_log_has_is_refused(roster: Roster) -> None:
+    refused = roster("audit", "--district", "district")
+    assert refused.exit_code == 1
+    assert "no district with the sourcedId, identifier or name 'district'" in refused.stderr
 
 
 def test_a_row_says_what_there_is_to_know(answer: Answer) -> None:
