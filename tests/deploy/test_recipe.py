@@ -47,6 +47,12 @@ def test_every_machine_is_a_service_and_every_mounted_file_is_there() -> None:
             assert name in SERVICES
 
 
+def test_the_console_has_the_data_folder_of_the_sync() -> None:
+    """It loads what a person uploads, and approves and takes back what the sync keeps there."""
+    for name in ("console", "sync"):
+        assert "office:/var/lib/roster" in SERVICES[name]["volumes"]
+
+
 @pytest.mark.parametrize("path", sorted(RECIPE.glob("*.sh")), ids=lambda path: path.name)
 def test_the_shell_can_read_a_script(path: Path) -> None:
     subprocess.run(["sh", "-n", str(path)], check=True)
