@@ -43,7 +43,7 @@ _DAY = click.DateTime(["%Y-%m-%d"])
 @click.option("--school", "schools", multiple=True, help="A single school; repeatable.")
 @click.option("--first-day", type=_DAY, required=True, metavar="DATE", help="The first day of the agreement.")
 @click.option("--last-day", type=_DAY, required=True, metavar="DATE", help="Its last day.")
-@click.option("--zone", help="Where the days begin and end, as America/Chicago; the time zone of the settings.")
+@click.option("--zone", help="Where the days begin and end, as America/Chicago; else ROSTER_TIME_ZONE, or UTC.")
 @click.option("--contact", required=True, help="Whom the district asks at the vendor.")
 @click.option("--deletion", required=True, help="What the vendor promises about deleting the data.")
 @click.option("--address", default="", help="The vendor's business address.")
@@ -130,9 +130,11 @@ def agreement_list(as_json: bool) -> None:
 @click.argument("email")
 @terminal.confirmed_change_options
 def agreement_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Take the agreement with the vendor EMAIL away: then it gets all that is granted to it, without an end."""
+    """Remove the agreement with the vendor EMAIL: it gets all that is granted, or nothing if one is required."""
     terminal.confirm(
-        f"{email} then gets all that is granted to it, without an end.", email, is_confirmed=yes or dry_run
+        f"{email} then gets all that is granted to it, without an end, or nothing if agreements are required.",
+        email,
+        is_confirmed=yes or dry_run,
     )
     with terminal.open_change(dry_run=dry_run) as (connection, actor):
         vendor = agreements.remove_agreement(connection, actor, email)

@@ -91,7 +91,7 @@ def _try_lock(connection: sa.Connection, feed_name: str, *, alone: bool, wait: b
         if not wait:
             found = _find_holder(connection, _HOLDER_OF_FEED, feed_name) or _find_holder(connection, _HOLDER_OF_ROSTER)
             holder = _name_holder(found)
-            raise LockedError(f"{holder} is under way; try again when it is done, or wait for it with --wait")
+            raise LockedError(f"{holder} is under way; try again when it is done; a loader waits with --wait")
     return False
 
 

@@ -41,9 +41,10 @@ counts, and from where. Here, each has its default, if there is one:
 COMMANDS = """
 ## Commands
 
-Every `roster` command takes `--json`, says more with `--help`, and exits with 0 (done), 1 (refused, with the reason)
-or 2 (wrong usage). Those that change something take `--reason TEXT` for the change log. `--district` and `--school`
-take a sourcedId, an identifier, or a name that no other has. The loaders and the nightly sync have
+Every `roster` command but `console` and `sync run` takes `--json`; each says more with `--help`, and exits with 0
+(done), 1 (refused, with the reason) or 2 (wrong usage, or nobody has the id), `sync run` as the nightly sync. Those
+that leave a row of the change log take `--reason TEXT`. `--district` and `--school` take a sourcedId, an identifier,
+or a name that no other has. The loaders and the nightly sync have
 [exit codes of their own](sync.md#exit-codes). Commands work on the data folder `var` of the current folder, unless
 `ROSTER_HOME` or `ROSTER_DATABASE_URL` says otherwise. Only `roster run` and `roster db upgrade` make a database.
 
