@@ -153,8 +153,8 @@ def describe_contact(contact: str | None) -> dict[str, Any]:
 
 AGREEMENT_HEADERS = {
     AGREEMENT_HEADER: {
-        "description": "Why the agreement does not hold: `ended on` or `begins on` and a day, or `is required, and "
-        "there is none`",
+        "description": "Why the agreement does not hold, in words: `ended on` or `begins on` and a day, or another "
+        "reason",
         "schema": {"type": "string"},
     }
 }

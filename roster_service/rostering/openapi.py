@@ -75,7 +75,7 @@ DESCRIPTION = """The rostering service of {title}, read-only: every path takes G
 Roster Service {release} serves it.
 
 `limit` and `offset` select a page, `X-Total-Count` counts the records of all pages, and `Link` leads to the others.
-A record that left the SIS is `tobedeleted` for about 7 days. For a delta, ask for
+A record that left the SIS is `tobedeleted` for some days, which the guide says. For a delta, ask for
 `filter=dateLastModified>'…'` with the `X-Roster-As-Of` of your last pull; if that is older than
 `X-Roster-Deletions-Since`, pull all records.
 """

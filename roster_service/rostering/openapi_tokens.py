@@ -73,7 +73,7 @@ REASONS = {
     TOKEN_PATH: {
         400: "The request is not a token request, comes over http, or no requested scope can be granted, or the "
         "agreement of the vendor does not hold",
-        401: "The client id or the secret is wrong",
+        401: "The client id or the secret is wrong or has ended, or the client is disabled",
         429: "Too many token requests of the client or from the address",
         503: "The database is busy or unavailable; try again",
     },

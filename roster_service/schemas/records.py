@@ -40,7 +40,7 @@ class Record(StrictSchema):
 def make_base_fields(table: sa.Table) -> tuple[kinds.Text, kinds.Token, kinds.Instant]:
     """Returns the first fields of every resource: sourcedId, status, dateLastModified."""
     return (
-        kinds.Text(table.c.sourced_id, "The id of the record in the SIS; it never changes", required=True),
+        kinds.Text(table.c.sourced_id, "The id of the record, that of the SIS or made from it", required=True),
         kinds.Token(table.c.status, STATUS, "Whether the record is in the export of the SIS", required=True),
         kinds.Instant(lambda rights: visibility.make_stamp(table, table, rights), STAMP, required=True),
     )

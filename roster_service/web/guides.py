@@ -63,7 +63,7 @@ DOCUMENTS = {
 REFERENCE = "/docs/reference"
 REFERENCES = ", ".join(f'<a href="{REFERENCE}/{name}">{title}</a>' for name, (title, _) in DOCUMENTS.items())
 INDEX = f"""<h1>Documentation</h1>
-<p>This service gives roster data to programs: by OneRoster 1.1 and 1.2, and by an interface of two paths for vendors
+<p>This service gives roster data to programs: by OneRoster 1.1 and 1.2, and by an interface for vendors
 who need the students of a district alone.</p>
 <ul>
 <li><a href="/docs/guide">Guide</a>: the first calls, tokens, scopes, paging, filters, deltas, limits, errors</li>

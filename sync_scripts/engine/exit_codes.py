@@ -45,7 +45,7 @@ class ExitCode(enum.IntEnum):
 
 # From the best to the worst. Code: (its name in JSON, its meaning).
 MEANINGS = {
-    ExitCode.LOADED: ("loaded", "loaded, nothing to change, or a feed that is paused or has no path"),
+    ExitCode.LOADED: ("loaded", "loaded, nothing to change, or, at night, a paused feed or no path"),
     ExitCode.STALE: (
         "stale",
         "an export has been the same for too many days, or there is none (`missing`); the roster stays",
@@ -59,7 +59,10 @@ MEANINGS = {
     ),
     ExitCode.LOCKED: ("locked", "another run is under way; nothing was changed"),
     ExitCode.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
-    ExitCode.FAILED: ("failed", "a run broke off: a disk is full, or the program is at fault; it changed nothing"),
+    ExitCode.FAILED: (
+        "failed",
+        "a run, which changed nothing, or a step broke off: a full disk, or a fault of the program",
+    ),
 }
 # The first that fits counts.
 CODES: dict[type[RosterServiceError], ExitCode] = {
