@@ -133,15 +133,17 @@ def operator_enable(email: str, as_json: bool) -> None:
 
 @operator.command("remove")
 @click.argument("email")
-@terminal.change_options
-def operator_remove(email: str, as_json: bool) -> None:
+@terminal.confirmed_change_options
+def operator_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove the operator EMAIL.
 
     `roster changes` keeps what the operator did. The last owner cannot be removed.
     """
-    with terminal.open_change() as (connection, actor):
+    terminal.confirm(f"the sessions of {email} end, and its password.", email, is_confirmed=yes or dry_run)
+    with terminal.open_change(dry_run=dry_run) as (connection, actor):
         operators.remove_operator(connection, actor, email)
-    terminal.show({"email": email}, as_json, lambda _: f"removed the operator {email}")
+    words = f"{'would remove' if dry_run else 'removed'} the operator {email}"
+    terminal.show({"email": email, "dry_run": dry_run}, as_json, lambda _: words)
 
 
 @operator.command("reset")

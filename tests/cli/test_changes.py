@@ -155,7 +155,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("operator disable", OPERATOR)
     change("operator enable", OPERATOR)
     change("operator reset", OPERATOR)
-    change("operator remove", OPERATOR)
+    change("operator remove", OPERATOR, "--yes")
     change("vendor remove", VENDOR, "--yes")
     change("db restored")
     load(engine, "demo", Path(shutil.copytree(EXPORTS / "shelbyville-1.2", tmp_path / EXPORT.name)))

@@ -20,6 +20,7 @@ from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 Answer = Callable[..., Any]
 Typing = Callable[..., Result]
 VENDOR = "reading@vendor.example"
+OPERATOR = "bob@district.example"
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +56,7 @@ COMMANDS = [
     pytest.param(("client", "set-scopes", "--scope", "roster-core.readonly"), "", id="client set-scopes"),
     pytest.param(("vendor", "set-withheld", "--none"), VENDOR, id="vendor set-withheld"),
     pytest.param(("district", "remove"), "17-0042", id="district remove"),
+    pytest.param(("operator", "remove"), OPERATOR, id="operator remove"),
 ]
 
 
@@ -65,11 +67,12 @@ def test_nothing_is_taken_back_without_the_typed_name_or_in_a_dry_run(
 ) -> None:
     name = name or client
     answer("client", "disable", client)
+    for email in ("ann@district.example", OPERATOR):
+        answer("operator", "add", email, "--name", "x", "--role", "owner")
 
     def look() -> list[Any]:
-        return [
-            answer(*words) for words in (("vendor", "list"), ("client", "list"), ("district", "list"), ("changes",))
-        ]
+        lists = [answer(kind, "list") for kind in ("vendor", "client", "district", "operator")]
+        return [*lists, answer("changes")]
 
     before = look()
     for typed in ("", "y\n", "another name\n"):
