@@ -136,14 +136,15 @@ def end_old_secret(sent: Submission) -> Outcome:
 
 
 def set_client_enabled(sent: Submission) -> Outcome:
-    """Disables or enables a client."""
+    """Disables or enables a client, as the form says: the page may be of before another one's change."""
+    enables = sent.get("enabled") == "yes"
     with sent.change() as connection:
         client = find_client(sent)
-        change = clients.disable_client if client.enabled else clients.enable_client
+        change = clients.enable_client if enables else clients.disable_client
         change(connection, sent.actor, client.client_id)
         links = describe_ended_links(connection, oauth_clients.c.client_id == client.client_id)
-        files = end_files_of(sent, connection, client.client_id) if client.enabled else ""
-    words = f"{client.name} is {'disabled' if client.enabled else 'enabled'} now."
+        files = "" if enables else end_files_of(sent, connection, client.client_id)
+    words = f"{client.name} is {'enabled' if enables else 'disabled'} now."
     return return_to_credentials(sent, " ".join(filter(None, [words, links, files])))
 
 
