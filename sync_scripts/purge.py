@@ -118,6 +118,11 @@ def _purge_feed(connection: sa.Connection, feed_id: int, cutoff: datetime) -> di
         ended = [grant for grant in grants if grant.district_id in gone]
         end_grants(connection, find_system_user("the purge deleted the district"), ended)
         forget_agreed(connection, *gone)
+        if ended:
+            # The schemas take half a second to import.
+            from roster_service.accounts.transparency import publish as publish_vendors
+
+            publish_vendors(connection)
     return removed
 
 

@@ -86,6 +86,11 @@ def remove_feed(
                 connection.execute(sa.update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
                 removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
                 connection.execute(sa.update(feeds).where(feeds.c.id == feed.id).values(removed))
+                if at_once and grants:
+                    # The schemas take half a second to import.
+                    from roster_service.accounts.transparency import publish as publish_vendors
+
+                    publish_vendors(connection)
     for export in kept:
         drop_export(export, settings.home)
     return dataclasses.replace(report, run=number)

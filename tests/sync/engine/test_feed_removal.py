@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from roster_service.accounts import vendor_rights, vendors
+from roster_service.accounts.transparency import publish, set_published
 from roster_service.db.tables import (
     ROSTER_TABLES,
     feeds,
+    published_vendors,
     sync_changes,
     sync_rejections,
     sync_runs,
@@ -98,6 +101,23 @@ def test_at_once_nothing_stays_of_the_records(engine: sa.Engine, loaded: Path, i
     with engine.connect() as connection:
         for table in (sync_rejections, sync_changes):
             assert connection.scalar(sa.select(sa.func.count()).select_from(table)) == 0
+
+
+@pytest.mark.parametrize("is_purged", [False, True])
+def test_a_vendor_without_a_district_any_more_is_published_no_more(
+    engine: sa.Engine, loaded: Path, is_purged: bool
+) -> None:
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "reading@vendor.example", "Reading")
+        vendor_rights.grant(connection, TESTER, "reading@vendor.example", "spr-district", ())
+        set_published(connection, TESTER, True)
+        publish(connection)
+        assert connection.scalars(sa.select(published_vendors.c.district_id)).all() == ["spr-district"]
+    remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=not is_purged)
+    if is_purged:
+        purge(engine, -1)
+    with engine.connect() as connection:
+        assert connection.scalars(sa.select(published_vendors.c.district_id)).all() == []
 
 
 def test_the_tombstones_of_a_removed_feed_can_be_deleted_at_once(engine: sa.Engine, loaded: Path) -> None:
