@@ -244,7 +244,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
     "--reason",
     required=True,
     callback=terminal.remember_reason,
-    help="Why; shown with the feed, in the refusals of loads, and by `roster changes`.",
+    help="Why; shown on the page of the feed, in announcements, and by `roster changes`.",
 )
 @terminal.as_json
 def feed_pause(name: str, first: datetime | None, last: datetime, reason: str, as_json: bool) -> None:

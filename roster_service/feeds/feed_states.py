@@ -109,9 +109,9 @@ class Pause:
         return self.first <= day <= self.last
 
     def describe(self) -> str:
-        """Returns the days and the reason."""
+        """Returns the days. The reason is not for every operator, and for no log: it may name a person."""
         first, last = describe_day(self.first), describe_day(self.last)
-        return f"{f'on {first}' if first == last else f'from {first} to {last}'}: {self.reason}"
+        return f"on {first}" if first == last else f"from {first} to {last}"
 
     def announce(self, day: date) -> str | None:
         """Returns what to say on a day: on the day before the pause, and on its last day."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -59,12 +59,16 @@ def test_no_answer_names_a_person(console: Console, observer: Browser, runs: tup
         # Who has left is in no school any more, so the rule opens nothing.
         gone = sa.update(vendor_grants).values(staff="all", students=f"username='{LEFT}'")
         connection.execute(gone)
+        for feed, first in (("springfield", date(2020, 1, 1)), ("shelbyville", date(2999, 1, 1))):
+            pause = {"pause_from": first, "pause_until": date(2999, 1, 2), "pause_reason": f"guardian of {LEFT}"}
+            connection.execute(sa.update(feeds).where(feeds.c.name == feed).values(pause))
     named = {LEFT, *(str(value) for person in people for value in person if value and len(str(value)) > 4)}
     assert len(named) > 10
     # An owner's page of the held run names them, so the search can find what it looks for.
     owner = console.log_in()
     assert [value for value in named if value in owner.get(f"/runs/{runs[1]}.json").text]
     assert LEFT in owner.get("/index.json").text
+    assert f"guardian of {LEFT}" in owner.get("/feeds/springfield").text
     places = ["/index" if ending else "", "/feeds", "/runs", "/disclosures/usage", *(f"/runs/{run}" for run in runs)]
     for place in places:
         answer = observer.get(place + ending)

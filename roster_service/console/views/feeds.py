@@ -29,7 +29,7 @@ from roster_service.feeds.export_previews import (
     preview_upload,
 )
 from roster_service.feeds.feed_conditions import Condition, list_conditions
-from roster_service.feeds.feed_states import FeedState, Pause, find_listed_feed
+from roster_service.feeds.feed_states import FeedState, Pause, find_listed_feed, read_pause
 from roster_service.feeds.feeds import FORMATS, Feed, Remains
 from roster_service.feeds.run_history import FinishedRun, Run, list_latest_runs, list_run_page
 from roster_service.feeds.runs import read_load, start_load
@@ -57,12 +57,13 @@ class FeedList:
 
 @dataclass(frozen=True)
 class FeedPage:
-    """A feed. `conditions`: what is said of it; `runs`: its latest ones; `words`: its mapping of words; `load`,
-    `removal`: those that were started last from the console, if they are under way or did nothing since the latest
-    run; `is_live`: whether the page changes by itself; `remains`: of a removed feed, what vendors still get of it;
-    `previews`: the open ones of its exports."""
+    """A feed. `pause_reason`: of a pause, also one to come; `conditions`: what is said of it; `runs`: its latest ones;
+    `words`: its mapping of words; `load`, `removal`: those that were started last from the console, if they are under
+    way or did nothing since the latest run; `is_live`: whether the page changes by itself; `remains`: of a removed
+    feed, what vendors still get of it; `previews`: the open ones of its exports."""
 
     feed: Feed
+    pause_reason: str | None
     conditions: Sequence[Condition]
     runs: Sequence[Run]
     limits: Sequence[FeedLimit]
@@ -117,6 +118,7 @@ def read_feed(visit: Visit) -> FeedPage:
     """Reads a feed."""
     connection, home = visit.connection, visit.settings.home
     feed = _find_feed(connection, visit)
+    pause = read_pause(connection, feed.name)
     runs = list_run_page(connection, feed.name, None, SHOWN_RUNS, 0)
     # A script that made a run, or that ended before the latest run, says nothing of how the feed is now.
     load, removal = (
@@ -126,6 +128,7 @@ def read_feed(visit: Visit) -> FeedPage:
     is_live = feed.is_running or any(script is not None and script.is_running for script in (load, removal))
     return FeedPage(
         feed=feed,
+        pause_reason=None if pause is None else pause.reason,
         conditions=list_conditions(feed, visit.settings),
         runs=runs,
         limits=list_limits(feed, visit.settings),
@@ -259,7 +262,7 @@ def pause(sent: Submission) -> Outcome:
     """Pauses a feed."""
     reason = sent.get("reason")
     if reason is None:
-        raise CommandError("a pause needs a reason; the refusals of loads show it")
+        raise CommandError("a pause needs a reason; this page shows it")
     today = find_today(sent.settings.time_zone)
     made = Pause(_read_day(sent.get("first")) or today, _read_day(sent.get("last")) or date.min, reason)
     with sent.change() as connection:
