@@ -28,6 +28,7 @@ from roster_service.db.tables import (
     ROSTER_TABLES,
     CTexts,
     changes,
+    deletion_requests,
     departures,
     enrollments,
     feeds,
@@ -186,6 +187,7 @@ def add_new_ids(
     """Keeps excluded people out, and kept ones from their vendors, under their new ids too. `named`: the new ids by the
     former ids or references; `others_gone`: all others are in no export. Raises CommandError for a person who is
     neither, for one of whom nothing is said, and if the reason of the actor has one of the ids."""
+    lock_groups(connection)
     hasher = IdHasher(settings.read_secret_key())
     excluded = {item.reference: item for item in exclusions.list_exclusions(connection)}
     kept: dict[str, list[KeptPerson]] = {}
@@ -245,6 +247,8 @@ def keep_person(
     names the person; UnknownPersonError if nobody has the id.
     """
     vendor = find_vendor(connection, email)
+    # An erasure that is about to commit takes the person, too.
+    lock_groups(connection)
     hasher = IdHasher(settings.read_secret_key())
     verb = Verb.PERSON_SHOW if shown else Verb.PERSON_HIDE
     with _recorded_kept(connection, actor, verb, vendor.email, sourced_id, hasher):
@@ -256,7 +260,8 @@ def keep_person(
         if shown:
             return_to_vendor(connection, vendor.id, sourced_id)
             return before[0]
-        require_person(connection, sourced_id, settings.read_secret_key())
+        if require_person(connection, sourced_id, settings.read_secret_key()).whereabouts is Whereabouts.ERASED:
+            raise CommandError(f"{sourced_id} is erased, so no vendor gets the person, and nothing may tell of them")
         keep_from_vendor(connection, vendor.id, sourced_id)
     return list_kept(connection, sourced_id=sourced_id, vendor_id=vendor.id)[0]
 
@@ -265,6 +270,7 @@ def keep_same_people(connection: sa.Connection, actor: Actor, email: str, new_em
     """Keeps from a new account of a company whoever is kept from its other one. Raises CommandError for an unknown
     vendor."""
     hasher, made = IdHasher(settings.read_secret_key()), find_vendor(connection, new_email)
+    lock_groups(connection)
     for kept in list_kept(connection, vendor_id=find_vendor(connection, email).id):
         with _recorded_kept(connection, actor, Verb.PERSON_HIDE, made.email, kept.sourced_id, hasher):
             keep_from_vendor(connection, made.id, kept.sourced_id)
@@ -380,8 +386,8 @@ def _require_no_rule(connection: sa.Connection, ids: Collection[str]) -> None:
 
 
 def _forget_logged(connection: sa.Connection, naming: str, ids: Collection[str]) -> None:
-    """Takes a person out of the change log: the reasons that name the person, also of pauses, and the values in rules
-    of grants."""
+    """Takes a person out of what operators typed: the reasons that name the person, also of pauses, the answers of
+    vendors, and the values in rules of grants."""
     named = _find_naming(connection, changes.c.id, changes.c.reason, naming)
     connection.execute(sa.update(changes).where(named).values(reason=None))
     paused = _find_naming(connection, feeds.c.id, feeds.c.pause_reason, naming)
@@ -390,6 +396,9 @@ def _forget_logged(connection: sa.Connection, naming: str, ids: Collection[str])
         why = _find_naming(connection, changes.c.id, column["pause_reason"].astext, naming)
         erased_reason = sa.func.jsonb_build_object("pause_reason", _ERASED)
         connection.execute(sa.update(changes).where(why).values({column: column.concat(erased_reason)}))
+    # Of those under another secret key, none is found by its person.
+    answered = _find_naming(connection, deletion_requests.c.id, deletion_requests.c.words, naming)
+    connection.execute(sa.update(deletion_requests).where(answered).values(words=""))
     values = (changes.c.before, changes.c.after)
     has_rule = sa.or_(*(sa.cast(value, sa.Text).contains('"students"') for value in values))
     rows = sa.select(changes.c.id, *values).where(changes.c.kind == "vendor", has_rule)

@@ -33,7 +33,7 @@ from roster_service.errors import CommandError, Problem, RefusedRequestError
 from roster_service.explore.record_facts import RecordFacts, read_facts
 from roster_service.explore.who_sees import explain_hidden, explain_left_out, judge_student
 from roster_service.feeds.exclusions import IdHasher
-from roster_service.roster.references import OF_PEOPLE
+from roster_service.roster.references import OF_PEOPLE, PERSONS
 from roster_service.roster.visibility import VENDOR, Viewer, org_id_is_shared
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.rostering.operations import Operation, PlannedRequest, RequestAddress, show_page, show_record
@@ -109,9 +109,10 @@ def show_as(
         naming = reason if is_named else None
     if not clients and not is_student and naming is None:
         raise CommandError(f"the vendor {vendor.email} has no client, and so gets nothing from the rostering interface")
-    # The change log names people by a keyed hash.
+    # The change log names people by a keyed hash, and what is theirs: an id may have that of the person in it.
+    is_of_person = any(facts.table in PERSONS for facts in records)
+    name = IdHasher(settings.read_secret_key()).name_id(sourced_id) if is_of_person else sourced_id
     is_person = any(facts.table in OF_PEOPLE for facts in records)
-    name = IdHasher(settings.read_secret_key()).name_id(sourced_id) if is_person else sourced_id
     kind = "person" if is_person else records[0].endpoint.resource.singular
     with recorded(connection, actor, Verb.SHOW, Subject(kind, name, vendor=vendor.email), dict):
         look = _Look(connection, serving, settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, tzinfo
@@ -293,6 +294,10 @@ def delete_person_values(connection: sa.Connection, ids: Sequence[str], naming: 
     connection.execute(sa.delete(sync_rejections).where(sa.or_(*about, values)))
     about = [quotes(sa.func.jsonb_extract_path(changed.fields, name)) for name in REFERRING]
     about.append(changed.sourced_id == sa.any_(sa.literal(list(ids), CTexts)))
+    # An enrollment that the purge has deleted is in no list of ids, and its own may be made from that of the person.
+    feed, _, made = ids[0].partition(":")
+    if own := made.partition(":")[2]:
+        about.append(changed.sourced_id.regexp_match(f"^{re.escape(feed)}:.*:{re.escape(own)}(:|$)"))
     connection.execute(sa.delete(sync_changes).where(sa.or_(*about, names(changed.fields))))
     about = [quotes(sync_runs.c.preview), names(sync_runs.c.preview)]
     connection.execute(sa.update(sync_runs).where(sa.or_(*about)).values(preview=None))

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -19,6 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 from roster_service.accounts import operators, vendor_rights, vendors
+from roster_service.accounts.deletion_requests import answer_request
 from roster_service.auth.credentials.api_keys import Allowance
 from roster_service.auth.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.change_log.actors import Actor, ActorKind, OperatorRole
@@ -27,7 +28,16 @@ from roster_service.errors import CommandError, SettingError, StorageError
 from roster_service.feeds.exclusions import ExclusionKind
 from roster_service.feeds.feeds import Pause, pause_feed
 from roster_service.feeds.sync_lock import hold_lock
-from roster_service.people import end_exclusion, exclude_person, export_has, finish, sweep
+from roster_service.people import (
+    ask_deletion,
+    end_exclusion,
+    exclude_person,
+    export_has,
+    finish,
+    keep_person,
+    keep_same_people,
+    sweep,
+)
 from roster_service.schemas.sharing_rules import Rules, Staff
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
@@ -35,7 +45,7 @@ from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.cli.test_serve import environment_of
-from tests.conditions import wait_for
+from tests.conditions import is_blocked, wait_for
 from tests.postgres.loaded import load_first
 from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, snapshot
 from tests.sync.export_changes import (
@@ -53,6 +63,7 @@ from tests.sync.export_changes import (
 SETTINGS = Settings(secret_key="a secret key of the tests, long enough to be one")
 OPTIONS = Options(SETTINGS)
 ID = "spr-student-1"
+KEPT, OTHER = "kept@vendor.example", "other@vendor.example"
 
 
 def exclude(engine: sa.Engine, sourced_id: str, kind: ExclusionKind = ExclusionKind.ERASED) -> dict[str, int]:
@@ -464,6 +475,49 @@ def test_an_erasure_waits_for_a_run_that_is_under_way(engine: sa.Engine, springf
             assert without(find_names(engine), ID) != find_names(engine)
         assert erasure.result()["users"] == 1
     assert without(find_names(engine), ID) == find_names(engine)
+
+
+@pytest.mark.shows("Erased people", "Nobody can keep a person from a vendor who is erased, or is being erased.")
+@pytest.mark.parametrize("is_copied", [False, True], ids=["kept", "kept as from another vendor"])
+def test_who_is_erased_meanwhile_is_not_kept_from_a_vendor(
+    engine: sa.Engine, springfield: Path, is_copied: bool
+) -> None:
+    load_first(engine, "feed", springfield)
+    with engine.begin() as connection:
+        for email in (KEPT, OTHER):
+            vendors.add_vendor(connection, TESTER, email, "x")
+        if is_copied:
+            keep_person(connection, TESTER, KEPT, ID, SETTINGS)
+
+    def keep() -> None:
+        with engine.begin() as connection:
+            if is_copied:
+                keep_same_people(connection, TESTER, KEPT, OTHER, SETTINGS)
+            else:
+                keep_person(connection, TESTER, KEPT, ID, SETTINGS)
+
+    with ThreadPoolExecutor(1) as pool:
+        with engine.begin() as erasing:
+            exclude_person(erasing, TESTER, ExclusionKind.ERASED, ID, SETTINGS)
+            keeping = pool.submit(keep)
+            wait_for(lambda: keeping.done() or is_blocked(engine))
+        with nullcontext() if is_copied else pytest.raises(CommandError, match="is erased"):
+            keeping.result()
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(tables.kept_people)).all() == []
+
+
+def test_an_erasure_takes_the_answer_of_a_vendor_under_another_key(engine: sa.Engine, springfield: Path) -> None:
+    """Its request names the person by a hash with a key that is lost."""
+    load_first(engine, "feed", springfield)
+    lost = replace(SETTINGS, secret_key="the former secret key of the tests, long enough")
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, KEPT, "x")
+        request = ask_deletion(connection, TESTER, KEPT, ID, date(2999, 1, 1), lost)
+        answer_request(connection, TESTER, request.number, "we deleted Zoë O'Brien", TODAY)
+    exclude(engine, ID)
+    with engine.connect() as connection:
+        assert connection.scalars(sa.select(tables.deletion_requests.c.words)).all() == [""]
 
 
 @contextmanager

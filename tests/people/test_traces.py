@@ -29,6 +29,7 @@ from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
+from sync_scripts.reading.registry import CLEVER
 from sync_scripts.retention import delete_expired, delete_old_orderings
 from tests.accounts.agreed import WHOLE
 from tests.actors import TESTER
@@ -274,3 +275,43 @@ def test_a_purged_person_leaves_no_trace(service: Service) -> None:
     renew_statistics(service.engine)
     # A reason, and the words of an answer, were typed by an operator, and name the person.
     assert {place for place, _ in service.find()} - {"pg_stats"} == {"changes", "deletion_requests", "feeds"}
+
+
+@pytest.mark.shows(
+    "Erased people",
+    "After `roster person erase`, no table, no file of the data folder and no worker has anything of the person.",
+)
+def test_no_id_that_is_made_of_an_erased_one_stays(
+    engine: sa.Engine, database_url: str, tmp_path: Path, copy_export: Callable[[str], Path]
+) -> None:
+    """Of an enrollment that was purged before, and of one that an operator has looked at as a vendor."""
+    export, home, own = copy_export("shelbyville-clever"), tmp_path / "home", "PL7"
+    home.mkdir()
+    (home / "secret_key").write_text(SECRET_KEY)
+    students, seats = export / "students.csv", export / "enrollments.csv"
+    students.write_text(students.read_text().replace("\n20,1,", f"\n20,{own},"))
+    left = f"20,102,{own}\n"
+    seats.write_text(seats.read_text().replace("20,100,1\n", f"20,100,{own}\n") + left)
+
+    def run() -> None:
+        options = Options(Settings(home=home, secret_key=SECRET_KEY))
+        assert load(engine, "shelby", export, family=CLEVER, options=options).outcome == "done"
+
+    run()
+    seats.write_text(seats.read_text().replace(left, ""))
+    run()
+    purge(engine, -1)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, VENDOR, "Reading")
+        vendor_rights.grant(connection, TESTER, VENDOR, "shelby:district", ())
+        clients.add_client(connection, TESTER, VENDOR, "app", [Scope("v1p2", ScopeName.CORE)])
+    for arguments in (
+        ("show", f"shelby:enrollment:100:{own}", "--as", VENDOR),
+        ("person", "erase", f"shelby:student:{own}", "--yes"),
+    ):
+        before = find_traces(dump_tables(engine), [own])
+        done = run_roster(database_url, home, *arguments)
+        assert done.exit_code == 0, done.output
+    assert {place for place, _ in before} >= {"sync_changes", "enrollments"}
+    renew_statistics(engine)
+    assert find_traces(dump_tables(engine) | dump_folder(home), [own]) == set()
