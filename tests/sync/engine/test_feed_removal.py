@@ -134,6 +134,7 @@ def test_a_dry_run_counts_and_changes_nothing(engine: sa.Engine, loaded: Path, a
     assert (report.counts["users"].tombstoned, report.purged.get("users")) == (15, 15 if at_once else None)
     assert report.preview is not None
     [high] = [it for it in report.preview["schools"] if it["sourcedId"] == "spr-high"]
+    assert high["name"] == "Springfield High School"
     assert high["counts"]["enrollments"] == {"vanishing": 9, "changing": 0, "active": 9}
     assert (state(engine), read_state(engine), find_latest_run(engine)) == before
 
