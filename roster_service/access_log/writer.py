@@ -134,7 +134,7 @@ class AccessLog:
             self._spool.close()
 
     def flush(self) -> None:
-        """Writes what waits. If the database fails, it logs that once, and keeps the rest for the next call."""
+        """Writes what waits. If that fails, it logs so once, and keeps the rest for the next call."""
         with self._writing:
             with self._lock:
                 entries, self._entries = self._entries, []
@@ -149,7 +149,7 @@ class AccessLog:
                     self._save_rows(unsaved)
                     unsaved = []
                 self._move_files()
-            except (SQLAlchemyError, OSError) as error:
+            except Exception as error:  # noqa: BLE001  (a fault must end neither the thread nor the counters)
                 outage = self._disk_outage if isinstance(error, OSError) else self._outage
                 outage.add_failure(name_fault(error))
                 with self._lock:
@@ -196,7 +196,8 @@ class AccessLog:
         Raises OSError if the disk does not take one of these, and SQLAlchemyError for any other failure."""
         try:
             self._write_rows(rows, WRITE_SECONDS)
-        except (DataError, IntegrityError) as error:
+        # ValueError: the driver takes no NUL, and bytes that are not UTF-8 are no text.
+        except (DataError, IntegrityError, ValueError) as error:
             if len(rows) > 1:
                 middle = len(rows) // 2
                 self._save_rows(rows[:middle])

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
 
-from roster_service.access_log import entries
+from roster_service.access_log import entries, writer
 from roster_service.access_log.entries import Disclosure, Entry, PersonHasher
 from roster_service.access_log.reports import AccessLogFilter, read_access_log, read_usage
 from roster_service.access_log.spool import REFUSED_NAME, Spool
@@ -29,6 +30,7 @@ from roster_service.db.tables import HASH_BYTES, audit
 from roster_service.errors import RefusedRequestError
 from roster_service.feeds.roster_state import read_database_id
 from roster_service.settings import Settings
+from tests.conditions import wait_for
 
 MakeLog = Callable[..., AccessLog]
 EVERYTHING = AccessLogFilter()
@@ -315,7 +317,12 @@ def change_member(name: str, value: object) -> Callable[[bytes], bytes]:
     return lambda line: json.dumps(json.loads(line) | {name: value}).encode() + b"\n"
 
 
-# Rows that are JSON, and that PostgreSQL refuses.
+def damage(damaged: bytes) -> Callable[[bytes], bytes]:
+    """Puts bytes that are no text into a member of a row, as a crash of the machine may leave it."""
+    return lambda line: line.replace(b'"/x"', b'"bent%b"' % damaged)
+
+
+# Rows that PostgreSQL or its driver refuses.
 REFUSED = {
     "no number": change_member("records", "bent"),
     "too large": change_member("records", 10**12),
@@ -325,7 +332,28 @@ REFUSED = {
     "NUL": change_member("path", "bent\0"),
     "half a character": change_member("path", "bent\ud800"),
     "missing": change_member("vendor_id", None),
+    "zeros": damage(bytes(50)),
+    "no UTF-8": damage(b"\xff"),
 }
+
+
+def test_a_fault_ends_neither_the_thread_nor_the_counters(
+    engine: sa.Engine, access_log: AccessLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named once, without its text."""
+    with monkeypatch.context() as broken:
+        broken.setattr(writer, "FLUSH_SECONDS", 0.01)
+        broken.setattr(writer, "write_entries", fail := Mock(side_effect=RuntimeError("bent")))
+        access_log.start()
+        access_log.add(make_entry())
+        wait_for(lambda: fail.call_count > 2)
+    access_log.close()
+    with engine.connect() as connection:
+        assert [row.requests for row in read_usage(connection, None, None)] == [1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the access log does not answer (RuntimeError); its entries wait",
+        "the access log answers again",
+    ]
 
 
 def test_a_row_that_neither_the_database_nor_the_disk_takes_stays(
