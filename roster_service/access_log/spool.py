@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import itertools
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 SUFFIX = ".jsonl"
 # The rows that the database refused for their content. No worker adopts this file.
 REFUSED_NAME = "refused-rows"
-# Rows that the database gets at once.
-BATCH_ROWS = 10_000
+# What the database gets at once: rows, and bytes of them, because a row that names many people has megabytes.
+BATCH_ROWS, BATCH_BYTES = 10_000, 16 * 2**20
 _FLAGS = os.O_RDWR | os.O_APPEND
 
 
@@ -48,9 +47,7 @@ class SpoolFile:
         when its worker was killed, whose answer has not left, or damage by a crash of the machine."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         with open(self._descriptor, "rb", closefd=False) as lines:
-            rows = filter(_is_row, lines)
-            while batch := list(itertools.islice(rows, BATCH_ROWS)):
-                yield batch
+            yield from make_batches(filter(_is_row, lines))
 
     def remove(self) -> None:
         """Deletes the file, and then unlocks it."""
@@ -60,6 +57,20 @@ class SpoolFile:
     def unlock(self) -> None:
         """Leaves the file to other workers."""
         os.close(self._descriptor)
+
+
+def make_batches(rows: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
+    """Yields the rows as batches of at most `BATCH_ROWS` rows and, but for a single row, `BATCH_BYTES`."""
+    batch: list[bytes] = []
+    size = 0
+    for row in rows:
+        if batch and (len(batch) == BATCH_ROWS or size + len(row) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += len(row)
+    if batch:
+        yield batch
 
 
 def _is_row(line: bytes) -> bool:

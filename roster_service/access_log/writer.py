@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from roster_service.access_log.entries import Disclosure, Entry
-from roster_service.access_log.spool import Spool, SpoolFile
+from roster_service.access_log.spool import Spool, SpoolFile, make_batches
 from roster_service.auth.signed_requests import delete_old_nonces
 from roster_service.auth.throttling.counters import delete_old_windows
 from roster_service.db.deadline import limit_time
@@ -145,9 +145,9 @@ class AccessLog:
                         write_entries(connection, entries)
                         self._purge(connection)
                     entries = []
-                if unsaved:
-                    self._save_rows(unsaved)
-                    unsaved = []
+                for rows in make_batches(unsaved):
+                    self._save_rows(rows)
+                unsaved = []
                 self._move_files()
             except Exception as error:  # noqa: BLE001  (a fault must end neither the thread nor the counters)
                 outage = self._disk_outage if isinstance(error, OSError) else self._outage

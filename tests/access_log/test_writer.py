@@ -19,7 +19,7 @@ from unittest.mock import Mock
 import pytest
 import sqlalchemy as sa
 
-from roster_service.access_log import entries, writer
+from roster_service.access_log import entries, spool, writer
 from roster_service.access_log.entries import Disclosure, Entry, PersonHasher
 from roster_service.access_log.reports import AccessLogFilter, read_access_log, read_usage
 from roster_service.access_log.spool import REFUSED_NAME, Spool
@@ -286,6 +286,23 @@ def test_damage_by_a_crash_of_the_machine_costs_the_damaged_rows_alone(
     (folder / "damaged.jsonl").write_bytes(b"".join(lines))
     make_log().flush()
     assert read_ids(engine) == ["a", "b"]
+
+
+@pytest.mark.parametrize("bound", [{"BATCH_ROWS": 2}, {"BATCH_BYTES": 3 * len(make_disclosure().make_line()) - 1}])
+def test_a_file_is_moved_by_few_rows_at_once(
+    engine: sa.Engine, make_log: MakeLog, folder: Path, monkeypatch: pytest.MonkeyPatch, bound: dict[str, int]
+) -> None:
+    """Few, and of few bytes. A longer row goes alone."""
+    for name, value in bound.items():
+        monkeypatch.setattr(spool, name, value)
+    monkeypatch.setattr(writer, "write_rows", write := Mock(wraps=writer.write_rows))
+    folder.mkdir(parents=True)
+    ids = ["1", "2", "3", "long" * 300, "5"]
+    (folder / "left.jsonl").write_bytes(b"".join(make_disclosure(it).make_line() for it in ids))
+    make_log().flush()
+    assert read_ids(engine) == ids
+    sizes = [len(call.args[1]) for call in write.call_args_list]
+    assert sizes == ([2, 2, 1] if "BATCH_ROWS" in bound else [2, 1, 1, 1])
 
 
 def test_rows_that_the_database_refuses_are_put_aside_and_hold_up_no_other(
