@@ -100,7 +100,7 @@ def feed_set(
     Settings without an option stay as they are.
     """
     wanted = {
-        "path": None if path is None else str(path.resolve()),
+        "path": None if path is None else str(path.absolute()),
         "hold_tombstones_percent": hold_tombstones,
         "hold_changes_percent": hold_changes,
         "hold_rejected_percent": hold_rejected,

@@ -102,7 +102,7 @@ def add_feed(connection: sa.Connection, actor: Actor, name: str, format_: str, p
     """Adds a feed. This takes a removed feed back, with the records that are not purged yet. `format_`: of `FORMATS`.
     Raises CommandError for a bad name, and for one that is taken."""
     require_feed_name(name)
-    row = {"format": format_, "path": None if path is None else str(path.resolve())}
+    row = {"format": format_, "path": None if path is None else str(path.absolute())}
     anew = row | {"state": FeedState.ADDED, "enabled": True}
     added = upsert(feeds).values(name=name, **anew)
     # The row of a removed feed, and of one that a loader has tried, is taken.

@@ -233,7 +233,7 @@ def _find_hint(engine: sa.Engine, name: str, path: Path) -> str | None:
     """What to do so that the nightly sync loads the feed, too; None if it does."""
     with engine.connect() as connection:
         known = connection.scalar(sa.select(feeds.c.path).where(feeds.c.name == name))
-    return None if known else f"{name}: {explain_no_path(name, str(path.resolve()))}"
+    return None if known else f"{name}: {explain_no_path(name, str(path.absolute()))}"
 
 
 def _require_complete(settings: Settings, path: Path) -> None:

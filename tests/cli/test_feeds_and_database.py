@@ -61,6 +61,17 @@ def test_a_feed_remembers_where_its_export_lies(answer: Answer, tmp_path: Path) 
     assert [it["word"] for it in listed["conditions"]] == ["not loaded"]
 
 
+def test_a_link_to_the_latest_export_stays_a_link(answer: Answer, tmp_path: Path) -> None:
+    """A SIS lets it lead to a new folder each day."""
+    folder, link = tmp_path / "2026-09-01", tmp_path / "latest"
+    folder.mkdir()
+    link.symlink_to(folder)
+    added = answer("feed", "add", "springfield", "--format", "oneroster", "--path", str(link))
+    answer("feed", "set", "springfield", "--path", str(folder))
+    changed = answer("feed", "set", "springfield", "--path", str(link))
+    assert [it["path"] for it in (added, changed)] == [str(link), str(link)]
+
+
 def describe(feed: dict[str, Any]) -> dict[str, Any]:
     """What is stored of a feed, without what that means for an operator."""
     return {name: value for name, value in feed.items() if name != "conditions"}

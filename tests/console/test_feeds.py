@@ -248,11 +248,14 @@ def test_a_feed_that_cannot_be_added_is_refused(browser: Browser, form: dict[str
 def test_a_feed_is_added_by_its_path_and_left_to_the_nightly_sync(
     console: Console, browser: Browser, export: Path, in_process: None
 ) -> None:
-    sent = browser.send("/feeds/path", name="by path", format="oneroster", path=str(export))
+    """A link may lead to another export each day."""
+    link = export.with_name("latest")
+    link.symlink_to(export)
+    sent = browser.send("/feeds/path", name="by path", format="oneroster", path=str(link))
     preview = sent.headers["Location"].removeprefix("/console")
     sent = browser.send(f"{preview}/add")
     assert sent.headers["Location"] == "/console/feeds/by~20path"
-    assert read(browser, "/feeds/by~20path")["feed"]["path"] == str(export)
+    assert read(browser, "/feeds/by~20path")["feed"]["path"] == str(link)
     assert (read_outcomes(console, "by path"), export.exists()) == ([], True)
 
 
@@ -308,9 +311,11 @@ def test_the_first_page_leads_to_the_page_of_a_feed(console: Console, browser: B
     assert read(browser, task[1])["feed"]["name"] == "new?one"
 
 
-def test_settings_are_set_and_only_what_differs_is_recorded(own_console: Console) -> None:
+def test_settings_are_set_and_only_what_differs_is_recorded(own_console: Console, tmp_path: Path) -> None:
     browser = own_console.log_in(OperatorRole.EDITOR)
-    form = {"path": "/exports/springfield", "marker": "done.txt", "hold_changes_percent": "0", "strict": "yes"}
+    link = tmp_path / "latest"
+    link.symlink_to(tmp_path)
+    form = {"path": str(link), "marker": "done.txt", "hold_changes_percent": "0", "strict": "yes"}
     assert browser.send("/feeds/springfield/settings", **form).status_code == 303
     assert browser.send("/feeds/springfield/settings", **form).status_code == 303
     feed = read(browser, "/feeds/springfield")["feed"]

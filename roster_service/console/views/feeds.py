@@ -217,7 +217,7 @@ def set_settings(sent: Submission) -> Outcome:
     if path is not None and not Path(path).is_absolute():
         raise CommandError(f"{path} is no absolute path on the machine of the service, as /exports/springfield")
     wanted: dict[str, Any] = {
-        "path": None if path is None else str(Path(path).resolve()),
+        "path": None if path is None else str(Path(path).absolute()),
         "marker": sent.get("marker"),
         "strict": sent.get("strict") is not None,
         **{name: read_limit(sent.get(name)) for name in LIMITS},
